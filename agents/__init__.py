@@ -1,0 +1,1 @@
+"""Decisions: what a message means, who should answer it, and what is said."""

@@ -1,0 +1,288 @@
+"""Every error there is: its number on the wire, its name, its HTTP status, and what to do next.
+
+AnamnesisError
+├── the wire refuses a frame        1xx format, 2xx conversation
+├── a tool, a block or a backend    3xx, 4xx, 5xx
+└── the house cannot start          settings, database schema
+
+There is one class, because what differs is data: raise `AnamnesisError(problems.FRAME_TOO_LARGE, size=…, most=…)`.
+Facts are numbers and names of ours (fields, limits, ids); what a person wrote is never one of them.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+Fact: TypeAlias = int | float | str
+
+
+class Severity(IntEnum):
+    """How bad it is, as the wire says it."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    CRITICAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One row of the table of errors. `says` may name facts in braces; `then` tells what to do next."""
+
+    number: int
+    name: str
+    http: int
+    says: str
+    then: str
+    recoverable: bool = True
+    severity: Severity = Severity.ERROR
+
+
+class AnamnesisError(Exception):
+    """Something we refuse or could not do: a row of the table, with the facts of this case."""
+
+    def __init__(self, problem: Problem, **facts: Fact) -> None:
+        super().__init__(f"{problem.says.format_map(facts)} {problem.then}")
+        self.problem = problem
+        self.facts = MappingProxyType(facts)
+
+
+# --- 1xx: the frame ---------------------------------------------------------------------------------------
+
+MALFORMED_FRAME: Final = Problem(
+    101, "malformed_frame", 400, "The frame is not one MessagePack map.", "Send one envelope per frame."
+)
+TRAILING_BYTES: Final = Problem(
+    101, "trailing_bytes", 400, "There are {count} bytes after the envelope.", "Send one envelope per frame."
+)
+TEXT_FRAME: Final = Problem(
+    101, "text_frame", 400, "A text frame cannot hold an envelope.", "Send MessagePack in a binary frame."
+)
+DUPLICATE_KEY: Final = Problem(
+    101, "duplicate_key", 400, "A map has the same key twice.", "Send each key once."
+)
+BAD_KEY: Final = Problem(101, "bad_key", 400, "A map has a key that is not text.", "Use text keys.")
+EXT_NOT_ALLOWED: Final = Problem(
+    101,
+    "ext_not_allowed",
+    400,
+    "The frame has an extension type.",
+    "Send times as text or epoch milliseconds.",
+)
+BAD_NUMBER: Final = Problem(
+    101, "bad_number", 400, "The frame has a number that is not finite.", "Leave the field out instead."
+)
+BAD_UTF8: Final = Problem(101, "bad_utf8", 400, "A text is not valid UTF-8.", "Encode texts as UTF-8.")
+CONFLICTING_NAMES: Final = Problem(
+    101,
+    "conflicting_names",
+    400,
+    "`{field}` and `{other}` mean the same and differ.",
+    "Send one of them, or both with equal values.",
+)
+STANZA_OUT_OF_ORDER: Final = Problem(
+    101,
+    "stanza_out_of_order",
+    409,
+    "Stanza {stanza} is not above {last}, the last one accepted.",
+    "Go on from the number after it.",
+)
+UNKNOWN_TYPE: Final = Problem(
+    102,
+    "unknown_type",
+    400,
+    "This server knows no message type {type}.",
+    "The frame was skipped; nothing was stored.",
+    severity=Severity.WARNING,
+)
+FRAME_TOO_LARGE: Final = Problem(
+    103, "frame_too_large", 413, "The frame has {size} bytes; at most {most}.", "Split or shorten it."
+)
+TOO_DEEP: Final = Problem(103, "too_deep", 400, "The frame is nested deeper than {most}.", "Flatten it.")
+TOO_MANY_ITEMS: Final = Problem(
+    103,
+    "too_many_items",
+    400,
+    "An array or map has more than {most} entries.",
+    "Split it over several frames.",
+)
+FIELD_TOO_LONG: Final = Problem(
+    103, "field_too_long", 413, "A text or binary field has more than {most} bytes.", "Shorten it."
+)
+MISSING_FIELD: Final = Problem(
+    104, "missing_field", 422, "`{field}` is missing.", "Add it and send the frame again."
+)
+INVALID_FIELD: Final = Problem(
+    105, "invalid_field", 422, "`{field}`: {rule}.", "Correct it and send the frame again."
+)
+NUL_IN_TEXT: Final = Problem(
+    105, "nul_in_text", 422, "A text has a NUL character.", "Take it out and send the frame again."
+)
+CURSOR_TOO_HIGH: Final = Problem(
+    105,
+    "cursor_too_high",
+    409,
+    "You say you saw server stanza {seen}; only {sent} were sent.",
+    "Send the last number you received.",
+)
+ID_REUSE: Final = Problem(
+    105, "id_reuse", 409, "This id was used before with other content.", "The first one stands; use a new id."
+)
+
+# --- 2xx: the conversation --------------------------------------------------------------------------------
+
+NOT_FOUND: Final = Problem(
+    201,
+    "not_found",
+    404,
+    "There is no such conversation.",
+    "Start one by leaving out the id.",
+    recoverable=False,
+)
+NOT_CONFIGURED: Final = Problem(
+    202, "not_configured", 409, "The connection has no conversation yet.", "Send Configuration first."
+)
+OTHER_CONVERSATION: Final = Problem(
+    202,
+    "other_conversation",
+    409,
+    "This connection belongs to another conversation.",
+    "Open a connection for each conversation.",
+)
+SESSION_REPLACED: Final = Problem(
+    202,
+    "session_replaced",
+    409,
+    "This conversation was opened elsewhere.",
+    "Reconnect here to take it back.",
+    recoverable=False,
+)
+NOT_ALLOWED: Final = Problem(203, "not_allowed", 403, "{what} is not allowed.", "Nothing was changed.")
+SERVER_ONLY_TYPE: Final = Problem(
+    203,
+    "server_only_type",
+    403,
+    "Only the server sends type {type}.",
+    "The frame was skipped; nothing was stored.",
+)
+NOT_LATEST_TURN: Final = Problem(
+    203, "not_latest_turn", 403, "Only the latest turn can be varied.", "Ask again in a new message."
+)
+UNAUTHENTICATED: Final = Problem(
+    203,
+    "unauthenticated",
+    401,
+    "No valid key came with the request.",
+    "Open the address that `anamnesis serve` printed.",
+    recoverable=False,
+)
+FOREIGN_ORIGIN: Final = Problem(
+    203,
+    "foreign_origin",
+    403,
+    "Pages of another origin may not connect.",
+    "Open the page from this server.",
+    recoverable=False,
+)
+BUSY: Final = Problem(
+    204, "busy_retry", 503, "The store is busy; your message was not stored.", "Send it again."
+)
+RATE_LIMITED: Final = Problem(204, "rate_limited", 429, "Too many messages.", "Try again in {seconds} s.")
+
+# --- 3xx: tools, 4xx: memory ------------------------------------------------------------------------------
+
+TOOL_UNKNOWN: Final = Problem(
+    301, "tool_unknown", 404, "No tool call with that id is open.", "The result was not kept."
+)
+TOOL_TIMEOUT: Final = Problem(
+    304, "tool_timeout", 504, "The tool gave no result within {seconds} s.", "The answer goes on without it."
+)
+TOOL_FAILED: Final = Problem(305, "tool_failed", 502, "The tool failed.", "The answer goes on without it.")
+MEMORY_NOT_FOUND: Final = Problem(
+    401, "memory_not_found", 404, "There is no such memory.", "List the memories and choose one."
+)
+BLOCK_INVALID: Final = Problem(
+    401, "block_invalid", 422, "Block `{label}`, at `{path}`: {rule}.", "Nothing was changed."
+)
+BLOCK_TOO_LARGE: Final = Problem(
+    402,
+    "block_too_large",
+    422,
+    "Block `{label}` would have {size} characters; at most {most}.",
+    "Nothing was changed.",
+)
+STALE_REVISION: Final = Problem(
+    403,
+    "stale_revision",
+    412,
+    "Block `{label}` was changed (revision {stored}, you had {yours}).",
+    "Read it again.",
+)
+
+# --- 5xx: the server --------------------------------------------------------------------------------------
+
+INTERNAL: Final = Problem(
+    501, "internal", 500, "Something failed on our side.", "Try again; if it stays, tell the operator."
+)
+INTERRUPTED: Final = Problem(
+    501, "interrupted", 500, "The answer was cut off by a restart.", "Ask for it again; your message is kept."
+)
+POISON_MESSAGE: Final = Problem(
+    501,
+    "poison_message",
+    500,
+    "This message failed {attempts} times and was set aside.",
+    "Word it differently; an operator can see it.",
+)
+STORAGE_UNAVAILABLE: Final = Problem(
+    503,
+    "storage_unavailable",
+    503,
+    "The database cannot be reached; your message was not stored.",
+    "Send it again in a moment.",
+)
+STORAGE_FULL: Final = Problem(
+    503,
+    "storage_full",
+    507,
+    "The disk is full; your message was not stored.",
+    "The operator must make room.",
+    severity=Severity.CRITICAL,
+)
+MODEL_UNAVAILABLE: Final = Problem(
+    503, "model_unavailable", 503, "No answer could be made.", "Your message is kept; ask again in a moment."
+)
+OVERLOADED: Final = Problem(
+    504, "overloaded", 503, "The server has too much to do.", "Try again in a moment."
+)
+TURN_TIMED_OUT: Final = Problem(
+    505, "turn_timed_out", 504, "The answer took longer than {seconds} s.", "Your message is kept; ask again."
+)
+
+# --- the house cannot start -------------------------------------------------------------------------------
+
+UNKNOWN_SETTING: Final = Problem(
+    105, "unknown_setting", 422, "{where} has a setting `{key}` that does not exist.", "{hint}"
+)
+BAD_SETTING: Final = Problem(
+    105, "bad_setting", 422, "Setting `{key}` ({where}): {rule}.", "Correct it and start again."
+)
+SCHEMA_OLDER: Final = Problem(
+    503,
+    "schema_older",
+    503,
+    "The database has schema {found}; this program needs {needed}.",
+    "Run `anamnesis db upgrade`.",
+)
+SCHEMA_NEWER: Final = Problem(
+    503,
+    "schema_newer",
+    503,
+    "The database has schema {found}, which this program does not know (its own is {needed}).",
+    "Install a newer anamnesis.",
+)
+
+TABLE: Final = MappingProxyType(
+    {problem.name: problem for problem in list(globals().values()) if isinstance(problem, Problem)}
+)
