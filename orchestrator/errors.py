@@ -5,7 +5,7 @@ AnamnesisError
 ├── a tool, a block or a backend    3xx, 4xx, 5xx
 └── the house cannot start          settings, database schema
 
-There is one class, because what differs is data: raise `AnamnesisError(problems.FRAME_TOO_LARGE, size=…, most=…)`.
+There is one class, because what differs is data: `raise AnamnesisError(FRAME_TOO_LARGE, size=…, most=…)`.
 Facts are numbers and names of ours (fields, limits, ids); what a person wrote is never one of them.
 """
 
