@@ -1,0 +1,1 @@
+"""Every promise of the project, as something that can fail."""

@@ -1,0 +1,1 @@
+"""One suite per port, over every adapter of it."""

