@@ -1,3 +1,3 @@
-"""What every test can ask for."""
+"""What every test can ask for, and what is asked of every test."""
 
-pytest_plugins = ["tests.servers.once", "tests.servers.postgres"]
+pytest_plugins = ["tools.ledger", "tests.servers.once", "tests.servers.postgres"]

@@ -1,0 +1,54 @@
+# Needs only python3 (3.11 or newer, with venv) and make; everything else is found or fetched.
+
+PYTHON ?= python3
+BIN := .venv/bin
+QUICK := tests/unit tests/wire tests/architecture
+export PYTHONUTF8 := 1
+
+.PHONY: help setup ready run test check lint bench soak requirements pins clean
+
+help:
+	@echo "make run            set up what running needs, then open the house"
+	@echo "make test           set up everything, then every check and every test"
+	@echo "make check          the linters and the quick tests, in under a minute"
+	@echo "make setup          fetch all that run and test need, to work offline afterwards"
+	@echo "make bench          measure the project against bare libraries"
+	@echo "make soak           the longer proofs"
+	@echo "make requirements   the requirements that no test shows yet"
+	@echo "make pins           choose new versions of the dependencies"
+	@echo "make clean          remove what the commands above made in this checkout"
+
+setup:
+	@$(PYTHON) -m tools.bootstrap --tests
+
+ready:
+	@$(PYTHON) -m tools.bootstrap
+
+run: ready
+	@$(BIN)/anamnesis serve
+
+test: setup lint
+	@$(BIN)/pytest -n 2
+	@$(BIN)/python -m tools.ledger
+
+check: ready lint
+	@$(BIN)/pytest -q -n 2 $(QUICK)
+	@$(BIN)/python -m tools.ledger
+
+lint: ready
+	@$(BIN)/python -m tools.lint
+
+bench: setup
+	@$(BIN)/python -m benchmarks
+
+soak: setup
+	@$(BIN)/pytest -n 2 -m soak --timeout 3600
+
+requirements: ready
+	@$(BIN)/python -m tools.ledger --missing
+
+pins: ready
+	@$(BIN)/python -m tools.pins
+
+clean:
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

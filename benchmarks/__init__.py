@@ -1,0 +1,1 @@
+"""The project measured against bare libraries doing the same work in the same run."""

@@ -1,0 +1,24 @@
+"""Runs every benchmark, or those that are named: `python -m benchmarks [NAME …]`."""
+
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+
+def main() -> None:
+    """Each module of this package with a `main` is a benchmark; its first line says what it measures."""
+    names = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    wanted = sys.argv[1:] or names
+    if unknown := set(wanted) - set(names):
+        sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}.")
+    for name in wanted:
+        module = importlib.import_module(f"benchmarks.{name}")
+        if hasattr(module, "main") and name != "__main__":
+            print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}\n", flush=True)
+            module.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Makes a checkout ready: `python3 -m tools.bootstrap [--tests]`, with nothing but the standard library.
+
+The result is `.venv` with the pinned dependencies and the project itself, editable. `--tests` also fetches
+the tools and servers that tests need. What is ready is not done again: a second call compares fingerprints.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Sequence
+
+from tools.progress import SetupError, run, step
+from tools.toolchain import (
+    CHECK_THE_NETWORK,
+    CHECKOUT,
+    VENV,
+    ensure_node,
+    ensure_postgres,
+    ensure_uv,
+    fingerprint,
+    installer_environment,
+    locked,
+)
+
+PYTHON = VENV / "bin" / "python"
+PINNED = CHECKOUT / "requirements" / "dev.txt"
+PROJECT = CHECKOUT / "pyproject.toml"
+BUILD_HOOK = CHECKOUT / "hatch_build.py"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Set up what is missing; end with a sentence that says what to do if that fails."""
+    parser = argparse.ArgumentParser(description="Make this checkout ready to run and to test.")
+    parser.add_argument("--tests", action="store_true", help="also fetch the tools and servers tests need")
+    for_tests: bool = parser.parse_args(arguments).tests
+    try:
+        with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
+            make_ready()
+            if for_tests:
+                ensure_node(
+                    search=""
+                )  # the packaged one is tried on every machine, or it might not work on yours
+                ensure_postgres()
+    except SetupError as failure:
+        sys.exit(f"\n{failure}")
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted; the same command goes on from here.")
+
+
+def make_ready() -> None:
+    """`.venv`, then the dependencies, then the project: each only if its inputs changed since it was made."""
+    if not PYTHON.exists() or not ((VENV / "ready").is_dir() or _has_pip()):
+        _make_environment()
+    (VENV / "ready").mkdir(exist_ok=True)
+    where = [str(CHECKOUT), os.path.realpath(PYTHON)]
+    _once("dependencies", fingerprint(PINNED, *where), _install_dependencies)
+    _once("project", fingerprint(PINNED, PROJECT, BUILD_HOOK, *where), _install_project)
+
+
+def _once(name: str, inputs: str, do: Callable[[], None]) -> None:
+    """Do it unless it was done before with the same inputs."""
+    stamp = VENV / "ready" / name
+    if stamp.exists() and stamp.read_text() == inputs:
+        return
+    stamp.unlink(missing_ok=True)
+    do()
+    stamp.write_text(inputs)
+
+
+def _make_environment() -> None:
+    with step(f"making .venv with Python {sys.version.split()[0]}"):
+        try:
+            shutil.rmtree(VENV, ignore_errors=True)
+            venv.create(VENV, with_pip=True, symlinks=True)
+        except Exception as error:
+            shutil.rmtree(VENV, ignore_errors=True)
+            raise SetupError(
+                f"`{sys.executable}` could not make a virtual environment ({error}).\n"
+                "Install its venv module (on Debian and Ubuntu: apt install python3-venv), "
+                "or name another Python: make PYTHON=python3.12 run"
+            ) from None
+
+
+def _has_pip() -> bool:
+    """False for an environment that was left half made."""
+    return (
+        subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+    )
+
+
+def _install_dependencies() -> None:
+    uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
+    with step("installing the dependencies"):
+        run(
+            [uv, "pip", "sync", "--python", PYTHON, "--require-hashes", "--compile-bytecode", PINNED],
+            env=env,
+            cwd=CHECKOUT,
+            otherwise=CHECK_THE_NETWORK,
+        )
+
+
+def _install_project() -> None:
+    uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
+    with step("installing the project itself"):
+        options = ["--no-deps", "--no-build-isolation", "--offline", "--editable"]
+        run(
+            [uv, "pip", "install", "--python", PYTHON, *options, CHECKOUT],
+            env=env,
+            cwd=CHECKOUT,
+            otherwise="pyproject.toml may be wrong; the lines above say where.",
+        )
+
+
+if __name__ == "__main__":
+    main()

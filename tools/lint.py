@@ -1,0 +1,51 @@
+"""Runs every linter at once and shows what each one found: `python -m tools.lint`."""
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tools.toolchain import CHECKOUT
+
+LINTERS = {
+    "types": ["mypy"],
+    "format": ["ruff", "format", "--check", "--quiet", "."],
+    "style": ["ruff", "check", "--quiet", "."],
+    "imports": ["lint-imports"],
+    "dependencies": ["deptry", "orchestrator", "agents", "memory_blocks"],
+    "spelling": ["codespell"],
+}
+
+
+def main() -> None:
+    """One line per linter; the whole output of each that found something, and then exit 1."""
+    with ThreadPoolExecutor() as pool:
+        clean = list(pool.map(_lint, LINTERS))
+    if not all(clean):
+        sys.exit(1)
+
+
+def _lint(name: str) -> bool:
+    program, *arguments = LINTERS[name]
+    started = time.perf_counter()
+    done = subprocess.run(
+        [Path(sys.executable).parent / program, *arguments],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    clean = done.returncode == 0
+    print(
+        f"{'✓' if clean else '✗'} {name} ({program}, {time.perf_counter() - started:.1f} s)",
+        *([] if clean else [done.stdout.rstrip()]),
+        sep="\n",
+        flush=True,
+    )
+    return clean
+
+
+if __name__ == "__main__":
+    main()
