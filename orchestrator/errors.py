@@ -43,7 +43,7 @@ class AnamnesisError(Exception):
     """Something we refuse or could not do: a row of the table, with the facts of this case."""
 
     def __init__(self, problem: Problem, **facts: Fact) -> None:
-        super().__init__(f"{problem.says.format_map(facts)} {problem.then}")
+        super().__init__(f"{problem.says} {problem.then}".format_map(facts))
         self.problem = problem
         self.facts = MappingProxyType(facts)
 
@@ -260,13 +260,68 @@ TURN_TIMED_OUT: Final = Problem(
     505, "turn_timed_out", 504, "The answer took longer than {seconds} s.", "Your message is kept; ask again."
 )
 
+# --- what only HTTP can refuse ----------------------------------------------------------------------------
+
+MALFORMED_BODY: Final = Problem(
+    101, "malformed_body", 400, "The body is not strict JSON: {rule}.", "Correct it and send it again."
+)
+BODY_TOO_LARGE: Final = Problem(
+    103, "body_too_large", 413, "The body has more than {most} bytes.", "Shorten it."
+)
+PATH_NOT_FOUND: Final = Problem(201, "path_not_found", 404, "There is nothing here.", "Begin at `/`.")
+METHOD_NOT_ALLOWED: Final = Problem(
+    203, "method_not_allowed", 405, "This cannot be done here.", "The `Allow` header lists what can."
+)
+UPGRADE_REQUIRED: Final = Problem(
+    202, "upgrade_required", 426, "Only a WebSocket can be opened here.", "Ask for the upgrade."
+)
+FOREIGN_HOST: Final = Problem(
+    203,
+    "foreign_host",
+    421,
+    "This server does not answer to that name.",
+    "Open the address that `anamnesis serve` printed.",
+    recoverable=False,
+)
+TOO_MANY_ATTEMPTS: Final = Problem(
+    204, "too_many_attempts", 429, "Too many wrong keys.", "Try again in {seconds} s."
+)
+
 # --- the house cannot start -------------------------------------------------------------------------------
 
+ADDRESS_UNAVAILABLE: Final = Problem(
+    503,
+    "address_unavailable",
+    503,
+    "Cannot listen on {host}, port {port}: {rule}.",
+    "Choose another with --port or --host.",
+)
+KEYS_UNREADABLE: Final = Problem(
+    503,
+    "keys_unreadable",
+    503,
+    "`{file}` in the data folder cannot be used: {rule}.",
+    "Correct it, or remove it and new keys are made.",
+)
+KEYS_EXPOSED: Final = Problem(
+    503,
+    "keys_exposed",
+    503,
+    "Others on this machine can read `{file}` in the data folder.",
+    "Remove it and new keys are made; or, if nobody did, run `chmod 600` on it.",
+)
 UNKNOWN_SETTING: Final = Problem(
     105, "unknown_setting", 422, "{where} has a setting `{key}` that does not exist.", "{hint}"
 )
 BAD_SETTING: Final = Problem(
     105, "bad_setting", 422, "Setting `{key}` ({where}): {rule}.", "Correct it and start again."
+)
+SETTINGS_UNREADABLE: Final = Problem(
+    105,
+    "settings_unreadable",
+    422,
+    "{where} cannot be read as settings: {rule}.",
+    "Correct it and start again.",
 )
 SCHEMA_OLDER: Final = Problem(
     503,
@@ -281,6 +336,15 @@ SCHEMA_NEWER: Final = Problem(
     503,
     "The database has schema {found}, which this program does not know (its own is {needed}).",
     "Install a newer anamnesis.",
+)
+
+NOT_FOR_LOGS: Final = Problem(
+    501,
+    "not_for_logs",
+    500,
+    "A log call has `{key}`, which logs.py does not pass.",
+    "Use a key of its vocabulary, and ids, numbers or names of ours as values.",
+    recoverable=False,
 )
 
 TABLE: Final = MappingProxyType(

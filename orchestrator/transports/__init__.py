@@ -1,0 +1,1 @@
+"""The ways a frame can travel, each behind the `Transport` port."""

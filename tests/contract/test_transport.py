@@ -1,0 +1,344 @@
+"""What every transport must do, whichever way the frames travel. To try another one, add it to `WAYS`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from orchestrator.api.server import listening
+from orchestrator.errors import FRAME_TOO_LARGE, TEXT_FRAME, AnamnesisError
+from orchestrator.ports import Transport
+from orchestrator.transports import in_process
+from orchestrator.transports.websocket import WebSocketTransport
+
+KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
+
+
+class Peer(Protocol):
+    """The other end, spoken to by other means than the transport under test."""
+
+    async def send(self, packet: bytes) -> None: ...
+
+    async def receive(self) -> bytes | None: ...
+
+    async def leave(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A transport under test, and its peer."""
+
+    transport: Transport
+    peer: Peer
+
+
+@asynccontextmanager
+async def in_one_process() -> AsyncIterator[Connection]:
+    client, server = in_process.pair()
+
+    class Client:
+        send, receive, leave = client.send, client.receive, client.close
+
+    yield Connection(server, Client())
+
+
+class WebSocketClient:
+    """A peer made with a library that knows nothing of ours."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    async def send(self, packet: bytes) -> None:
+        await self.socket.send(packet)
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self.socket.recv(decode=False)
+        except ConnectionClosed:
+            return None
+
+    async def leave(self) -> None:
+        await self.socket.close()
+
+
+@dataclass(frozen=True)
+class WebSocketConnection(Connection):
+    """A connection whose peer can also be asked how it ended."""
+
+    transport: WebSocketTransport
+    peer: WebSocketClient
+
+
+@asynccontextmanager
+async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConnection]:
+    accepted: asyncio.Queue[WebSocketTransport] = asyncio.Queue()
+    finished = asyncio.Event()
+
+    async def meet(websocket: WebSocket) -> None:
+        await websocket.accept()
+        accepted.put_nowait(WebSocketTransport(websocket, patience=patience))
+        await finished.wait()
+
+    async with (
+        listening(Starlette(routes=[WebSocketRoute("/", meet)])) as server,
+        connect(f"ws://127.0.0.1:{server.port}/", compression=None) as socket,
+    ):
+        transport = await accepted.get()
+        try:
+            yield WebSocketConnection(transport, WebSocketClient(socket))
+        finally:
+            await transport.close()
+            finished.set()
+
+
+Way = Callable[[], AbstractAsyncContextManager[Connection]]
+WAYS: dict[str, Way] = {"in_process": in_one_process, "websocket": over_a_websocket}
+
+
+@pytest.fixture(params=WAYS)
+async def connection(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
+    async with WAYS[request.param]() as connection:
+        yield connection
+
+
+async def send_all(send: Callable[[bytes], Awaitable[None]], frames: Iterable[bytes]) -> None:
+    for frame in frames:
+        await send(frame)
+
+
+async def receive_all(receive: Callable[[], Awaitable[bytes | None]], count: int) -> list[bytes | None]:
+    return [await receive() for _ in range(count)]
+
+
+async def send_until_held_back(send: Callable[[bytes], Awaitable[None]], frames: Sequence[bytes]) -> int:
+    """Send the frames round and round, up to a gibibyte, and tell how many went out until none did."""
+    most = MEBIBYTE * KIBIBYTE // len(frames[0])
+    for sent in range(most):
+        try:
+            await asyncio.wait_for(send(frames[sent % len(frames)]), 0.3)
+        except TimeoutError:
+            return sent
+    return most
+
+
+async def test_a_frame_arrives_whole_both_ways(connection: Connection) -> None:
+    question, answer = bytes(range(256)) * 200, b"\x00\xff" * 30_000
+
+    await connection.peer.send(question)
+    await connection.transport.send(answer)
+
+    assert await connection.transport.receive() == question
+    assert await connection.peer.receive() == answer
+
+
+async def test_an_empty_frame_is_a_frame_and_not_the_end(connection: Connection) -> None:
+    await connection.peer.send(b"")
+    await connection.transport.send(b"")
+
+    assert await connection.transport.receive() == b""
+    assert await connection.peer.receive() == b""
+
+
+async def test_frames_keep_their_order_while_both_sides_speak_at_once(connection: Connection) -> None:
+    questions = [b"question %d" % number * 50 for number in range(500)]
+    answers = [b"answer %d" % number * 50 for number in range(500)]
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_all(connection.peer.send, questions))
+        group.create_task(send_all(connection.transport.send, answers))
+        heard = group.create_task(receive_all(connection.transport.receive, 500))
+        seen = group.create_task(receive_all(connection.peer.receive, 500))
+
+    assert heard.result() == questions
+    assert seen.result() == answers
+
+
+async def test_sends_from_several_tasks_go_out_in_the_order_of_the_calls(connection: Connection) -> None:
+    frames = [b"%d" % number * KIBIBYTE for number in range(200)]
+
+    async with asyncio.TaskGroup() as group:
+        for frame in frames:
+            group.create_task(connection.transport.send(frame))
+        seen = group.create_task(receive_all(connection.peer.receive, 200))
+
+    assert seen.result() == frames
+
+
+async def test_it_ends_when_the_peer_leaves(connection: Connection) -> None:
+    waiting = asyncio.create_task(connection.transport.receive())
+
+    await connection.peer.leave()
+
+    assert await waiting is None
+    assert await connection.transport.receive() is None
+
+
+async def test_what_the_peer_sent_before_it_left_still_arrives(connection: Connection) -> None:
+    await send_all(connection.peer.send, [b"one", b"two"])
+    await connection.peer.leave()
+
+    heard = await receive_all(connection.transport.receive, 3)
+
+    assert heard == [b"one", b"two", None]
+
+
+async def test_sending_to_a_peer_that_has_left_does_nothing(connection: Connection) -> None:
+    await connection.peer.leave()
+    assert await connection.transport.receive() is None
+
+    await send_all(connection.transport.send, [b"too late"] * 100)
+
+    assert await connection.transport.receive() is None
+
+
+async def test_the_peer_hears_the_goodbye_after_the_last_frame(connection: Connection) -> None:
+    await connection.transport.send(b"the last word")
+    await connection.transport.close()
+
+    assert await connection.peer.receive() == b"the last word"
+    assert await connection.peer.receive() is None
+
+
+async def test_closing_twice_is_fine_and_ends_a_waiting_receive(connection: Connection) -> None:
+    waiting = asyncio.create_task(connection.transport.receive())
+    await asyncio.sleep(0)
+
+    await connection.transport.close()
+    await connection.transport.close()
+
+    assert await waiting is None
+
+
+async def test_after_closing_nothing_more_is_sent_or_received(connection: Connection) -> None:
+    await connection.peer.send(b"not heard")
+    await connection.transport.close()
+
+    await connection.transport.send(b"not sent")
+
+    assert await connection.transport.receive() is None
+    assert await connection.peer.receive() is None
+
+
+async def test_a_slow_peer_holds_back_the_sender_and_loses_nothing(connection: Connection) -> None:
+    frames = [bytes([number]) * 256 * KIBIBYTE for number in range(4)]
+
+    sent = await send_until_held_back(connection.transport.send, frames)
+
+    assert sent * len(frames[0]) <= 64 * MEBIBYTE
+    async with asyncio.TaskGroup() as group:
+        group.create_task(connection.transport.send(b"and on it goes"))
+        seen = group.create_task(receive_all(connection.peer.receive, sent + 1))
+    assert seen.result() == [*(frames[number % 4] for number in range(sent)), b"and on it goes"]
+
+
+async def test_a_transport_nobody_listens_to_holds_back_the_peer(connection: Connection) -> None:
+    frame = bytes(256 * KIBIBYTE)
+
+    sent = await send_until_held_back(connection.peer.send, [frame])
+
+    assert sent * len(frame) <= 64 * MEBIBYTE
+    assert await receive_all(connection.transport.receive, sent) == [frame] * sent
+
+
+async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> None:
+    largest = b"x" * connection.transport.most
+
+    await connection.peer.send(largest)
+
+    assert await connection.transport.receive() == largest
+
+
+async def test_a_frame_above_the_most_is_refused(connection: Connection) -> None:
+    await connection.peer.send(b"x" * (connection.transport.most + 1))
+
+    with pytest.raises(AnamnesisError) as refused:
+        await connection.transport.receive()
+
+    assert refused.value.problem is FRAME_TOO_LARGE
+    assert dict(refused.value.facts) == {
+        "size": connection.transport.most + 1,
+        "most": connection.transport.most,
+    }
+
+
+async def test_after_a_refused_frame_there_is_time_to_say_why(connection: Connection) -> None:
+    await connection.peer.send(b"x" * (connection.transport.most + 1))
+    with pytest.raises(AnamnesisError):
+        await connection.transport.receive()
+
+    await connection.transport.send(b"too large")
+
+    assert await connection.peer.receive() == b"too large"
+
+
+async def test_in_one_process_the_next_frame_after_a_refused_one_is_heard() -> None:
+    client, server = in_process.pair(most=10)
+    await send_all(client.send, [b"x" * 11, b"fits"])
+
+    with pytest.raises(AnamnesisError):
+        await server.receive()
+
+    assert await server.receive() == b"fits"
+
+
+async def test_a_websocket_is_closed_with_1009_after_a_frame_too_large() -> None:
+    async with over_a_websocket() as connection:
+        await send_all(connection.peer.send, [b"x" * (MEBIBYTE + 1), b"not heard"])
+        with pytest.raises(AnamnesisError):
+            await connection.transport.receive()
+        await connection.transport.send(b"why")
+
+        assert await connection.transport.receive() is None
+        assert await receive_all(connection.peer.receive, 2) == [b"why", None]
+        assert connection.peer.socket.close_code == 1009
+
+
+async def test_a_frame_far_too_large_ends_the_websocket_with_1009() -> None:
+    async with over_a_websocket() as connection:
+        sending = asyncio.create_task(connection.peer.send(bytes(5 * MEBIBYTE)))
+
+        assert await connection.transport.receive() is None
+        await asyncio.wait([sending])
+        assert await connection.peer.receive() is None
+        assert connection.peer.socket.close_code == 1009
+        sending.exception()
+
+
+async def test_a_text_frame_is_refused_and_the_websocket_lives() -> None:
+    async with over_a_websocket() as connection:
+        await connection.peer.socket.send("text")
+        await connection.peer.send(b"bytes")
+
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+
+        assert refused.value.problem is TEXT_FRAME
+        assert await connection.transport.receive() == b"bytes"
+
+
+async def test_a_websocket_peer_that_never_reads_is_let_go() -> None:
+    async with over_a_websocket(patience=0.2) as connection:
+        frame = bytes(256 * KIBIBYTE)
+
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(connection.transport.receive())
+            group.create_task(send_all(connection.transport.send, [frame] * 4_000))
+
+        assert ended.result() is None
+        connection.peer.socket.transport.abort()
+
+
+async def test_a_websocket_whose_peer_vanishes_ends() -> None:
+    async with over_a_websocket() as connection:
+        connection.peer.socket.transport.abort()
+
+        assert await connection.transport.receive() is None
+        await connection.transport.send(b"to nobody")
