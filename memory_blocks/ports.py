@@ -1,7 +1,11 @@
 """Every place where the memory blocks touch the world."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from memory_blocks.models import Label
 
 
 class Clock(Protocol):
@@ -17,4 +21,68 @@ class Ids(Protocol):
 
     def new(self, prefix: str) -> str:
         """A fresh identifier behind `prefix`, such as `msg_…`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """One block as it is kept: its text, which revision that is, and the memory it is known as."""
+
+    text: str
+    revision: int
+    digest: str
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWrite:
+    """A block's next revision, with the one it replaces; 0 is the empty block, which is never stored."""
+
+    label: Label
+    text: str
+    digest: str
+    previous_revision: int
+    revision: int
+    actor: str
+    turn: int | None
+    schema_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTurn:
+    """A turn's whole text, outside of the block.
+
+    `left` is false while the turn still stands in the block, shortened: its whole text is then kept beside
+    the block, and replaced by a later one under the same turn id. Once it has left, it stands for good.
+    """
+
+    turn_id: int
+    text: str
+    digest: str
+    left: bool = True
+
+
+class BlockStore(Protocol):
+    """Keeps blocks, bound to one transaction of whoever made it: nothing here commits that transaction."""
+
+    def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
+        """The latest revision of each stored block; none of a conversation that has had no turn."""
+        ...
+
+    def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
+        """The memory each of the four blocks is known as; made when missing, the same ever after."""
+        ...
+
+    def held(self, conversation_id: str) -> Mapping[int, str]:
+        """The whole texts of turns that stand shortened in the block (`left` is false), by turn id."""
+        ...
+
+    def commit(
+        self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
+    ) -> Mapping[Label, str]:
+        """Keep all of it or none, and tell the memory ids.
+
+        `StaleRevision` when a stored revision is not the one a write replaces. A turn leaves once:
+        archiving one that has left already is `BlockInvalid`.
+        """
         ...

@@ -1,0 +1,425 @@
+"""The next version of the blocks: what a turn, a rotation or a new measurement makes of them. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import ceil
+
+from memory_blocks import summary_text
+from memory_blocks.errors import BlockInvalid
+from memory_blocks.limits import DEFAULTS, Level, Limits, utilization, whole_percent
+from memory_blocks.models import (
+    ActiveSession,
+    AgentContext,
+    AgentResponse,
+    ArchivalInfo,
+    Blocks,
+    ContextEnrichment,
+    Conversation,
+    ConversationHistory,
+    ConversationState,
+    HistoryUsage,
+    IntentClassification,
+    Label,
+    MemoryMetadata,
+    MemoryUsage,
+    PerformanceMetrics,
+    SessionInfo,
+    SessionMetadata,
+    SessionStatus,
+    SystemFlags,
+    TopicTransition,
+    Turn,
+    TurnStatus,
+    Usage,
+    UserMessage,
+    as_json,
+    built,
+    changed,
+)
+from memory_blocks.rotation import Rotation
+
+_MOST_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedTurn:
+    """All that a turn leaves behind. With an `error` it failed, and what it got to is kept as it is.
+
+    `turn_id` is `Blocks.next_turn`, or the latest turn's own id to put this one in its place.
+    `facts` are what is known of the person's concern by now, by kind; `asked_now` and `asked_before` are the
+    kinds that this answer and earlier ones asked for. Seconds are measured; `write_attempts` grows when a
+    write has to be tried again.
+    """
+
+    turn_id: int
+    timestamp: datetime
+    user_message: UserMessage
+    enrichment: ContextEnrichment | None = None
+    intent: IntentClassification | None = None
+    response: AgentResponse | None = None
+    agent_name: str = ""
+    agent_scope: str = "general"
+    sure_enough: bool = True
+    topic: str | None = None
+    trigger: str | None = None
+    phase: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+    asked_now: tuple[str, ...] = ()
+    asked_before: tuple[str, ...] = ()
+    next_topics: tuple[str, ...] = ()
+    context_quality: float | None = None
+    corrected: bool = False
+    context_seconds: float | None = None
+    response_seconds: float | None = None
+    write_attempts: int = 1
+    error: str | None = None
+
+
+def empty(conversation: Conversation, limits: Limits = DEFAULTS) -> Blocks:
+    """Revision 0: the blocks before the first turn, as the conversation's row alone makes them."""
+    nothing = Usage(current_size=0, limit=1, utilization_percent=0.0)
+    blocks = Blocks(
+        conversation_history=ConversationHistory(
+            session_id=conversation.id, turns=(), total_turns=0, last_updated=None
+        ),
+        active_session=ActiveSession(
+            session_info=SessionInfo(
+                session_id=conversation.id,
+                user_id=conversation.person_id,
+                start_time=conversation.started_at,
+                last_activity=conversation.started_at,
+                status=SessionStatus.ACTIVE,
+            ),
+            conversation_state=ConversationState(
+                current_turn=0,
+                active_topic=None,
+                last_agent=None,
+                conversation_phase="opening",
+                topic_transitions=(),
+            ),
+            agent_context=AgentContext(
+                primary_agent=None, agent_confidence=None, routing_history=(), last_intent=None
+            ),
+            session_metadata=SessionMetadata(
+                total_exchanges=0,
+                average_response_time=None,
+                context_quality_score=None,
+                memory_usage_percent=0,
+            ),
+        ),
+        context_summary="",
+        memory_metadata=MemoryMetadata(
+            memory_usage=MemoryUsage(
+                conversation_history=HistoryUsage(
+                    current_size=0, limit=1, utilization_percent=0.0, turns_stored=0, last_cleanup=None
+                ),
+                active_session=nothing,
+                context_summary=nothing,
+            ),
+            archival_info=ArchivalInfo(
+                total_archived_turns=0,
+                last_archival=None,
+                archival_trigger_threshold=limits.archival_trigger_threshold,
+                next_archival_estimate=None,
+            ),
+            performance_metrics=PerformanceMetrics(
+                avg_context_generation_time=None,
+                memory_update_success_rate=None,
+                context_accuracy_score=None,
+                last_performance_check=None,
+            ),
+            system_flags=SystemFlags(
+                memory_rotation_enabled=limits.rotation_enabled,
+                archival_ready=True,
+                context_validation_enabled=limits.validation_enabled,
+                emergency_mode=False,
+            ),
+        ),
+    )
+    return refresh(blocks, limits)
+
+
+def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks with `turn` in them: appended, or in place of the latest one when it has that one's id."""
+    history = blocks.conversation_history
+    replaced = history.turns[-1] if history.turns and history.turns[-1].turn_id == turn.turn_id else None
+    if replaced is None and turn.turn_id != blocks.next_turn:
+        raise BlockInvalid(Label.CONVERSATION_HISTORY, "turns", "only the latest turn can be written again")
+    earlier = history.turns if replaced is None else history.turns[:-1]
+    next_history = built(
+        Label.CONVERSATION_HISTORY,
+        lambda: changed(
+            history,
+            turns=(*earlier, _turn(turn)),
+            total_turns=turn.turn_id,
+            last_updated=max(now, turn.timestamp),
+        ),
+    )
+    session = built(
+        Label.ACTIVE_SESSION,
+        lambda: _session(blocks.active_session, turn, replaced, max(now, turn.timestamp)),
+    )
+    metrics = _metrics(blocks.memory_metadata.performance_metrics, turn, now)
+    return refresh(
+        Blocks(
+            conversation_history=next_history,
+            active_session=session,
+            context_summary=_summary(blocks, session, metrics, turn, next_history, limits),
+            memory_metadata=changed(blocks.memory_metadata, performance_metrics=metrics),
+        ),
+        limits,
+    )
+
+
+def after_rotation(blocks: Blocks, rotation: Rotation, now: datetime, limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks once `rotation` was applied: the shorter history, and what the bookkeeping says of it."""
+    metadata = blocks.memory_metadata
+    if rotation.rotated_out:
+        archival = changed(
+            metadata.archival_info,
+            total_archived_turns=rotation.rotated_out[-1].turn_id,
+            last_archival=now,
+        )
+        history_usage = changed(metadata.memory_usage.conversation_history, last_cleanup=now)
+        usage = changed(metadata.memory_usage, conversation_history=history_usage)
+        metadata = changed(metadata, archival_info=archival, memory_usage=usage)
+    flags = changed(metadata.system_flags, emergency_mode=rotation.level is Level.EMERGENCY)
+    metadata = changed(metadata, system_flags=flags)
+    return refresh(replace(blocks, conversation_history=rotation.kept, memory_metadata=metadata), limits)
+
+
+def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
+    """The same blocks with every size, count and switch as the texts and the settings now have them."""
+    history = blocks.conversation_history
+    size = len(as_json(history))
+    percent = min(100, whole_percent(size, limits.of(Label.CONVERSATION_HISTORY)))
+    session = _trimmed(
+        changed(
+            blocks.active_session,
+            session_metadata=changed(blocks.active_session.session_metadata, memory_usage_percent=percent),
+        ),
+        limits,
+    )
+    metadata = blocks.memory_metadata
+    usage = MemoryUsage(
+        conversation_history=HistoryUsage(
+            **_usage(size, limits.of(Label.CONVERSATION_HISTORY)).model_dump(),
+            turns_stored=len(history.turns),
+            last_cleanup=metadata.memory_usage.conversation_history.last_cleanup,
+        ),
+        active_session=_usage(len(as_json(session)), limits.of(Label.ACTIVE_SESSION)),
+        context_summary=_usage(len(blocks.context_summary), limits.of(Label.CONTEXT_SUMMARY)),
+    )
+    archival = changed(
+        metadata.archival_info,
+        archival_trigger_threshold=limits.archival_trigger_threshold,
+        next_archival_estimate=_estimate(history, size, limits),
+    )
+    flags = changed(
+        metadata.system_flags,
+        memory_rotation_enabled=limits.rotation_enabled,
+        context_validation_enabled=limits.validation_enabled,
+    )
+    return replace(
+        blocks,
+        active_session=session,
+        memory_metadata=changed(metadata, memory_usage=usage, archival_info=archival, system_flags=flags),
+    )
+
+
+# --- the parts of a turn ----------------------------------------------------------------------------------
+
+
+def _turn(turn: CompletedTurn) -> Turn:
+    return Turn(
+        turn_id=turn.turn_id,
+        timestamp=turn.timestamp,
+        user_message=turn.user_message,
+        context_enrichment=turn.enrichment,
+        intent_classification=turn.intent,
+        agent_response=turn.response,
+        turn_status=TurnStatus.COMPLETED if turn.error is None else TurnStatus.IN_PROGRESS,
+        error=turn.error,
+    )
+
+
+def _session(
+    session: ActiveSession, turn: CompletedTurn, replaced: Turn | None, now: datetime
+) -> ActiveSession:
+    state, agents, counts = session.conversation_state, session.agent_context, session.session_metadata
+    redone = replaced is not None and replaced.turn_status is TurnStatus.COMPLETED
+    transitions = tuple(entry for entry in state.topic_transitions if entry.turn != turn.turn_id)
+    previous_topic = transitions[-1].topic if transitions else None
+    topic = turn.topic or previous_topic
+    if topic is not None and topic != previous_topic:
+        trigger = turn.trigger or ("new_session" if previous_topic is None else "topic_change")
+        transitions = (*transitions, TopicTransition(turn=turn.turn_id, topic=topic, trigger=trigger))
+    routing = agents.routing_history[:-1] if redone else agents.routing_history
+    exchanges = counts.total_exchanges - redone
+    if turn.error is None and turn.response is not None:
+        routing = (*routing, turn.response.agent_type)
+        exchanges += 1
+    return ActiveSession(
+        session_info=changed(
+            session.session_info,
+            last_activity=max(now, session.session_info.last_activity),
+            status=SessionStatus.ACTIVE,
+        ),
+        conversation_state=ConversationState(
+            current_turn=turn.turn_id,
+            active_topic=topic,
+            last_agent=routing[-1] if routing else None,
+            conversation_phase=turn.phase or state.conversation_phase,
+            topic_transitions=transitions[-_MOST_LISTED:],
+        ),
+        agent_context=AgentContext(
+            primary_agent=Counter(routing).most_common(1)[0][0] if routing else None,
+            agent_confidence=turn.intent.confidence if turn.intent else agents.agent_confidence,
+            routing_history=routing[-_MOST_LISTED:],
+            last_intent=turn.intent.intent if turn.intent else agents.last_intent,
+        ),
+        session_metadata=SessionMetadata(
+            total_exchanges=exchanges,
+            average_response_time=_mean(counts.average_response_time, turn.response_seconds, turn.turn_id),
+            context_quality_score=_mean(counts.context_quality_score, turn.context_quality, turn.turn_id),
+            memory_usage_percent=counts.memory_usage_percent,
+        ),
+    )
+
+
+def _metrics(metrics: PerformanceMetrics, turn: CompletedTurn, now: datetime) -> PerformanceMetrics:
+    right = None if turn.intent is None else float(not turn.corrected)
+    return PerformanceMetrics(
+        avg_context_generation_time=_mean(
+            metrics.avg_context_generation_time, turn.context_seconds, turn.turn_id
+        ),
+        memory_update_success_rate=_mean(
+            metrics.memory_update_success_rate, 100.0 / turn.write_attempts, turn.turn_id
+        ),
+        context_accuracy_score=_mean(metrics.context_accuracy_score, right, turn.turn_id),
+        last_performance_check=now,
+    )
+
+
+def _mean(mean: float | None, value: float | None, count: int) -> float | None:
+    """The mean after one more value; it moves by that value's share, so no values need to be kept."""
+    if value is None or mean is None:
+        return mean if value is None else round(value, 4)
+    return round(mean + (value - mean) / count, 4)
+
+
+def _summary(
+    blocks: Blocks,
+    session: ActiveSession,
+    metrics: PerformanceMetrics,
+    turn: CompletedTurn,
+    history: ConversationHistory,
+    limits: Limits,
+) -> str:
+    before = summary_text.sections(blocks.context_summary)
+    flow = tuple(entry for entry in before.get(summary_text.FLOW, "").split("\n\n") if entry)
+    if flow and flow[-1].startswith(f"Turn {turn.turn_id} ("):
+        flow = flow[:-1]
+    points, topics = summary_text.key_points(turn.facts, turn.asked_now, turn.asked_before), turn.next_topics
+    if turn.enrichment is None and before:  # nothing was understood: what was known stands
+        points = tuple(before[summary_text.POINTS].split("\n"))
+        topics = tuple(line.removeprefix("• ") for line in before[summary_text.NEXT].split("\n"))
+    info, state = session.session_info, session.conversation_state
+    return summary_text.render(
+        summary_text.Summary(
+            session_id=info.session_id,
+            person_id=info.user_id,
+            started_at=info.start_time,
+            topic=state.active_topic or "not_yet_determined",
+            agent=turn.agent_name or summary_text.active_agent(blocks.context_summary) or "None yet",
+            phase=state.conversation_phase,
+            flow=(*flow, _flow_entry(turn, history)),
+            points=points,
+            next_topics=topics or ("What the person wants to talk about",),
+            quality=summary_text.quality_lines(
+                continuity=session.session_metadata.context_quality_score,
+                uncorrected=metrics.context_accuracy_score,
+                appropriate=turn.sure_enough,
+                scope=turn.agent_scope,
+                answered=_answered(history),
+            ),
+        ),
+        limits.of(Label.CONTEXT_SUMMARY),
+    )
+
+
+def _flow_entry(turn: CompletedTurn, history: ConversationHistory) -> str:
+    said = turn.enrichment.enriched_message if turn.enrichment else "Message not yet understood"
+    did = []
+    if turn.response is not None and turn.intent is not None:
+        earlier = [each.agent_response for each in history.turns[:-1] if each.agent_response is not None]
+        before = earlier[-1].agent_type if earlier else None
+        same = before == turn.response.agent_type
+        did.append(
+            summary_text.routing(
+                turn.agent_name,
+                turn.agent_name if same else before,
+                turn.intent.confidence,
+            )
+        )
+        did.append(_what_the_agent_did(turn.response.content))
+    if turn.error is not None:
+        did.append(f"Not finished ({turn.error})")
+    return summary_text.flow_entry(turn.turn_id, turn.timestamp, said, *did)
+
+
+def _what_the_agent_did(answer: str) -> str:
+    line = summary_text.one_line(answer, len(answer) or 1)
+    if "?" not in line:
+        return f"Agent said: {summary_text.one_line(line, 140)}"
+    question = line[: line.rindex("?") + 1]
+    start = max(question.rfind(mark, 0, -1) for mark in (". ", "! ", "? "))
+    return f"Agent asked: {summary_text.one_line(question[start + 1 :].strip(), 140)}"
+
+
+def _answered(history: ConversationHistory) -> float | None:
+    """Of the questions in the stored turns, the share that the next turn leaned on; None without any."""
+    asked = [
+        (turn, later)
+        for turn, later in zip(history.turns, history.turns[1:], strict=False)
+        if turn.agent_response is not None and "?" in turn.agent_response.content
+    ]
+    if not asked:
+        return None
+    answered = sum(
+        later.context_enrichment is not None
+        and f"turn_{turn.turn_id}" in later.context_enrichment.relevant_history
+        for turn, later in asked
+    )
+    return answered / len(asked)
+
+
+# --- sizes ------------------------------------------------------------------------------------------------
+
+
+def _usage(size: int, limit: int) -> Usage:
+    return Usage(current_size=size, limit=limit, utilization_percent=min(100.0, utilization(size, limit)))
+
+
+def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | None:
+    """The turn at which turns of the average size so far reach the archival threshold."""
+    count = len(history.turns)
+    if count < 3:
+        return None
+    return history.total_turns - count + ceil(limits.archival_trigger_threshold * count / size)
+
+
+def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
+    """The session within its limit: its lists lose their oldest entries, the longer list first."""
+    while len(as_json(session)) > limits.of(Label.ACTIVE_SESSION):
+        state, agents = session.conversation_state, session.agent_context
+        if len(state.topic_transitions) >= max(len(agents.routing_history), 2):
+            state = changed(state, topic_transitions=state.topic_transitions[1:])
+        elif len(agents.routing_history) > 1:
+            agents = changed(agents, routing_history=agents.routing_history[1:])
+        else:
+            break
+        session = changed(session, conversation_state=state, agent_context=agents)
+    return session

@@ -1,0 +1,55 @@
+"""What can go wrong with a block, said without quoting it.
+
+BlockError
+├── BlockInvalid      a block is not what it must be, at a path, by a rule
+├── BlockTooLarge     a block would pass its limit
+└── StaleRevision     someone else wrote the block in between
+
+`name` and `facts` fit the row of the same name in the house's table of errors, so that the house can say
+them on the wire; this package cannot know that table.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+
+class BlockError(Exception):
+    """The base of this package's errors. Facts are labels, paths, rules and numbers, never content."""
+
+    name: ClassVar[str]
+
+    def __init__(self, says: str, **facts: int | str) -> None:
+        super().__init__(says)
+        self.facts: Mapping[str, int | str] = MappingProxyType(facts)
+
+
+class BlockInvalid(BlockError):
+    """A block departs from what it must be; nothing was written."""
+
+    name = "block_invalid"
+
+    def __init__(self, label: str, path: str, rule: str) -> None:
+        super().__init__(f"block {label}, at {path}: {rule}", label=label, path=path, rule=rule)
+
+
+class BlockTooLarge(BlockError):
+    """A block would pass its limit and nothing may be rotated out of it; nothing was written."""
+
+    name = "block_too_large"
+
+    def __init__(self, label: str, size: int, most: int) -> None:
+        super().__init__(
+            f"block {label} would have {size} characters, at most {most}", label=label, size=size, most=most
+        )
+
+
+class StaleRevision(BlockError):
+    """The block was written by someone else since it was read; read it again."""
+
+    name = "stale_revision"
+
+    def __init__(self, label: str, stored: int, yours: int) -> None:
+        super().__init__(
+            f"block {label} has revision {stored}, not {yours}", label=label, stored=stored, yours=yours
+        )

@@ -1,0 +1,72 @@
+"""How large a block may grow, and from where on it is called full. Pure numbers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from memory_blocks.models import Label
+
+
+class Level(StrEnum):
+    """How full a block is."""
+
+    NORMAL = "normal"
+    WARNING = "warning"
+    ARCHIVE = "archive"
+    EMERGENCY = "emergency"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits in characters (Unicode code points), levels as shares of the limit, and how many turns stay.
+
+    Above `turns_most` the history goes down to `turns_kept`; at the archive level to `archive_keep`, and on
+    while it is above `archival_trigger_threshold`; at the emergency level to `emergency_keep`, never below.
+    The names are those of the settings, section `blocks`.
+    """
+
+    conversation_history_limit: int = 32_000
+    active_session_limit: int = 4_000
+    context_summary_limit: int = 8_000
+    memory_metadata_limit: int = 2_000
+    archival_trigger_threshold: int = 28_000
+    warning_share: float = 0.70
+    archive_share: float = 0.85
+    emergency_share: float = 0.95
+    turns_refused_above: int = 25
+    turns_most: int = 20
+    turns_kept: int = 15
+    archive_keep: int = 5
+    emergency_keep: int = 3
+    rotation_enabled: bool = True
+    validation_enabled: bool = True
+
+    def of(self, label: Label) -> int:
+        """The most characters the block may have."""
+        limit: int = getattr(self, f"{label.value}_limit")
+        return limit
+
+
+DEFAULTS: Final = Limits()
+
+
+def level(size: int, limit: int, limits: Limits = DEFAULTS) -> Level:
+    """The level of `size` characters; a threshold belongs to the level it opens."""
+    share = (size + 1e-6) / limit  # 0.7 has no exact float: a hair more keeps the threshold itself inside
+    if share >= limits.emergency_share:
+        return Level.EMERGENCY
+    if share >= limits.archive_share:
+        return Level.ARCHIVE
+    if share >= limits.warning_share:
+        return Level.WARNING
+    return Level.NORMAL
+
+
+def utilization(size: int, limit: int) -> float:
+    """`size` as a percentage of `limit`, one decimal, half up; in whole numbers, so 26.25 is 26.3."""
+    return (2000 * size + limit) // (2 * limit) / 10
+
+
+def whole_percent(size: int, limit: int) -> int:
+    """`size` as a percentage of `limit` without decimals, half up."""
+    return (200 * size + limit) // (2 * limit)

@@ -1,0 +1,425 @@
+"""What each of the four blocks holds, field by field, in the order in which it is written."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Final, Self, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from memory_blocks.errors import BlockInvalid
+
+SCHEMA_VERSION: Final = "1.0"
+MOST_TURNS: Final = 25
+
+_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+def moment_text(moment: datetime) -> str:
+    """RFC 3339 in UTC, as in a block: whole seconds without a fraction, else milliseconds."""
+    text = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{moment.microsecond // 1000:03d}Z" if moment.microsecond >= 1000 else f"{text}Z"
+
+
+def _as_moment(value: object) -> datetime:
+    if isinstance(value, str) and _RFC_3339.fullmatch(value):
+        try:
+            value = datetime.fromisoformat(value.upper())
+        except ValueError:
+            value = None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    raise PydanticCustomError("moment", "is not a time in ISO 8601 with its zone")
+
+
+def departure(path: str, rule: str) -> PydanticCustomError:
+    """What a check over several fields raises: where it departs, and from which rule."""
+    return PydanticCustomError("departure", "{rule}", {"path": path, "rule": rule})
+
+
+Moment: TypeAlias = Annotated[
+    datetime, BeforeValidator(_as_moment), PlainSerializer(moment_text, return_type=str, when_used="json")
+]
+Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
+AgentType: TypeAlias = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+Slug: TypeAlias = Annotated[str, Field(pattern=r"^\w{1,80}$")]
+TurnRef: TypeAlias = Annotated[str, Field(pattern=r"^turn_[1-9][0-9]{0,8}$")]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Percent: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+class Label(StrEnum):
+    """The four blocks of a conversation, by the names under which agents know them."""
+
+    CONVERSATION_HISTORY = "conversation_history"
+    ACTIVE_SESSION = "active_session"
+    CONTEXT_SUMMARY = "context_summary"
+    MEMORY_METADATA = "memory_metadata"
+
+
+class Model(BaseModel):
+    """The base of what a block holds. What a person wrote stays out of error messages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+# --- conversation_history ---------------------------------------------------------------------------------
+
+
+class TurnStatus(StrEnum):
+    """Where a turn stands. In a block, IN_PROGRESS with an `error` is a turn that failed."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+
+
+class UserMessage(Model):
+    """What the person said, word for word."""
+
+    content: str
+    message_id: Id
+
+
+class ContextEnrichment(Model):
+    """The message made to stand on its own, with the turns it leans on."""
+
+    previous_context: str
+    enriched_message: str
+    relevant_history: tuple[TurnRef, ...]
+
+
+class IntentClassification(Model):
+    """Where the message was routed, how surely, and why."""
+
+    intent: AgentType
+    confidence: Share
+    reasoning: Annotated[str, Field(min_length=1)]
+
+
+class AgentResponse(Model):
+    """What the specialist answered, word for word."""
+
+    agent_type: AgentType
+    content: str
+    response_id: Id
+
+
+class Turn(Model):
+    """One exchange: what was said, what was understood, what was answered."""
+
+    turn_id: Annotated[int, Field(ge=1)]
+    timestamp: Moment
+    user_message: UserMessage
+    context_enrichment: ContextEnrichment | None = None
+    intent_classification: IntentClassification | None = None
+    agent_response: AgentResponse | None = None
+    turn_status: TurnStatus
+    error: Annotated[str | None, Field(min_length=1, max_length=200, exclude_if=_is_none)] = None
+
+    @model_validator(mode="after")
+    def _status_fits(self) -> Self:
+        if self.turn_status is TurnStatus.COMPLETED and self.agent_response is None:
+            raise departure("agent_response", "is missing in a completed turn")
+        if self.turn_status is TurnStatus.COMPLETED and self.error is not None:
+            raise departure("error", "a completed turn has none")
+        return self
+
+
+class ConversationHistory(Model):
+    """The latest turns of a conversation; `total_turns` counts the archived ones too."""
+
+    session_id: Id
+    turns: tuple[Turn, ...]
+    total_turns: Count
+    last_updated: Moment | None
+
+    @model_validator(mode="after")
+    def _turns_follow_each_other(self) -> Self:
+        if len(self.turns) > MOST_TURNS:
+            raise departure("turns", f"has more than {MOST_TURNS} turns")
+        for at, (earlier, later) in enumerate(zip(self.turns, self.turns[1:], strict=False), start=1):
+            if later.turn_id != earlier.turn_id + 1:
+                raise departure(f"turns.{at}.turn_id", "is not one above the turn before it")
+            if later.timestamp < earlier.timestamp:
+                raise departure(f"turns.{at}.timestamp", "is before the turn before it")
+        return self
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Self:
+        messages: set[str] = set()
+        responses: set[str] = set()
+        for at, turn in enumerate(self.turns):
+            if turn.user_message.message_id in messages:
+                raise departure(f"turns.{at}.user_message.message_id", "stands for two messages")
+            messages.add(turn.user_message.message_id)
+            if turn.agent_response is not None:
+                if turn.agent_response.response_id in responses:
+                    raise departure(f"turns.{at}.agent_response.response_id", "stands for two responses")
+                responses.add(turn.agent_response.response_id)
+        return self
+
+    @model_validator(mode="after")
+    def _refers_to_what_was(self) -> Self:
+        for at, turn in enumerate(self.turns):
+            refs = turn.context_enrichment.relevant_history if turn.context_enrichment else ()
+            if any(int(ref.removeprefix("turn_")) >= turn.turn_id for ref in refs):
+                raise departure(
+                    f"turns.{at}.context_enrichment.relevant_history", "names a turn that was not before"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _counts_fit(self) -> Self:
+        if self.total_turns != (self.turns[-1].turn_id if self.turns else 0):
+            raise departure("total_turns", "is not the number of the latest turn")
+        if self.turns and (self.last_updated is None or self.last_updated < self.turns[-1].timestamp):
+            raise departure("last_updated", "is before the latest turn")
+        return self
+
+
+# --- active_session ---------------------------------------------------------------------------------------
+
+
+class SessionStatus(StrEnum):
+    """Whether the conversation is going on."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    ENDED = "ENDED"
+
+
+class SessionInfo(Model):
+    """Whose session it is, and since when."""
+
+    session_id: Id
+    user_id: Id
+    start_time: Moment
+    last_activity: Moment
+    status: SessionStatus
+
+    @model_validator(mode="after")
+    def _time_goes_on(self) -> Self:
+        if self.last_activity < self.start_time:
+            raise departure("last_activity", "is before start_time")
+        return self
+
+
+class TopicTransition(Model):
+    """The turn at which the topic changed, and what made it change."""
+
+    turn: Annotated[int, Field(ge=1)]
+    topic: Slug
+    trigger: Slug
+
+
+class ConversationState(Model):
+    """What is being talked about, and by whom."""
+
+    current_turn: Count
+    active_topic: Slug | None
+    last_agent: AgentType | None
+    conversation_phase: Slug
+    topic_transitions: tuple[TopicTransition, ...]
+
+
+class AgentContext(Model):
+    """Where messages were routed lately. `primary_agent` is the one with most of the kept turns."""
+
+    primary_agent: AgentType | None
+    agent_confidence: Share | None
+    routing_history: tuple[AgentType, ...]
+    last_intent: AgentType | None
+
+
+class SessionMetadata(Model):
+    """Counts and means over the session."""
+
+    total_exchanges: Count
+    average_response_time: Seconds | None
+    context_quality_score: Share | None
+    memory_usage_percent: Annotated[int, Field(ge=0, le=100)]
+
+
+class ActiveSession(Model):
+    """The state of the session after its latest turn."""
+
+    session_info: SessionInfo
+    conversation_state: ConversationState
+    agent_context: AgentContext
+    session_metadata: SessionMetadata
+
+
+# --- memory_metadata --------------------------------------------------------------------------------------
+
+
+class Usage(Model):
+    """How much of a block's limit its text takes."""
+
+    current_size: Count
+    limit: Annotated[int, Field(ge=1)]
+    utilization_percent: Percent
+
+
+class HistoryUsage(Usage):
+    """The history's usage, with its turns and when it was last rotated."""
+
+    turns_stored: Annotated[int, Field(ge=0, le=MOST_TURNS)]
+    last_cleanup: Moment | None
+
+
+class MemoryUsage(Model):
+    """The usage of the blocks; the block's own is optional."""
+
+    conversation_history: HistoryUsage
+    active_session: Usage
+    context_summary: Usage
+    memory_metadata: Annotated[Usage | None, Field(exclude_if=_is_none)] = None
+
+
+class ArchivalInfo(Model):
+    """What left the history, and when the next part will."""
+
+    total_archived_turns: Count
+    last_archival: Moment | None
+    archival_trigger_threshold: Annotated[int, Field(ge=1)]
+    next_archival_estimate: Annotated[int, Field(ge=1)] | None
+
+
+class PerformanceMetrics(Model):
+    """What was measured while the blocks were kept; null until measured."""
+
+    avg_context_generation_time: Seconds | None
+    memory_update_success_rate: Percent | None
+    context_accuracy_score: Share | None
+    last_performance_check: Moment | None
+
+
+class SystemFlags(Model):
+    """Switches of the house and what it signals."""
+
+    memory_rotation_enabled: bool
+    archival_ready: bool
+    context_validation_enabled: bool
+    emergency_mode: bool
+
+
+class MemoryMetadata(Model):
+    """The bookkeeping of the other three blocks."""
+
+    memory_usage: MemoryUsage
+    archival_info: ArchivalInfo
+    performance_metrics: PerformanceMetrics
+    system_flags: SystemFlags
+
+
+# --- all four ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The row a conversation's blocks begin from."""
+
+    id: str
+    person_id: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """All four blocks at one moment."""
+
+    conversation_history: ConversationHistory
+    active_session: ActiveSession
+    context_summary: str
+    memory_metadata: MemoryMetadata
+
+    @property
+    def next_turn(self) -> int:
+        """The id of the turn that comes after the latest one."""
+        return self.conversation_history.total_turns + 1
+
+
+_MODELS: Final[dict[Label, type[Model]]] = {
+    Label.CONVERSATION_HISTORY: ConversationHistory,
+    Label.ACTIVE_SESSION: ActiveSession,
+    Label.MEMORY_METADATA: MemoryMetadata,
+}
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+Built = TypeVar("Built")
+
+
+def changed(model: AnyModel, **values: Any) -> AnyModel:
+    """A copy of `model` with other values, checked like a new one (`model_copy` does not check)."""
+    kept = {name: getattr(model, name) for name in type(model).model_fields}
+    return type(model)(**kept | values)
+
+
+def as_json(model: Model) -> str:
+    """The text of a JSON block: compact, keys in the order above, non-ASCII as it is."""
+    return json.dumps(
+        model.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+
+
+def render(label: Label, blocks: Blocks) -> str:
+    """The text of one block. Its length decides the block's size."""
+    block: Model | str = getattr(blocks, label.value)
+    return block if isinstance(block, str) else as_json(block)
+
+
+def built(label: Label, build: Callable[[], Built]) -> Built:
+    """What `build` makes; where pydantic refuses, `BlockInvalid` that says by path why and quotes nothing."""
+    try:
+        return build()
+    except ValidationError as error:
+        problem = _first_departure(label, error)
+    except UnicodeEncodeError:
+        problem = BlockInvalid(label, "$", "has a lone surrogate")
+    raise problem  # outside of `except`, so that no context carries the input along
+
+
+def parse(label: Label, text: str) -> Model | str:
+    """The block that `text` is, or `BlockInvalid`."""
+
+    def read() -> Model | str:
+        text.encode()
+        return text if label is Label.CONTEXT_SUMMARY else _MODELS[label].model_validate_json(text)
+
+    return built(label, read)
+
+
+def from_texts(texts: Mapping[Label, str]) -> Blocks:
+    """The four blocks that the texts are."""
+    return Blocks(**{label.value: parse(label, texts[label]) for label in Label})  # type: ignore[arg-type]
+
+
+def _first_departure(label: Label, error: ValidationError) -> BlockInvalid:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = [str(step) for step in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        return BlockInvalid(label, ".".join(where[:-1]) or "$", "has a field that no block of its kind has")
+    if first["type"] == "json_invalid":
+        return BlockInvalid(label, "$", "is not JSON")
+    if first["type"] == "departure":
+        where.append(str(first["ctx"]["path"]))
+    return BlockInvalid(label, ".".join(where) or "$", first["msg"][:1].lower() + first["msg"][1:])

@@ -1,0 +1,1 @@
+"""Block stores that need nothing but this package."""
