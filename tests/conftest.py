@@ -1,3 +1,8 @@
 """What every test can ask for, and what is asked of every test."""
 
+import os
+
 pytest_plugins = ["tools.ledger", "tests.servers.once", "tests.servers.postgres"]
+
+# A log call that is not ours to make fails the test, here and in the processes that tests start.
+os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
