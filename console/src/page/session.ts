@@ -1,0 +1,27 @@
+/** Who is asking: the key after `#` in the printed address, traded once for a cookie that scripts cannot read. */
+
+import { NotAuthenticated, dialWebSocket, type Dial } from "../protocol/index.ts";
+
+const SESSION = "/v1/session";
+
+/** Dial this page's own server, after making sure that it knows us. */
+export const dialHome: Dial = async (events) => {
+  const { protocol, host } = window.location;
+  await authenticate();
+  return dialWebSocket(`${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/ws`)(events);
+};
+
+/** A browser does not tell why a WebSocket was refused, so the question is asked over HTTP first. */
+async function authenticate(): Promise<void> {
+  const key = keyInAddress();
+  const response = key
+    ? await fetch(SESSION, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key }) })
+    : await fetch(SESSION, { cache: "no-store" });
+  if (response.status >= 500) throw new Error(`the server answered ${response.status}`);
+  if (key) window.history.replaceState(null, "", window.location.pathname + window.location.search);
+  if (response.status === 401 || response.status === 403) throw new NotAuthenticated();
+}
+
+function keyInAddress(): string {
+  return window.location.hash.slice(1).replace(/^key=/, "");
+}

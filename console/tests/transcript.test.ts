@@ -1,0 +1,135 @@
+import { describe, expect, test } from "vitest";
+import { fold, isAwaited, type Transcript } from "../src/chat/transcript.ts";
+import type { Entry, Fate } from "../src/protocol/index.ts";
+import type { Said } from "../src/protocol/messages.ts";
+
+const ACKNOWLEDGED: Fate = { state: "acknowledged", success: true };
+
+const ours = (said: Entry["said"], fate: Fate = ACKNOWLEDGED) =>
+  ({ from: "client", key: "k", number: 2, after: 0, said, fate }) as Entry;
+const asked = (id: string, fate: Fate = ACKNOWLEDGED) => ours({ name: "UserMessage", body: { id, content: `about ${id}` } }, fate);
+const heard = (said: Said): Entry => ({ from: "server", number: 1, said });
+const started = (id: string, previousId: string, safety?: object) =>
+  heard({ name: "StartAnswer", body: { id, previousId, ...(safety && { safety: { ...safety } }) } });
+const sentence = (previousId: string, sequence: number, text: string, isFinal = false) =>
+  heard({ name: "AssistantSentence", body: { id: `sent_${sequence}`, previousId, sequence, text, isFinal } });
+const trace = (id: string, previousId?: string) =>
+  heard({ name: "MemoryTrace", body: { id, memoryId: "mem", action: "retrieved", content: "…", ...(previousId && { previousId }) } });
+const failed = (originatingId: string) =>
+  heard({
+    name: "ErrorMessage",
+    body: { id: "err", code: 501, message: "Cut off.", severity: 2, recoverable: true, originatingId },
+  });
+
+const after = (...entries: Entry[]): Transcript => entries.reduce(fold, []);
+
+describe("a turn", () => {
+  test("is a question with its answer and its traces", () => {
+    const transcript = after(
+      asked("msg_1"),
+      started("msg_a", "msg_1"),
+      trace("trace_1", "msg_1"),
+      sentence("msg_a", 1, "Since when?"),
+      trace("trace_2", "msg_1"),
+      sentence("msg_a", 2, "How bad?", true),
+    );
+
+    expect(transcript).toMatchObject([
+      {
+        question: { text: "about msg_1", state: "delivered" },
+        answers: [{ sentences: [{ text: "Since when?" }, { text: "How bad?" }], progress: "done", safety: null }],
+        traces: [{ id: "trace_1" }, { id: "trace_2" }],
+        failure: "",
+      },
+    ]);
+  });
+
+  test("keeps its place when another message was sent before it ended", () => {
+    const transcript = after(
+      asked("msg_1"),
+      asked("msg_2"),
+      started("msg_a", "msg_1"),
+      sentence("msg_a", 1, "one", true),
+      started("msg_b", "msg_2"),
+      sentence("msg_b", 1, "two", true),
+    );
+
+    expect(transcript.map(({ id, answers }) => [id, answers[0]?.sentences[0]?.text])).toEqual([
+      ["msg_1", "one"],
+      ["msg_2", "two"],
+    ]);
+  });
+
+  test("of another device is shown without its question", () => {
+    expect(after(started("msg_a", "msg_x"), sentence("msg_a", 1, "hello", true))).toMatchObject([
+      { id: "msg_x", question: null, answers: [{ progress: "done" }] },
+    ]);
+  });
+
+  test("without streaming is one sentence", () => {
+    const whole = heard({ name: "AssistantMessage", body: { id: "msg_a", previousId: "msg_1", content: "All of it." } });
+
+    expect(after(asked("msg_1"), whole)).toMatchObject([{ answers: [{ sentences: [{ text: "All of it." }], progress: "done" }] }]);
+  });
+
+  test("about safety says of which kind", () => {
+    const [exchange] = after(asked("msg_1"), started("msg_a", "msg_1", { kind: "emergency", tier: 1 }));
+
+    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "1" });
+  });
+
+  test("asked for again has two answers", () => {
+    const transcript = after(asked("msg_1"), started("msg_a", "msg_1"), failed("msg_1"), started("msg_b", "msg_1"));
+
+    expect(transcript).toMatchObject([{ answers: [{ progress: "cut" }, { progress: "running" }], failure: "" }]);
+  });
+});
+
+describe("an end", () => {
+  test("by an error cuts the answer and says why", () => {
+    const [exchange] = after(asked("msg_1"), started("msg_a", "msg_1"), sentence("msg_a", 1, "I"), failed("msg_1"));
+
+    expect(exchange).toMatchObject({ answers: [{ progress: "cut", sentences: [{ text: "I" }] }], failure: "Cut off." });
+  });
+
+  test.each([
+    [true, "stopped"],
+    [false, "done"],
+  ])("by a stop whose success is %s leaves the answer %s", (success, progress) => {
+    const stop = (fate: Fate) => ours({ name: "ControlStop", body: { targetId: "msg_a" } }, fate);
+
+    const transcript = after(
+      asked("msg_1"),
+      started("msg_a", "msg_1"),
+      sentence("msg_a", 1, "I"),
+      stop({ state: "waiting" }),
+      sentence("msg_a", 2, "", true),
+      stop({ state: "acknowledged", success }),
+    );
+
+    expect(transcript).toMatchObject([{ answers: [{ progress, sentences: [{ text: "I" }] }] }]);
+  });
+});
+
+describe("an answer is awaited", () => {
+  const waiting: Fate = { state: "waiting" };
+
+  test.each<[string, boolean, Entry[]]>([
+    ["not before the message arrived", false, [asked("m", waiting)]],
+    ["once the message arrived", true, [asked("m")]],
+    ["while it runs", true, [asked("m"), started("a", "m")]],
+    ["not when it has ended", false, [asked("m"), started("a", "m"), sentence("a", 1, "x", true)]],
+    ["not when it failed", false, [asked("m"), failed("m")]],
+    ["not when the message was refused", false, [asked("m", { state: "refused", code: 103, message: "Too long." })]],
+  ])("%s", (_, expected, entries) => {
+    expect(after(...entries).some(isAwaited)).toBe(expected);
+  });
+});
+
+test("a message that is sent, then acknowledged, is one message", () => {
+  expect(after(asked("msg_1", { state: "waiting" }), asked("msg_1"))).toHaveLength(1);
+});
+
+test("a trace that names no message belongs to the latest", () => {
+  expect(after(asked("msg_1"), asked("msg_2"), trace("trace_1"))).toMatchObject([{ traces: [] }, { traces: [{}] }]);
+});
