@@ -47,10 +47,17 @@ class Written(Reading):
 class Ledger:
     """Reads and writes a conversation's four blocks through a store that is bound to a transaction."""
 
-    def __init__(self, clock: Clock, limits: Limits = DEFAULTS, agent_types: Set[str] | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limits: Limits = DEFAULTS,
+        agent_types: Set[str] | None = None,
+        snippet: int = trace.SNIPPET,
+    ) -> None:
         self._clock = clock
         self._limits = limits
         self._agent_types = agent_types
+        self._snippet = snippet
 
     @property
     def limits(self) -> Limits:
@@ -178,8 +185,8 @@ class Ledger:
             level=before_rotation if before_rotation and label is Label.CONVERSATION_HISTORY else now,
             digest=block.digest,
             changed=changed[: trace.MOST_PATHS],
-            content=block.text[: trace.SNIPPET],
-            truncated=len(block.text) > trace.SNIPPET,
+            content=block.text[: self._snippet],
+            truncated=len(block.text) > self._snippet,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from memory_blocks.limits import Level
 from memory_blocks.models import Label
 
-SNIPPET: Final = 600
+SNIPPET: Final = 1000
 MOST_PATHS: Final = 40
 
 

@@ -1,0 +1,38 @@
+"""The station that makes a message stand on its own, and checks what the brain made of it."""
+
+import re
+
+from agents.ports import Brain
+from agents.values import MOST_ENRICHED, Enrichment
+from memory_blocks.models import Blocks
+
+
+async def extract(brain: Brain, message: str, blocks: Blocks) -> Enrichment:
+    """The brain's enrichment, kept to what is true of the blocks: a reference to no turn is dropped."""
+    enrichment = await brain.extract(message, blocks)
+    latest = blocks.conversation_history.total_turns
+    references = dict.fromkeys(enrichment.relevant_history)
+    return enrichment.model_copy(
+        update={
+            "enriched_message": _cut(enrichment.enriched_message),
+            "relevant_history": tuple(ref for ref in references if _existed(ref, latest)),
+            "facts": tuple(fact for fact in enrichment.facts if fact.turn <= latest + 1),
+            "topic": slug(enrichment.topic) or "conversation",
+            "trigger": slug(enrichment.trigger) or "new_message",
+            "phase": slug(enrichment.phase) or blocks.active_session.conversation_state.conversation_phase,
+        }
+    )
+
+
+def slug(text: str) -> str:
+    """`text` as a snake_case name of at most 80 characters."""
+    return re.sub(r"[\W_]+", "_", text.lower()).strip("_")[:80].rstrip("_")
+
+
+def _existed(reference: str, latest: int) -> bool:
+    found = re.fullmatch(r"turn_([1-9][0-9]{0,8})", reference)
+    return found is not None and int(found[1]) <= latest
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_ENRICHED else f"{text[: MOST_ENRICHED - 1].rstrip()}…"

@@ -1,0 +1,51 @@
+"""What can go wrong among the agents, said without quoting anybody.
+
+AgentError
+├── UnknownKey     agents.toml has a key that does not exist
+├── BadRoster      agents.toml says something that cannot be
+└── BrainFailed    a brain gave no answer, or none that can be used
+
+`name` and `facts` fit the row of the same name in the house's table of errors.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+
+class AgentError(Exception):
+    """The base of this package's errors. Facts are names and rules of ours, never what a person wrote."""
+
+    name: ClassVar[str]
+
+    def __init__(self, says: str, **facts: int | str) -> None:
+        super().__init__(says)
+        self.facts: Mapping[str, int | str] = MappingProxyType(facts)
+
+
+class UnknownKey(AgentError):
+    """A key that no agent has: a slip of the pen that would otherwise go unnoticed."""
+
+    name = "unknown_setting"
+
+    def __init__(self, where: str, key: str) -> None:
+        hint = "Remove it, or correct its name."
+        super().__init__(f"{where} has a key {key} that does not exist", where=where, key=key, hint=hint)
+
+
+class BadRoster(AgentError):
+    """A value that cannot be: where it stands, and which rule it breaks."""
+
+    name = "bad_setting"
+
+    def __init__(self, where: str, key: str, rule: str) -> None:
+        super().__init__(f"{where}, {key}: {rule}", where=where, key=key, rule=rule)
+
+
+class BrainFailed(AgentError):
+    """A brain could not do its part. The person's message is kept; another attempt may work."""
+
+    name = "model_unavailable"
+
+    def __init__(self, brain: str, part: str) -> None:
+        super().__init__(f"the brain {brain} failed to {part}", brain=brain, part=part)

@@ -1,0 +1,17 @@
+"""The station that decides where a message belongs, and checks that there is such a place."""
+
+from collections.abc import Set
+
+from agents.ports import Brain
+from agents.values import UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
+
+
+async def classify(
+    brain: Brain, enrichment: Enrichment, blocks: Blocks, intents: Set[str] | None = None
+) -> Intent:
+    """The brain's intent; one that is not among `intents` is unclear, so that someone asks."""
+    intent = await brain.classify(enrichment, blocks)
+    if intents is None or intent.intent in intents:
+        return intent
+    return Intent(intent=UNCLEAR, confidence=0.0, reasoning="The brain named an intent that does not exist")

@@ -1,0 +1,95 @@
+"""Every place where the agents touch the world."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agents.roster import Specialist
+from agents.values import Enrichment, Intent
+from memory_blocks.models import Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A long-term memory that was found for a query, with what its trace will say of it."""
+
+    memory_id: str
+    content: str
+    score: float
+    memory_type: str | None = None
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+    query_prompt: str | None = None
+    position: int | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a search found, best first, and what it tells of itself."""
+
+    memories: tuple[MemoryHit, ...] = ()
+    observability: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Recall(Protocol):
+    """Searches long-term memory: best first, and only this person's."""
+
+    async def search(self, query: str, person_id: str) -> Recalled:
+        """The memories that bear on `query`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt's text and the revision by which an answer can later be traced to it."""
+
+    name: str
+    text: str
+    revision: str
+
+
+class PromptBook(Protocol):
+    """Holds a prompt for every specialist. What it gives always has a revision."""
+
+    def prompt(self, specialist: Specialist) -> Prompt:
+        """The prompt of this specialist, as it stands now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All that a specialist is told before it speaks. `said` is the beginning of an answer to go on with."""
+
+    specialist: Specialist
+    message: str
+    enrichment: Enrichment
+    intent: Intent
+    blocks: Blocks
+    recalled: Recalled
+    prompt: Prompt
+    said: str = ""
+
+
+class Brain(Protocol):
+    """Understands, decides and speaks; with rules, or with a model behind it.
+
+    A call gives a valid value or raises `BrainFailed`. It keeps nothing of a conversation between calls.
+    """
+
+    @property
+    def name(self) -> str:
+        """How it is called in traces and ServerInfo."""
+        ...
+
+    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
+        """The message as it is to be understood in the light of the blocks."""
+        ...
+
+    async def classify(self, enrichment: Enrichment, blocks: Blocks) -> Intent:
+        """Where the enriched message belongs."""
+        ...
+
+    def speak(self, brief: Brief) -> AsyncIterator[str]:
+        """The answer in fragments, as they come. It can be closed at any fragment."""
+        ...

@@ -1,0 +1,75 @@
+"""What the agents hand to each other: a message understood, and where it belongs."""
+
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory_blocks.models import ContextEnrichment, IntentClassification
+
+MOST_ENRICHED: Final = 400
+
+EMERGENCY: Final = "EMERGENCY"
+COORDINATOR: Final = "COORDINATOR"
+UNCLEAR: Final = "UNCLEAR"
+OUT_OF_SCOPE: Final = "OUT_OF_SCOPE"
+
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Value(BaseModel):
+    """The base of what a brain returns. A model behind it may be wrong, so every value is checked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Fact(Value):
+    """Something the person stated, such as `severity` `8/10`, and the turn in which they did."""
+
+    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+    value: Annotated[str, Field(min_length=1, max_length=200)]
+    turn: Annotated[int, Field(ge=1)]
+
+
+class Enrichment(Value):
+    """A message made to stand on its own, and what is known by now.
+
+    `answers` are the kinds of fact that this message gave in reply to a question, `asked_before` the kinds
+    asked for earlier and still open.
+    """
+
+    previous_context: Annotated[str, Field(min_length=1)]
+    enriched_message: Annotated[str, Field(min_length=1)]
+    relevant_history: tuple[str, ...] = ()
+    topic: str = "conversation"
+    trigger: str = "new_message"
+    phase: str = "opening"
+    facts: tuple[Fact, ...] = ()
+    answers: tuple[str, ...] = ()
+    asked_before: tuple[str, ...] = ()
+    quality: Share = 1.0
+    corrected: bool = False
+
+    @property
+    def known(self) -> dict[str, str]:
+        """The latest value of each kind of fact."""
+        return {fact.kind: fact.value for fact in self.facts}
+
+    def for_block(self) -> ContextEnrichment:
+        """The part of it that a turn in conversation_history keeps."""
+        return ContextEnrichment(
+            previous_context=self.previous_context,
+            enriched_message=self.enriched_message,
+            relevant_history=self.relevant_history,
+        )
+
+
+class Intent(Value):
+    """Where a message belongs, how surely, and why."""
+
+    intent: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+    confidence: Share
+    reasoning: Annotated[str, Field(min_length=1)]
+
+    def for_block(self) -> IntentClassification:
+        """The intent as a turn in conversation_history keeps it."""
+        return IntentClassification(intent=self.intent, confidence=self.confidence, reasoning=self.reasoning)
