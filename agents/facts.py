@@ -52,17 +52,32 @@ _DURATION: Final = _pattern(
 _ONSET: Final = _pattern(rf"\b(?:since|started|began|starting|from|first) (?:on |at |in )?({_MOMENT})")
 _ONLY_MOMENT: Final = _pattern(rf"^\W*(?:i think |maybe |about |on |in )?({_MOMENT})\W*$")
 _ONLY_SPAN: Final = _pattern(rf"^\W*(?:for )?({_SPAN})\W*$")
-_UNDECIDED: Final = _pattern(r"^\W*(?:i (?:don'?t|do not) know|not sure|no idea|hm+|what|why)\W*$")
-
-_FREE: Final = frozenset(
-    ("location", "quality", "triggers", "associated_symptoms", "medications", "conditions", "allergies")
+_QUESTION: Final = _pattern(
+    r"\?\s*$|^\W*(?:what|who|how|why|when|which|can|could|should|do|does|is|are|will)\b"
 )
-_YES_OR_NO: Final = dict.fromkeys(
-    ("no", "none", "nope", "nothing", "not really", "no, nothing"), "none reported"
-) | (dict.fromkeys(("yes", "yeah", "yep", "yes i do", "yes, i do"), "yes, not specified"))
+_NO_ANSWER: Final = _pattern(
+    r"^\W*(?:please|not sure|no idea|hm+|i'm|i'd"
+    r"|i (?:want|need|would|can't|cannot|feel|am|don't know|do not know))\b"
+)
+
+_FREE: Final = frozenset(("location", "quality"))
+_YES_OR_NO: Final = frozenset(("triggers", "associated_symptoms", "medications", "conditions", "allergies"))
+_NONE: Final = frozenset(("no", "none", "nope", "nothing", "not really", "not that i know", "no, nothing"))
+_SOME: Final = frozenset(("yes", "yeah", "yep", "yes i do", "yes, i do", "i do", "i have"))
+_MOST_ANSWER: Final = 80
 _WORDS: Final = ((1, "mild"), (4, "moderate"), (7, "severe"))
 _UNCOUNTED: Final = frozenset(
-    ("nausea", "dizziness", "flu", "diarrhea", "insomnia", "anxiety", "fatigue", "heartburn", "vomiting")
+    (
+        "nausea",
+        "dizziness",
+        "flu",
+        "diarrhea",
+        "insomnia",
+        "anxiety",
+        "fatigue",
+        "heartburn",
+        "pain",
+    )
 )
 
 
@@ -70,8 +85,8 @@ def stated(message: str, asked: tuple[str, ...], turn: int, known: Mapping[str, 
     """The facts in a message, read after a question that asked for the kinds in `asked`."""
     text = " ".join(message.replace("\u2019", "'").split())
     found = dict(_found(text, asked))
-    if not found and len(asked) == 1 and asked[0] in _FREE and 0 < len(text) <= 120 and not _no_answer(text):
-        found[asked[0]] = _YES_OR_NO.get(text.rstrip(".!").lower(), text.rstrip(".!"))
+    if not found and len(asked) == 1 and (answer := _short_answer(text, asked[0])):
+        found[asked[0]] = answer
     if found.get("concern") == known.get("concern") and "concern" in known:
         found.pop("concern", None)
     return tuple(Fact(kind=kind, value=value[:200], turn=turn) for kind, value in found.items())
@@ -107,6 +122,11 @@ def with_article(thing: str) -> str:
     return f"{'an' if thing[:1].lower() in 'aeiou' else 'a'} {thing}"
 
 
+def asks_back(text: str) -> bool:
+    """Whether a message is a question of its own rather than a reply."""
+    return _QUESTION.search(text) is not None
+
+
 def as_word(word: str) -> re.Pattern[str]:
     """A pattern that finds `word` where it stands alone."""
     return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
@@ -136,8 +156,15 @@ def _concern(text: str) -> str | None:
     return str(reported[1]).lower()
 
 
-def _no_answer(text: str) -> bool:
-    return text.endswith("?") or _UNDECIDED.search(text) is not None
+def _short_answer(text: str, kind: str) -> str | None:
+    """A short reply as the value of what was asked; not one that asks back or begins something else."""
+    plain = text.rstrip(".! ")
+    if not plain or len(plain) > _MOST_ANSWER or _NO_ANSWER.search(text) or asks_back(text):
+        return None
+    if kind in _YES_OR_NO:
+        word = plain.lower()
+        return "none reported" if word in _NONE else "yes, not specified" if word in _SOME else plain
+    return plain if kind in _FREE and plain.lower() not in _NONE | _SOME else None
 
 
 def _the(subject: str) -> str:

@@ -14,6 +14,7 @@ from agents.specialist import open_questions
 from agents.values import EMERGENCY, MOST_ENRICHED, UNCLEAR, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
 
+_TIMES: Final = frozenset(("onset", "duration"))  # a question for one is answered by the other
 FIRST: Final = "No previous context - first message"
 
 
@@ -38,7 +39,7 @@ class LocalBrain:
         question = last_question(_answer(last)) if last else None
         asked = kinds_asked(_answer(last)) if last else ()
         stated = facts.stated(message, asked, number, {fact.kind: fact.value for fact in known})
-        answers = tuple(fact.kind for fact in stated if fact.kind in asked)
+        answers = tuple(fact.kind for fact in stated if fact.kind in asked or {fact.kind, *asked} <= _TIMES)
         concern = next((fact for fact in (*known, *stated) if fact.kind == "concern"), None)
         new_concern = any(fact.kind == "concern" for fact in stated)
         follows = last is not None and question is not None and (bool(answers) or not new_concern)
@@ -59,7 +60,8 @@ class LocalBrain:
     async def classify(self, enrichment: Enrichment, blocks: Blocks) -> Intent:
         """By its words; an answer to a question, or a message without such words, stays with its topic."""
         before = blocks.active_session.agent_context.last_intent
-        own_words = re.sub(r"to the question \".*", "", enrichment.enriched_message)
+        quoted = re.search(r'"(.*?)"', enrichment.enriched_message)
+        own_words = quoted[1] if quoted else enrichment.enriched_message
         found = {
             intent: [word for word, pattern in keywords if pattern.search(own_words)]
             for intent, keywords in self._keywords.items()
@@ -73,7 +75,7 @@ class LocalBrain:
         ranked = sorted(found, key=lambda intent: len(found[intent]), reverse=True)
         best, second = ranked[0], ranked[1]
         if not found[best]:
-            if before in self._roster.agent_types and enrichment.relevant_history:
+            if before in self._roster.agent_types and not facts.asks_back(own_words):
                 return _intent(before, 0.8, "Goes on with the running topic")
             return _intent(UNCLEAR, 0.3, "Names nothing that belongs to one of the specialists")
         if before in found and len(found[before]) == len(found[best]):
@@ -137,7 +139,7 @@ def _enriched(
     parts = [facts.restated(fact, about) for fact in stated if fact.kind != "concern"]
     if any(fact.kind == "concern" for fact in stated):
         parts.insert(0, f"User reports having {facts.with_article(about or '')}")
-    plain = " ".join(message.split())
+    plain = " ".join(message.split()).replace('"', "'")
     room = MOST_ENRICHED - 120
     quoted = plain if len(plain) <= room else f"{plain[: room - 1].rstrip()}…"
     if parts and len(plain) <= 60:
