@@ -6,7 +6,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class PackConfig(BuildHookInterface[Any]):
-    """Plain settings would pack it into editable installs too, where the copy soon differs from its source."""
+    """Plain settings would pack it into editable installs too, where the copy soon differs from it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Hatchling calls this with `standard` or `editable` before it gathers the files."""

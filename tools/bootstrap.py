@@ -11,6 +11,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tools.progress import SetupError, run, step
 from tools.toolchain import (
@@ -56,13 +57,12 @@ def make_ready() -> None:
         _make_environment()
     (VENV / "ready").mkdir(exist_ok=True)
     where = [str(CHECKOUT), os.path.realpath(PYTHON)]
-    _once("dependencies", fingerprint(PINNED, *where), _install_dependencies)
-    _once("project", fingerprint(PINNED, PROJECT, BUILD_HOOK, *where), _install_project)
+    once(VENV / "ready" / "dependencies", fingerprint(PINNED, *where), _install_dependencies)
+    once(VENV / "ready" / "project", fingerprint(PINNED, PROJECT, BUILD_HOOK, *where), _install_project)
 
 
-def _once(name: str, inputs: str, do: Callable[[], None]) -> None:
-    """Do it unless it was done before with the same inputs."""
-    stamp = VENV / "ready" / name
+def once(stamp: Path, inputs: str, do: Callable[[], None]) -> None:
+    """Do it unless `stamp` says that it was done before with the same inputs."""
     if stamp.exists() and stamp.read_text() == inputs:
         return
     stamp.unlink(missing_ok=True)

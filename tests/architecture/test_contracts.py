@@ -1,0 +1,67 @@
+"""Who may know whom, how modules open, and what may not be written down."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import PYTHON, our_files, parsed, python_files
+from tools.toolchain import CHECKOUT
+
+REGISTRIES = ("pypi", "pythonhosted", "npmjs", "golang")
+FOREIGN = re.compile(
+    rf"https?://[\w.-]*\b(?:{'|'.join(REGISTRIES)})\.(?:org|com)"  # where packages come from is your choice
+    r"|(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/"  # a folder of the machine this was written on
+)
+ONE_SENTENCE = re.compile(r"[^\n].*[.:]", re.DOTALL)
+
+
+def test_the_import_contracts_hold() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", python_files(*PYTHON), ids=str)
+def test_a_module_opens_with_a_sentence_that_says_what_it_holds(path: Path) -> None:
+    opening = (ast.get_docstring(parsed(path)) or "").split("\n\n")[0]
+
+    assert ONE_SENTENCE.fullmatch(opening), f"{path} opens with {opening!r}"
+
+
+@pytest.mark.parametrize("path", python_files("tests"), ids=str)
+def test_no_test_is_skipped_or_expected_to_fail(path: Path) -> None:
+    names = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+
+    assert names & {"skip", "skipif", "xfail", "importorskip"} == set()
+
+
+def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
+    found = [
+        f"{path}:{number}"
+        for path in our_files()
+        for number, line in enumerate((CHECKOUT / path).read_text(errors="replace").splitlines(), 1)
+        if FOREIGN.search(line)
+    ]
+
+    assert found == []
+
+
+def test_a_registry_and_a_folder_of_one_machine_would_be_found() -> None:
+    registry, folder = "https://" + "pypi.org/simple", "cd /" + "root/x"
+
+    assert FOREIGN.search(registry)
+    assert FOREIGN.search(folder)

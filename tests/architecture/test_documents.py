@@ -1,0 +1,71 @@
+"""What the documents say is so: their Python runs, their links lead somewhere, their tree is the tree."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import PACKAGES, our_files, python_files
+from tools.toolchain import CHECKOUT
+
+DOCUMENTS = [path for path in our_files() if path.suffix == ".md" and path.parts[0] != "console"]
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+TREE = re.compile(r"^## The tree$.*?^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def text_of(path: Path) -> str:
+    """A document as it stands."""
+    return (CHECKOUT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if PYTHON_BLOCK.search(text_of(path))], ids=str)
+def test_the_python_of_a_document_runs(path: Path) -> None:
+    page: dict[str, object] = {"__name__": path.stem}
+    for block in PYTHON_BLOCK.finditer(text_of(path)):
+        line = text_of(path).count("\n", 0, block.start(1))
+        exec(compile("\n" * line + block[1], str(path), "exec", dont_inherit=True), page)  # noqa: S102
+
+    for name, told in page.items():
+        if name.startswith("test_") and callable(told):
+            told()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+def test_the_links_of_a_document_lead_somewhere(path: Path) -> None:
+    broken = [link for link in LINK.findall(text_of(path)) if not (CHECKOUT / path.parent / link).exists()]
+
+    assert broken == []
+
+
+def test_the_tree_of_the_architecture_is_the_tree() -> None:
+    told = set(tree_of(text_of(Path("ARCHITECTURE.md"))))
+    closed = {
+        folder for folder in told if folder.suffix == "" and not any(folder in name.parents for name in told)
+    }
+    modules = {path for path in python_files(*PACKAGES, "tools") if path.name != "__init__.py"}
+    real = modules | {path.parent for path in python_files(*PACKAGES, "tools", "tests")}
+
+    missing = {path for path in real - told if not any(folder in path.parents for folder in closed)}
+    invented = {path for path in told if not (CHECKOUT / path).exists()}
+
+    assert (sorted(missing), sorted(invented)) == ([], [])
+
+
+def tree_of(architecture: str) -> Iterator[Path]:
+    """The paths that the page's tree names: two spaces per level; the names of a line, then what they are."""
+    block = TREE.search(architecture)
+    assert block is not None
+    folders: list[Path] = [Path()]
+    for line in block[1].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        folder: Path | None = None
+        for word in line.split():
+            if not re.fullmatch(r"[\w.-]+(?:/|\.\w+)|Makefile", word):
+                break
+            path = folders[depth] / word.rstrip("/")
+            yield path
+            folder = path if word.endswith("/") else None
+        if folder is not None:
+            folders[depth + 1 :] = [folder]

@@ -1,0 +1,99 @@
+"""Every error is a row of one table, and nothing else is raised."""
+
+import ast
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator import errors
+from tests.architecture.sources import PACKAGES, parsed, python_files
+
+OUR_MODULES_OF_ERRORS = ("errors.py",)
+PROTOCOLS_OF_PYTHON = {"StopIteration", "StopAsyncIteration", "SystemExit", "GeneratorExit", "AttributeError"}
+FOR_PYDANTIC = {"ValueError", "PydanticCustomError"}  # turned into a row where the model is used
+FOR_CLICK = {"UsageError", "BadParameter", "ClickException", "Exit", "Abort"}
+
+
+def ours() -> set[str]:
+    """The names of the error classes that our packages define for themselves."""
+    return {
+        node.name
+        for path in python_files(*PACKAGES)
+        if path.name in OUR_MODULES_OF_ERRORS
+        for node in parsed(path).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports."""
+    modules = [
+        name
+        for node in ast.walk(parsed(path))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    ]
+    return {name.partition(".")[0] for name in modules}
+
+
+def raised(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the class of everything raised in a module; a maker of errors counts as what it makes."""
+    makers = {
+        node.name: ast.unparse(node.returns)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef) and node.returns is not None
+    }
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            name = ast.unparse(node.exc.func).rpartition(".")[2]
+            yield node.lineno, makers.get(name, name)
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name) and node.exc.id[0].isupper():
+            yield node.lineno, node.exc.id
+
+
+@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=str)
+def test_only_our_own_errors_are_raised(path: Path) -> None:
+    libraries = imported(path)
+    allowed = (
+        ours()
+        | PROTOCOLS_OF_PYTHON
+        | (FOR_PYDANTIC if libraries & {"pydantic", "pydantic_core"} else set())
+        | (FOR_CLICK if "click" in libraries else set())
+    )
+
+    assert [(line, name) for line, name in raised(path) if name not in allowed] == []
+
+
+@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=str)
+def test_a_raise_gives_the_facts_its_row_speaks_of(path: Path) -> None:
+    for call in (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)):
+        match call:
+            case ast.Call(func=ast.Name("AnamnesisError"), args=[ast.Name(row)], keywords=facts):
+                problem = getattr(errors, row)
+                spoken_of = {
+                    field for _, field, _, _ in string.Formatter().parse(problem.says + problem.then)
+                }
+                given = {fact.arg for fact in facts}
+
+                assert None in given or spoken_of - {None} <= given, f"{path}:{call.lineno}"
+
+
+def test_no_two_rows_have_the_same_name() -> None:
+    rows = [row for row in vars(errors).values() if isinstance(row, errors.Problem)]
+
+    assert len({row.name for row in rows}) == len(rows) == len(errors.TABLE)
+
+
+@pytest.mark.parametrize("row", errors.TABLE.values(), ids=lambda row: row.name)
+def test_a_row_says_what_happened_and_what_to_do_next(row: errors.Problem) -> None:
+    assert row.says.endswith(".")
+    assert row.then.endswith(".") or row.then.startswith("{")
+    assert 400 <= row.http < 600
+    assert 101 <= row.number < 600
