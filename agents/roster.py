@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.errors import BadRoster, UnknownKey
+from agents.errors import AgentError, BadRoster, UnknownKey
 from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -99,7 +99,7 @@ def load(path: Path) -> Roster:
     return roster
 
 
-def _refusal(where: str, error: ValidationError) -> UnknownKey | BadRoster:
+def _refusal(where: str, error: ValidationError) -> AgentError:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(step) for step in first["loc"])
     if first["type"] == "extra_forbidden":

@@ -1,15 +1,8 @@
-"""The station at which a specialist answers: its interview, and its answer as sentences."""
+"""A specialist's interview: what is still to be asked."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Iterable
 
-from agents.ports import Brain, Brief
 from agents.roster import Question, Specialist
-from agents.sentences import sentences
-
-
-def answer(brain: Brain, brief: Brief) -> AsyncGenerator[str, None]:
-    """The answer, sentence by sentence, each as soon as it is whole. Closing it closes the brain's stream."""
-    return sentences(brain.speak(brief))
 
 
 def open_questions(specialist: Specialist, known: Iterable[str]) -> tuple[Question, ...]:
