@@ -17,7 +17,7 @@ async function authenticate(): Promise<void> {
   const response = key
     ? await fetch(SESSION, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key }) })
     : await fetch(SESSION, { cache: "no-store" });
-  if (response.status >= 500) throw new Error(`the server answered ${response.status}`);
+  if (response.status === 429 || response.status >= 500) throw new Error(`the server answered ${response.status}`);
   if (key) window.history.replaceState(null, "", window.location.pathname + window.location.search);
   if (response.status === 401 || response.status === 403) throw new NotAuthenticated();
 }
