@@ -166,6 +166,13 @@ SERVER_ONLY_TYPE: Final = Problem(
     "Only the server sends type {type}.",
     "The frame was skipped; nothing was stored.",
 )
+CLIENT_ONLY_TYPE: Final = Problem(
+    203,
+    "client_only_type",
+    403,
+    "Only a client sends type {type}.",
+    "The frame was skipped; nothing was stored.",
+)
 NOT_LATEST_TURN: Final = Problem(
     203, "not_latest_turn", 403, "Only the latest turn can be varied.", "Ask again in a new message."
 )
@@ -187,6 +194,9 @@ FOREIGN_ORIGIN: Final = Problem(
 )
 BUSY: Final = Problem(
     204, "busy_retry", 503, "The store is busy; your message was not stored.", "Send it again."
+)
+FENCED: Final = Problem(
+    204, "fenced", 409, "Another worker has taken this conversation over.", "Nothing was stored here."
 )
 RATE_LIMITED: Final = Problem(204, "rate_limited", 429, "Too many messages.", "Try again in {seconds} s.")
 
@@ -234,6 +244,9 @@ POISON_MESSAGE: Final = Problem(
     500,
     "This message failed {attempts} times and was set aside.",
     "Word it differently; an operator can see it.",
+)
+CONSTRAINT: Final = Problem(
+    501, "constraint", 500, "The database refused a row ({rule}).", "Nothing was stored; tell the operator."
 )
 STORAGE_UNAVAILABLE: Final = Problem(
     503,
@@ -322,6 +335,20 @@ SETTINGS_UNREADABLE: Final = Problem(
     422,
     "{where} cannot be read as settings: {rule}.",
     "Correct it and start again.",
+)
+DATABASE_TOO_OLD: Final = Problem(
+    503,
+    "database_too_old",
+    503,
+    "The database is {found}; this program needs {needed}.",
+    "Install a newer one and start again.",
+)
+PGVECTOR_MISSING: Final = Problem(
+    503,
+    "pgvector_missing",
+    503,
+    "The database has no pgvector, or we may not add it.",
+    "Install it, have an administrator run CREATE EXTENSION vector in this database, and try again.",
 )
 SCHEMA_OLDER: Final = Problem(
     503,

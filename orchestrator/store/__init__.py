@@ -1,0 +1,1 @@
+"""The store: the tables the protocol speaks of, on SQLite and on Postgres."""

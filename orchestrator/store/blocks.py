@@ -1,0 +1,192 @@
+"""Memory blocks as they stand and stood, turns that rotated out of them, and values that could not stand."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import BindParameter, bindparam, update
+
+from orchestrator.errors import CONSTRAINT, NOT_FOUND, STALE_REVISION, AnamnesisError
+from orchestrator.store.conversations import Conversations
+from orchestrator.store.memories import MEMORY_BLOCK, Memories
+from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Quarantined
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.tables import LABELS
+from orchestrator.store.unit import Unit, changing
+
+_blocks, _revisions = Block.table, BlockRevision.table
+_archive, _quarantine = ArchivedTurn.table, Quarantined.table
+_conversation_id: BindParameter[str] = bindparam("conversation_id")
+_label: BindParameter[str] = bindparam("label")
+_LOAD = Statement(all_of(Block).where(_blocks.c.conversation_id == _conversation_id), Block)
+_SET = Statement(
+    changing(_blocks)
+    .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
+    .values(
+        revision=bindparam("revision"),
+        digest=bindparam("digest"),
+        value=bindparam("value"),
+        schema_version=bindparam("schema_version"),
+    ),
+    lambda: None,
+)
+_of_label = (_revisions.c.conversation_id == _conversation_id, _revisions.c.label == _label)
+_REVISIONS = Statement(all_of(BlockRevision).where(*_of_label).order_by(_revisions.c.revision), BlockRevision)
+_REVISION = Statement(
+    all_of(BlockRevision).where(*_of_label, _revisions.c.revision == bindparam("revision")), BlockRevision
+)
+_ARCHIVED = Statement(
+    all_of(ArchivedTurn)
+    .where(_archive.c.conversation_id == _conversation_id, _archive.c.has_left == bindparam("has_left"))
+    .order_by(_archive.c.turn_id),
+    ArchivedTurn,
+)
+_one_turn = (_archive.c.conversation_id == _conversation_id, _archive.c.turn_id == bindparam("turn_id"))
+_ARCHIVED_TURN = Statement(all_of(ArchivedTurn).where(*_one_turn), ArchivedTurn)
+_REPLACE = Statement(
+    update(_archive)
+    .where(*_one_turn, _archive.c.has_left.is_(False))
+    .values(
+        value=bindparam("value"),
+        digest=bindparam("digest"),
+        has_left=bindparam("has_left"),
+        archived_at=bindparam("now"),
+    ),
+    lambda: None,
+)
+_QUARANTINED = Statement(
+    all_of(Quarantined)
+    .where(_quarantine.c.conversation_id == _conversation_id)
+    .order_by(_quarantine.c.created_at, _quarantine.c.id),
+    Quarantined,
+)
+
+
+class Blocks:
+    """The tables `blocks`, `block_revisions`, `archived_turns` and `block_quarantine`."""
+
+    def __init__(self, unit: Unit, conversations: Conversations, memories: Memories) -> None:
+        self._unit, self._conversations, self._memories = unit, conversations, memories
+
+    def load(self, conversation_id: str) -> dict[str, Block]:
+        """The blocks that have been written, by label."""
+        found = self._unit.all(_LOAD, conversation_id=conversation_id)
+        return {block.label: block for block in found if block.revision is not None}
+
+    def memory_ids(self, conversation_id: str) -> Mapping[str, str]:
+        """The memory under which each block is known to traces; made here the first time."""
+        found = self._unit.all(_LOAD, conversation_id=conversation_id)
+        known = {block.label: block.memory_id for block in found}
+        if len(known) == len(LABELS):
+            return known
+        self._conversations.lock(conversation_id)
+        owner = self._conversations.get(conversation_id)
+        if owner is None:
+            raise AnamnesisError(NOT_FOUND)
+        known = {
+            block.label: block.memory_id for block in self._unit.all(_LOAD, conversation_id=conversation_id)
+        }
+        for label in LABELS:
+            if label not in known:
+                memory = self._memories.add(
+                    "",
+                    user_id=owner.user_id,
+                    title=label,
+                    source_type=MEMORY_BLOCK,
+                    source_info={"conversation_id": conversation_id, "label": label},
+                )
+                self._unit.insert(
+                    Block(conversation_id, label, memory.id, None, None, None, None, self._unit.now)
+                )
+                known[label] = memory.id
+        return known
+
+    def commit(
+        self,
+        conversation_id: str,
+        label: str,
+        value: str,
+        *,
+        expected: int,
+        digest: str,
+        actor: str,
+        turn: int | None,
+        schema_version: str,
+    ) -> BlockRevision:
+        """Write the revision after `expected`, 0 being none yet; refused when another came first."""
+        self._conversations.lock(conversation_id)
+        self.memory_ids(conversation_id)
+        current = self.load(conversation_id).get(label)
+        stored = current.revision if current and current.revision else 0
+        if stored != expected:
+            raise AnamnesisError(STALE_REVISION, label=label, stored=stored, yours=expected)
+        written = BlockRevision(
+            conversation_id=conversation_id,
+            label=label,
+            revision=stored + 1,
+            value=value,
+            digest=digest,
+            previous_digest=current.digest if current else None,
+            actor=actor,
+            turn=turn,
+            schema_version=schema_version,
+            created_at=self._unit.now,
+        )
+        self._unit.insert(written)
+        self._unit.run(
+            _SET,
+            conversation_id=conversation_id,
+            label=label,
+            revision=written.revision,
+            digest=digest,
+            value=value,
+            schema_version=schema_version,
+        )
+        return written
+
+    def revisions(self, conversation_id: str, label: str) -> list[BlockRevision]:
+        """A block as it stood, from the first revision on."""
+        return self._unit.all(_REVISIONS, conversation_id=conversation_id, label=label)
+
+    def revision(self, conversation_id: str, label: str, revision: int) -> BlockRevision | None:
+        """A block as it stood at one revision."""
+        return self._unit.first(_REVISION, conversation_id=conversation_id, label=label, revision=revision)
+
+    def archive(
+        self, conversation_id: str, turn_id: int, value: str, *, digest: str, has_left: bool = True
+    ) -> None:
+        """Keep a turn whole. Until it has left its block a newer text replaces it, then none does."""
+        turn = ArchivedTurn(conversation_id, turn_id, value, digest, has_left, self._unit.now)
+        found = self._unit.first(_ARCHIVED_TURN, conversation_id=conversation_id, turn_id=turn_id)
+        if found is None:
+            self._unit.insert(turn)
+        elif not self._unit.run(
+            _REPLACE,
+            conversation_id=conversation_id,
+            turn_id=turn_id,
+            value=value,
+            digest=digest,
+            has_left=has_left,
+        ):
+            raise AnamnesisError(CONSTRAINT, rule="a turn leaves its block once")
+
+    def archived(self, conversation_id: str) -> list[ArchivedTurn]:
+        """The turns that have left, in order."""
+        return self._unit.all(_ARCHIVED, conversation_id=conversation_id, has_left=True)
+
+    def held(self, conversation_id: str) -> dict[int, str]:
+        """The whole texts of turns that stand shortened in the block, by turn id."""
+        turns = self._unit.all(_ARCHIVED, conversation_id=conversation_id, has_left=False)
+        return {turn.turn_id: turn.value for turn in turns}
+
+    def quarantine(
+        self, conversation_id: str, label: str, value: str, *, reason: str, actor: str
+    ) -> Quarantined:
+        """Keep a value that could not stand."""
+        kept = Quarantined(
+            self._unit.ids.new("quar_"), conversation_id, label, value, reason, actor, self._unit.now
+        )
+        self._unit.insert(kept)
+        return kept
+
+    def quarantined(self, conversation_id: str) -> list[Quarantined]:
+        """All that could not stand, in the order it was found."""
+        return self._unit.all(_QUARANTINED, conversation_id=conversation_id)

@@ -1,0 +1,73 @@
+"""Conversations: whose they are, how far each side has counted, and whether they are still there."""
+
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from orchestrator.errors import NOT_FOUND, AnamnesisError
+from orchestrator.store.rows import Conversation
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.types import JsonObject
+from orchestrator.store.unit import Unit
+
+_table = Conversation.table
+_alive = _table.c.deleted_at.is_(None)
+_BY_ID = Statement(all_of(Conversation).where(_table.c.id == bindparam("id"), _alive), Conversation)
+_OF_PERSON = Statement(
+    all_of(Conversation)
+    .where(_table.c.user_id == bindparam("user_id"), _alive)
+    .order_by(_table.c.updated_at.desc(), _table.c.id)
+    .limit(bindparam("most")),
+    Conversation,
+)
+_LOCK = Statement(
+    select(_table.c.id).where(_table.c.id == bindparam("id"), _alive).with_for_update(key_share=True), str
+)
+
+
+class Conversations:
+    """The table `alicia_conversations`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def create(
+        self, user_id: str, *, id: str | None = None, preferences: JsonObject | None = None
+    ) -> Conversation:
+        """Begin one; its LiveKit room has its name."""
+        id = id or self._unit.ids.new("conv_")
+        now = self._unit.now
+        created = Conversation(id, user_id, id, None, "active", preferences or {}, 0, 0, now, now, None)
+        self._unit.insert(created)
+        return created
+
+    def get(self, id: str) -> Conversation | None:
+        """The one with that id, if there is one and it is not deleted."""
+        return self._unit.first(_BY_ID, id=id)
+
+    def owned(self, id: str, user_id: str) -> Conversation:
+        """The one with that id, if it is that person's; a foreign one is as unknown as one that never was."""
+        found = self.get(id)
+        if found is None or found.user_id != user_id:
+            raise AnamnesisError(NOT_FOUND)
+        return found
+
+    def of_person(self, user_id: str, *, most: int = 100) -> list[Conversation]:
+        """Somebody's conversations, the one last active first."""
+        return self._unit.all(_OF_PERSON, user_id=user_id, most=most)
+
+    def lock(self, id: str) -> None:
+        """Let no other transaction count on in this conversation until ours is over.
+
+        SQLite has one writer anyway. On Postgres everything that takes a next number locks here first.
+        """
+        if self._unit.first(_LOCK, id=id) is None:
+            raise AnamnesisError(NOT_FOUND)
+
+    def update(self, id: str, **columns: Any) -> bool:
+        """Set some columns, such as `title`, `status` or `preferences`."""
+        return self._unit.change(Conversation, id, **columns)
+
+    def delete(self, id: str) -> bool:
+        """Mark it deleted: nobody finds it any more, and what it holds is kept."""
+        return self._unit.change(Conversation, id, status="deleted", deleted_at=self._unit.now)

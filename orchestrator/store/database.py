@@ -1,0 +1,185 @@
+"""The store: one unit of work is one plain function, run in one transaction, on a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from memory_blocks.ports import Clock, Ids
+from orchestrator.clock import cut_to_milliseconds
+from orchestrator.errors import SCHEMA_NEWER, SCHEMA_OLDER, STORAGE_UNAVAILABLE, AnamnesisError
+from orchestrator.store import migrations, refusals
+from orchestrator.store.audio import Recordings
+from orchestrator.store.blocks import Blocks
+from orchestrator.store.conversations import Conversations
+from orchestrator.store.drivers import Driver, Synchronous, driver_for
+from orchestrator.store.frames import Frames
+from orchestrator.store.leases import Leases
+from orchestrator.store.memories import Memories
+from orchestrator.store.messages import Messages
+from orchestrator.store.meta import Metadata
+from orchestrator.store.notes import Notes
+from orchestrator.store.statements import Connection
+from orchestrator.store.tools import Tools
+from orchestrator.store.traces import Traces
+from orchestrator.store.turns import Turns
+from orchestrator.store.unit import Unit
+
+T = TypeVar("T")
+
+CONNECTIONS: Final = 4
+
+
+class Transaction:
+    """Everything that can be read and written, at one moment, all of it or nothing."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.now = unit.now
+        self.ids = unit.ids
+        self.conversations = Conversations(unit)
+        self.messages = Messages(unit, self.conversations)
+        self.memories = Memories(unit)
+        self.traces = Traces(unit)
+        self.notes = Notes(unit)
+        self.tools = Tools(unit, self.conversations)
+        self.audio = Recordings(unit)
+        self.meta = Metadata(unit)
+        self.frames = Frames(unit, self.conversations)
+        self.turns = Turns(unit, self.conversations)
+        self.leases = Leases(unit)
+        self.blocks = Blocks(unit, self.conversations, self.memories)
+
+
+class _Lane:
+    """Threads that run transactions, each on a connection of its own."""
+
+    def __init__(self, driver: Driver, clock: Clock, ids: Ids, *, writing: bool, threads: int) -> None:
+        self._driver, self._clock, self._ids, self._writing = driver, clock, ids, writing
+        name = "anamnesis-writes" if writing else "anamnesis-reads"
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._here = threading.local()
+        self._connections: list[Connection] = []
+
+    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
+        """Queue the work. Once it has begun it runs to its end, whoever waits for it."""
+        try:
+            return self._threads.submit(self._perform, work)
+        except RuntimeError:
+            closed = AnamnesisError(STORAGE_UNAVAILABLE)
+        raise closed
+
+    def close(self) -> None:
+        """Finish what was queued, then let go of every connection."""
+        self._threads.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _perform(self, work: Callable[[Transaction], T]) -> T:
+        driver = self._driver
+        try:
+            connection = self._connection()
+            try:
+                driver.begin(connection, writing=self._writing)
+                now = cut_to_milliseconds(self._clock.now())
+                result = work(Transaction(Unit(connection, driver.dialect, now, self._ids)))
+                driver.commit(connection)
+                return result
+            except BaseException:
+                if not driver.roll_back(connection):
+                    self._forget(connection)
+                raise
+        except driver.errors as error:
+            refused = driver.refusal(error)
+        except (UnicodeError, OverflowError) as error:
+            refused = refusals.of_value(error)
+        raise refused  # out here, so that what the library quoted does not travel along as its context
+
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._here, "connection", None)
+        if connection is None:
+            connection = self._here.connection = self._driver.connect(writing=self._writing)
+            self._connections.append(connection)
+        return connection
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.remove(connection)
+        self._here.connection = None
+
+
+class Store:
+    """A database that is open.
+
+    `work` is a plain function, so nothing can be awaited inside a transaction: no model, no socket and no
+    other task ever keeps one open. A call that is cancelled has either not begun or is over when the
+    cancellation is felt, so what its caller writes next comes after it.
+    """
+
+    def __init__(self, driver: Driver, writes: _Lane, reads: _Lane) -> None:
+        self.driver = driver
+        self._writes, self._reads = writes, reads
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Clock,
+        ids: Ids,
+        create: bool = False,
+        busy_seconds: float = 5.0,
+        synchronous: Synchronous = "FULL",
+        connections: int = CONNECTIONS,
+    ) -> "Store":
+        """Open `sqlite:///FILE` or `postgresql://…`. Another schema than ours is refused by name.
+
+        Nothing is made or changed, unless `create` asks for it: then a missing or older one is brought up.
+        """
+        driver = driver_for(url, busy_seconds=busy_seconds, synchronous=synchronous)
+        if create:
+            migrations.upgrade(url)
+        schema = migrations.status(url, busy_seconds=busy_seconds)
+        if not schema.is_current:
+            problem = SCHEMA_NEWER if schema.is_newer else SCHEMA_OLDER
+            raise AnamnesisError(problem, found=schema.found or "none", needed=schema.needed)
+        writers = 1 if driver.one_writer else connections
+        writes = _Lane(driver, clock, ids, writing=True, threads=writers)
+        return cls(driver, writes, _Lane(driver, clock, ids, writing=False, threads=connections))
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work in one transaction and commit it, or raise and change nothing."""
+        return await _outcome(self._writes.submit(work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work on the database as it stands at one moment."""
+        return await _outcome(self._reads.submit(work))
+
+    def write_now(self, work: Callable[[Transaction], T]) -> T:
+        """`write` for a caller without an event loop, such as a command."""
+        return self._writes.submit(work).result()
+
+    def read_now(self, work: Callable[[Transaction], T]) -> T:
+        """`read` for a caller without an event loop."""
+        return self._reads.submit(work).result()
+
+    async def close(self) -> None:
+        """Finish what was queued, then let go of the database."""
+        await asyncio.to_thread(self.close_now)
+
+    def close_now(self) -> None:
+        """`close` for a caller without an event loop."""
+        self._reads.close()
+        self._writes.close()
+
+
+async def _outcome(future: Future[T]) -> T:
+    waiting = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        if not future.cancel():
+            await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                waiting.exception()  # it was told; nobody is left to hear it
+        raise

@@ -1,0 +1,119 @@
+"""Frames as they travelled, both ways: what a replay sends again, and what tables can be rebuilt from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam
+
+from orchestrator.errors import NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
+from orchestrator.store.conversations import Conversations
+from orchestrator.store.rows import Conversation, Frame
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit, changing
+
+_frames, _conversations = Frame.table, Conversation.table
+_this = _conversations.c.id == bindparam("id")
+_TAKE = Statement(
+    changing(_conversations)
+    .where(_this)
+    .values(last_server_stanza_id=_conversations.c.last_server_stanza_id - bindparam("count"))
+    .returning(_conversations.c.last_server_stanza_id),
+    int,
+)
+_MOVE = Statement(
+    changing(_conversations)
+    .where(_this, _conversations.c.last_client_stanza_id < bindparam("stanza_id"))
+    .values(last_client_stanza_id=bindparam("stanza_id")),
+    lambda: None,
+)
+_here = _frames.c.conversation_id == bindparam("conversation_id")
+_AFTER = Statement(
+    all_of(Frame)
+    .where(_here, _frames.c.direction == "server", _frames.c.stanza_id < bindparam("seen"))
+    .order_by(_frames.c.stanza_id.desc())
+    .limit(bindparam("limit")),
+    Frame,
+)
+_ONE = Statement(
+    all_of(Frame).where(
+        _here, _frames.c.direction == bindparam("direction"), _frames.c.stanza_id == bindparam("stanza_id")
+    ),
+    Frame,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A frame of the server that waits for its number: `make` takes the stanza id and gives the bytes."""
+
+    type: int
+    make: Callable[[int], bytes]
+
+
+class Frames:
+    """The table `frames`, and the two counts it keeps in `alicia_conversations`."""
+
+    def __init__(self, unit: Unit, conversations: Conversations) -> None:
+        self._unit, self._conversations = unit, conversations
+
+    def append_server(
+        self,
+        conversation_id: str,
+        *drafts: Draft,
+        turn: int | None = None,
+        epoch: int | None = None,
+    ) -> Sequence[Frame]:
+        """Number the server's next frames and keep them, in the transaction of the facts they speak of."""
+        unit = self._unit
+        given = {"id": conversation_id, "count": len(drafts), "now": unit.now}
+        lowest = _TAKE.first(unit.connection, unit.dialect, given)
+        if lowest is None:
+            raise AnamnesisError(NOT_FOUND)
+        first = lowest + len(drafts) - 1
+        frames = [
+            Frame(
+                conversation_id,
+                "server",
+                first - i,
+                each.type,
+                each.make(first - i),
+                None,
+                turn,
+                epoch,
+                unit.now,
+            )
+            for i, each in enumerate(drafts)
+        ]
+        unit.insert(*frames)
+        return frames
+
+    def accept_client(
+        self,
+        conversation_id: str,
+        stanza_id: int,
+        type: int,
+        payload: bytes,
+        *,
+        sender: str,
+        turn: int | None = None,
+    ) -> Frame:
+        """Keep a frame of the client and move its count there; a number not above the last is refused."""
+        if not self._unit.run(_MOVE, id=conversation_id, stanza_id=stanza_id):
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None:
+                raise AnamnesisError(NOT_FOUND)
+            last = conversation.last_client_stanza_id
+            raise AnamnesisError(STANZA_OUT_OF_ORDER, stanza=stanza_id, last=last)
+        frame = Frame(conversation_id, "client", stanza_id, type, payload, sender, turn, None, self._unit.now)
+        self._unit.insert(frame)
+        return frame
+
+    def after(self, conversation_id: str, seen: int, *, limit: int = 1000) -> list[Frame]:
+        """What the server sent after the `seen`-th stanza, in the order it was sent."""
+        return self._unit.all(_AFTER, conversation_id=conversation_id, seen=-seen, limit=limit)
+
+    def client_frame(self, conversation_id: str, stanza_id: int) -> Frame | None:
+        """What the client sent under that number."""
+        return self._unit.first(
+            _ONE, conversation_id=conversation_id, direction="client", stanza_id=stanza_id
+        )

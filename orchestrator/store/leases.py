@@ -1,0 +1,100 @@
+"""Leases: which worker takes a conversation's turns, with an epoch that fences off the one before."""
+
+from datetime import timedelta
+
+from sqlalchemy import bindparam, text, update
+
+from orchestrator.errors import FENCED, AnamnesisError
+from orchestrator.store.rows import Lease
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit
+
+_table = Lease.table
+_mine = _table.c.conversation_id == bindparam("conversation_id")
+_READ = Statement(all_of(Lease).where(_mine), Lease)
+_TO_CHANGE = Statement(all_of(Lease).where(_mine).with_for_update(), Lease)
+_TO_RELY_ON = Statement(all_of(Lease).where(_mine).with_for_update(read=True), Lease)
+_FIRST = Statement(
+    text(
+        "INSERT INTO leases (conversation_id, holder, epoch, expires_at)"
+        " VALUES (:conversation_id, :holder, 1, :expires_at) ON CONFLICT DO NOTHING"
+    ).bindparams(bindparam("expires_at", type_=_table.c.expires_at.type)),
+    lambda: None,
+)
+_SET = Statement(
+    update(_table)
+    .where(_mine)
+    .values(holder=bindparam("holder"), epoch=bindparam("epoch"), expires_at=bindparam("expires_at")),
+    lambda: None,
+)
+
+
+class Leases:
+    """The table `leases`.
+
+    Time decides only when a worker may take over; that nothing of the former one is written afterwards is the
+    epoch's doing. So the moment of the transaction is good enough, and tests can move it.
+    """
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def acquire(self, conversation_id: str, holder: str, *, seconds: float) -> Lease | None:
+        """Take the conversation, if it is free, expired or ours; none while another worker holds it.
+
+        A lease that ends later than a new one would was made by a clock that has since been set back.
+        """
+        now = self._unit.now
+        until = now + timedelta(seconds=seconds)
+        held = self._unit.first(_TO_CHANGE, conversation_id=conversation_id)
+        if held is None:
+            if self._unit.run(_FIRST, conversation_id=conversation_id, holder=holder, expires_at=until):
+                return Lease(conversation_id, holder, 1, until)
+            held = self._unit.first(_TO_CHANGE, conversation_id=conversation_id)
+        if held is None:
+            return None
+        if held.holder == holder and held.expires_at > now:
+            taken = Lease(conversation_id, holder, held.epoch, until)
+        elif held.expires_at <= now or held.expires_at > until:
+            taken = Lease(conversation_id, holder, held.epoch + 1, until)
+        else:
+            return None
+        self._set(taken)
+        return taken
+
+    def renew(self, lease: Lease, *, seconds: float) -> Lease:
+        """Hold it longer; raises when another worker has taken over."""
+        self._hold(lease.conversation_id, lease.epoch, _TO_CHANGE)
+        renewed = Lease(
+            lease.conversation_id, lease.holder, lease.epoch, self._unit.now + timedelta(seconds=seconds)
+        )
+        self._set(renewed)
+        return renewed
+
+    def release(self, lease: Lease) -> None:
+        """Give it back, so that the next need not wait; nothing to do when another has it already."""
+        held = self._unit.first(_TO_CHANGE, conversation_id=lease.conversation_id)
+        if held is not None and held.epoch == lease.epoch:
+            self._set(Lease(lease.conversation_id, lease.holder, lease.epoch, self._unit.now))
+
+    def check_epoch(self, conversation_id: str, epoch: int) -> None:
+        """Raise unless this is still the epoch; nobody takes over before the transaction has ended."""
+        self._hold(conversation_id, epoch, _TO_RELY_ON)
+
+    def get(self, conversation_id: str) -> Lease | None:
+        """Who holds it, or held it last."""
+        return self._unit.first(_READ, conversation_id=conversation_id)
+
+    def _hold(self, conversation_id: str, epoch: int, lock: Statement[Lease]) -> None:
+        held = self._unit.first(lock, conversation_id=conversation_id)
+        if held is None or held.epoch != epoch:
+            raise AnamnesisError(FENCED)
+
+    def _set(self, lease: Lease) -> None:
+        self._unit.run(
+            _SET,
+            conversation_id=lease.conversation_id,
+            holder=lease.holder,
+            epoch=lease.epoch,
+            expires_at=lease.expires_at,
+        )

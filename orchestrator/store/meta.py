@@ -1,0 +1,45 @@
+"""Keys and values about any other row."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import bindparam
+
+from orchestrator.store.rows import Meta
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit
+
+_table = Meta.table
+_alive = _table.c.deleted_at.is_(None)
+_in_order = (_table.c.created_at, _table.c.id)
+_OF = Statement(all_of(Meta).where(_table.c.ref == bindparam("ref"), _alive).order_by(*_in_order), Meta)
+_FIND = Statement(
+    all_of(Meta)
+    .where(_table.c.key == bindparam("key"), _table.c.value == bindparam("value"), _alive)
+    .order_by(*_in_order),
+    Meta,
+)
+
+
+class Metadata:
+    """The table `alicia_meta`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def add(self, ref: str, pairs: Mapping[str, str]) -> None:
+        """Keep each pair as a row about the row with the id `ref`."""
+        now, new = self._unit.now, self._unit.ids.new
+        rows = [Meta(new("meta_"), ref, key, value, now, now, None) for key, value in pairs.items()]
+        self._unit.insert(*rows)
+
+    def of(self, ref: str) -> list[Meta]:
+        """All that is known about a row."""
+        return self._unit.all(_OF, ref=ref)
+
+    def find(self, key: str, value: str) -> list[Meta]:
+        """The rows of which something is known, such as those of one OpenTelemetry trace."""
+        return self._unit.all(_FIND, key=key, value=value)
+
+    def delete(self, id: str) -> bool:
+        """Mark it deleted."""
+        return self._unit.delete(Meta, id)

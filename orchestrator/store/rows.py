@@ -1,0 +1,313 @@
+"""A row of each table as a value: its fields are the table's columns, in their order."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from sqlalchemy import Table
+
+from orchestrator.store import tables
+from orchestrator.store.types import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What one person and the house say to each other; also a LiveKit room."""
+
+    table: ClassVar[Table] = tables.conversations
+
+    id: str
+    user_id: str
+    livekit_room_name: str | None
+    title: str | None
+    status: str
+    preferences: JsonObject
+    last_client_stanza_id: int
+    last_server_stanza_id: int
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the person or the house said, in its place in the conversation."""
+
+    table: ClassVar[Table] = tables.messages
+
+    id: str
+    conversation_id: str
+    sequence_number: int
+    previous_id: str | None
+    message_role: str
+    contents: str
+    local_id: str | None
+    server_id: str | None
+    sync_status: str
+    synced_at: datetime | None
+    completion_status: str
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One piece of a streamed answer. An answer's contents are its sentences' texts, one after the other."""
+
+    table: ClassVar[Table] = tables.sentences
+
+    id: str
+    message_id: str
+    sentence_sequence_number: int
+    text: str
+    audio_type: str | None
+    audio_format: str | None
+    duration_ms: int | None
+    audio_bytesize: int | None
+    audio_data: bytes | None
+    meta: JsonObject | None
+    completion_status: str
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Something kept beyond one conversation. A memory block has a row here too, without its text."""
+
+    table: ClassVar[Table] = tables.memories
+
+    id: str
+    user_id: str | None
+    title: str | None
+    summary: str | None
+    entities: tuple[str, ...]
+    key_phrases: tuple[str, ...]
+    content: str
+    embeddings: tuple[float, ...] | None
+    embeddings_info: JsonObject | None
+    importance: float
+    confidence: float
+    user_rating: int | None
+    created_by: str | None
+    source_type: str | None
+    source_info: JsonObject | None
+    tags: tuple[str, ...]
+    pinned: bool
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The receipt for one memory opened or written. The table shows `meta` under the name `metadata` too."""
+
+    table: ClassVar[Table] = tables.memory_used
+
+    id: str
+    conversation_id: str
+    message_id: str | None
+    memory_id: str
+    memory_type: str | None
+    action: str
+    content: str
+    confidence: float | None
+    similarity_score: float | None
+    query_prompt: str | None
+    query_prompt_meta: JsonObject | None
+    position_in_results: int | None
+    actor: str | None
+    meta: JsonObject | None
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What somebody remarked on a message, or on the conversation as a whole."""
+
+    table: ClassVar[Table] = tables.notes
+
+    id: str
+    content: str
+    conversation_id: str
+    message_id: str | None
+    created_by: str
+    meta: JsonObject | None
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One tool called for a message, from the request to its result."""
+
+    table: ClassVar[Table] = tables.tool_uses
+
+    id: str
+    conversation_id: str
+    message_id: str
+    tool_name: str
+    tool_arguments: JsonObject
+    tool_result: Json
+    status: str
+    error_message: str | None
+    sequence_number: int
+    completed_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """A whole recording, of the person or of the house, and what was understood."""
+
+    table: ClassVar[Table] = tables.audio
+
+    id: str
+    conversation_id: str
+    message_id: str | None
+    audio_type: str
+    audio_format: str
+    audio_data: bytes | None
+    duration_ms: int | None
+    transcription: str | None
+    livekit_track_sid: str | None
+    transcription_meta: JsonObject | None
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """One key and value about any other row, such as a trace id of OpenTelemetry."""
+
+    table: ClassVar[Table] = tables.meta
+
+    id: str
+    ref: str
+    key: str
+    value: str
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the person and what became of it."""
+
+    table: ClassVar[Table] = tables.turns
+
+    conversation_id: str
+    number: int
+    user_message_id: str
+    answer_id: str | None
+    state: str
+    attempts: int
+    error: str | None
+    deadline: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An envelope as it travelled, byte for byte. The client counts up from 1, the server down from -1."""
+
+    table: ClassVar[Table] = tables.frames
+
+    conversation_id: str
+    direction: str
+    stanza_id: int
+    type: int
+    payload: bytes
+    sender: str | None
+    turn: int | None
+    epoch: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who may write a conversation's turns, and until when. The epoch grows with every change of hands."""
+
+    table: ClassVar[Table] = tables.leases
+
+    conversation_id: str
+    holder: str
+    epoch: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A memory block as it now stands; nothing but its memory until the first turn has written it."""
+
+    table: ClassVar[Table] = tables.blocks
+
+    conversation_id: str
+    label: str
+    memory_id: str
+    revision: int | None
+    digest: str | None
+    value: str | None
+    schema_version: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRevision:
+    """A memory block as it once stood, with the digest of what it replaced."""
+
+    table: ClassVar[Table] = tables.block_revisions
+
+    conversation_id: str
+    label: str
+    revision: int
+    value: str
+    digest: str
+    previous_digest: str | None
+    actor: str
+    turn: int | None
+    schema_version: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTurn:
+    """A turn's whole text outside of its block, which shows it shortened until the turn `has_left`."""
+
+    table: ClassVar[Table] = tables.archived_turns
+
+    conversation_id: str
+    turn_id: int
+    value: str
+    digest: str
+    has_left: bool
+    archived_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A block's value that could not stand, kept for whoever wants to know why."""
+
+    table: ClassVar[Table] = tables.block_quarantine
+
+    id: str
+    conversation_id: str
+    label: str
+    value: str
+    reason: str
+    actor: str
+    created_at: datetime

@@ -1,0 +1,57 @@
+"""Traces: which memory was opened or written, for which message, by whom."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam
+
+from orchestrator.store.rows import Trace
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit
+
+_table = Trace.table
+_alive = _table.c.deleted_at.is_(None)
+_in_order = (_table.c.created_at, _table.c.position_in_results, _table.c.id)
+_BY_ID = Statement(all_of(Trace).where(_table.c.id == bindparam("id"), _alive), Trace)
+_OF_MESSAGE = Statement(
+    all_of(Trace).where(_table.c.message_id == bindparam("message_id"), _alive).order_by(*_in_order), Trace
+)
+_OF_CONVERSATION = Statement(
+    all_of(Trace)
+    .where(_table.c.conversation_id == bindparam("conversation_id"), _alive)
+    .order_by(*_in_order),
+    Trace,
+)
+_OF_MEMORY = Statement(
+    all_of(Trace).where(_table.c.memory_id == bindparam("memory_id"), _alive).order_by(*_in_order), Trace
+)
+
+
+class Traces:
+    """The table `alicia_memory_used`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def add(self, traces: Sequence[Trace]) -> None:
+        """Keep traces, before their frames are sent."""
+        self._unit.insert(*traces)
+
+    def get(self, id: str) -> Trace | None:
+        """The one with that id, unless it is deleted."""
+        return self._unit.first(_BY_ID, id=id)
+
+    def of_message(self, message_id: str) -> list[Trace]:
+        """What was opened and written for a message: the first question after a wrong answer."""
+        return self._unit.all(_OF_MESSAGE, message_id=message_id)
+
+    def of_conversation(self, conversation_id: str) -> list[Trace]:
+        """Everything that was opened and written in a conversation."""
+        return self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)
+
+    def of_memory(self, memory_id: str) -> list[Trace]:
+        """When a memory was of use, over time."""
+        return self._unit.all(_OF_MEMORY, memory_id=memory_id)
+
+    def delete(self, id: str) -> bool:
+        """Mark it deleted."""
+        return self._unit.delete(Trace, id)

@@ -1,0 +1,65 @@
+"""One transaction as the repositories see it: the moment it happens at, new ids, a way to run statements."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Dialect, Table, Update, bindparam, update
+
+from memory_blocks.ports import Ids
+from orchestrator.store.statements import Connection, IsRow, Statement, inserting, values_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a repository needs of the transaction it belongs to."""
+
+    connection: Connection
+    dialect: Dialect
+    now: datetime
+    ids: Ids
+
+    def all(self, statement: Statement[T], **given: Any) -> list[T]:
+        """Every record of a query."""
+        return statement.all(self.connection, self.dialect, given)
+
+    def first(self, statement: Statement[T], **given: Any) -> T | None:
+        """The first record of a query, or none."""
+        return statement.first(self.connection, self.dialect, given)
+
+    def run(self, statement: Statement[Any], **given: Any) -> int:
+        """Do what the statement says, at the moment of this transaction; how many rows it touched."""
+        given["now"] = self.now
+        return statement.run(self.connection, self.dialect, given)
+
+    def insert(self, *rows: IsRow) -> None:
+        """Put rows of one kind into their table."""
+        if len(rows) == 1:
+            inserting(type(rows[0])).run(self.connection, self.dialect, values_of(rows[0]))
+        elif rows:
+            inserting(type(rows[0])).run_many(self.connection, self.dialect, map(values_of, rows))
+
+    def change(self, row_type: type[IsRow], key: str, **columns: Any) -> bool:
+        """Set columns of the row with that id, unless it is deleted; false when there is none."""
+        given = {f"new_{name}": value for name, value in columns.items()}
+        return self.run(_changing_columns(row_type, tuple(columns)), key=key, **given) == 1
+
+    def delete(self, row_type: type[IsRow], key: str) -> bool:
+        """Mark the row with that id as deleted: normal reads pass it over, and it is kept."""
+        return self.change(row_type, key, deleted_at=self.now)
+
+
+def changing(table: Table) -> Update:
+    """The beginning of every update: `updated_at` moves with it."""
+    return update(table).values(updated_at=bindparam("now"))
+
+
+@cache
+def _changing_columns(row_type: type[IsRow], names: tuple[str, ...]) -> Statement[Any]:
+    table = row_type.table
+    new = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    alive = (table.c.id == bindparam("key"), table.c.deleted_at.is_(None))
+    return Statement(changing(table).where(*alive).values(new), lambda: None)
