@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 
 from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.store.rows import Conversation
@@ -21,7 +21,8 @@ _OF_PERSON = Statement(
     Conversation,
 )
 _LOCK = Statement(
-    select(_table.c.id).where(_table.c.id == bindparam("id"), _alive).with_for_update(key_share=True), str
+    all_of(Conversation).where(_table.c.id == bindparam("id"), _alive).with_for_update(key_share=True),
+    Conversation,
 )
 
 
@@ -56,13 +57,14 @@ class Conversations:
         """Somebody's conversations, the one last active first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, most=most)
 
-    def lock(self, id: str) -> None:
+    def lock(self, id: str) -> Conversation:
         """Let no other transaction count on in this conversation until ours is over.
 
         SQLite has one writer anyway. On Postgres everything that takes a next number locks here first.
         """
-        if self._unit.first(_LOCK, id=id) is None:
+        if (found := self._unit.first(_LOCK, id=id)) is None:
             raise AnamnesisError(NOT_FOUND)
+        return found
 
     def update(self, id: str, **columns: Any) -> bool:
         """Set some columns, such as `title`, `status` or `preferences`."""

@@ -12,6 +12,7 @@ from orchestrator.errors import SCHEMA_NEWER, SCHEMA_OLDER, STORAGE_UNAVAILABLE,
 from orchestrator.store import migrations, refusals
 from orchestrator.store.audio import Recordings
 from orchestrator.store.blocks import Blocks
+from orchestrator.store.connections import Connections
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.drivers import Driver, Synchronous, driver_for
 from orchestrator.store.frames import Frames
@@ -48,6 +49,7 @@ class Transaction:
         self.meta = Metadata(unit)
         self.frames = Frames(unit, self.conversations)
         self.turns = Turns(unit, self.conversations)
+        self.connections = Connections(unit)
         self.leases = Leases(unit)
         self.blocks = Blocks(unit, self.conversations, self.memories)
 

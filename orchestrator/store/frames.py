@@ -1,9 +1,8 @@
 """Frames as they travelled, both ways: what a replay sends again, and what tables can be rebuilt from."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, func, select
 
 from orchestrator.errors import NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
 from orchestrator.store.conversations import Conversations
@@ -13,12 +12,15 @@ from orchestrator.store.unit import Unit, changing
 
 _frames, _conversations = Frame.table, Conversation.table
 _this = _conversations.c.id == bindparam("id")
-_TAKE = Statement(
-    changing(_conversations)
-    .where(_this)
-    .values(last_server_stanza_id=_conversations.c.last_server_stanza_id - bindparam("count"))
-    .returning(_conversations.c.last_server_stanza_id),
+_HIGHEST = Statement(
+    select(func.coalesce(func.max(_frames.c.position), 0)).where(
+        _frames.c.conversation_id == bindparam("conversation_id")
+    ),
     int,
+)
+_COUNT = Statement(
+    changing(_conversations).where(_this).values(last_server_stanza_id=bindparam("stanza_id")),
+    lambda: None,
 )
 _MOVE = Statement(
     changing(_conversations)
@@ -42,12 +44,13 @@ _ONE = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A frame of the server that waits for its number: `make` takes the stanza id and gives the bytes."""
-
-    type: int
-    make: Callable[[int], bytes]
+_OF_TYPE = Statement(
+    all_of(Frame)
+    .where(_here, _frames.c.direction == "server", _frames.c.type == bindparam("type"))
+    .order_by(_frames.c.position),
+    Frame,
+)
+_IN_ORDER = Statement(all_of(Frame).where(_here).order_by(_frames.c.position), Frame)
 
 
 class Frames:
@@ -59,31 +62,27 @@ class Frames:
     def append_server(
         self,
         conversation_id: str,
-        *drafts: Draft,
+        first: int,
+        packets: Sequence[tuple[int, bytes]],
+        *,
         turn: int | None = None,
         epoch: int | None = None,
-    ) -> Sequence[Frame]:
-        """Number the server's next frames and keep them, in the transaction of the facts they speak of."""
+    ) -> list[Frame]:
+        """Keep the server's next frames, each with its type, in the transaction of the facts they speak of.
+
+        They are numbered from `first` on, which is one below the conversation's `last_server_stanza_id`.
+        """
+        if not packets:
+            return []
         unit = self._unit
-        given = {"id": conversation_id, "count": len(drafts), "now": unit.now}
-        lowest = _TAKE.first(unit.connection, unit.dialect, given)
-        if lowest is None:
-            raise AnamnesisError(NOT_FOUND)
-        first = lowest + len(drafts) - 1
+        position = self._next_position(conversation_id)
         frames = [
             Frame(
-                conversation_id,
-                "server",
-                first - i,
-                each.type,
-                each.make(first - i),
-                None,
-                turn,
-                epoch,
-                unit.now,
+                conversation_id, "server", first - i, position + i, type, packet, None, turn, epoch, unit.now
             )
-            for i, each in enumerate(drafts)
+            for i, (type, packet) in enumerate(packets)
         ]
+        unit.run(_COUNT, id=conversation_id, stanza_id=frames[-1].stanza_id)
         unit.insert(*frames)
         return frames
 
@@ -117,3 +116,14 @@ class Frames:
         return self._unit.first(
             _ONE, conversation_id=conversation_id, direction="client", stanza_id=stanza_id
         )
+
+    def of_type(self, conversation_id: str, type: int) -> list[Frame]:
+        """What the server sent of one kind."""
+        return self._unit.all(_OF_TYPE, conversation_id=conversation_id, type=type)
+
+    def in_order(self, conversation_id: str) -> list[Frame]:
+        """Everything both sides sent, in the order in which it was stored."""
+        return self._unit.all(_IN_ORDER, conversation_id=conversation_id)
+
+    def _next_position(self, conversation_id: str) -> int:
+        return (self._unit.first(_HIGHEST, conversation_id=conversation_id) or 0) + 1

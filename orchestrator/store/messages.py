@@ -28,6 +28,15 @@ _LAST = Statement(
     .limit(1),
     Message,
 )
+_STREAMING = Statement(
+    all_of(Message).where(_here, _messages.c.completion_status == "streaming").limit(1), Message
+)
+_ANSWERS = Statement(
+    all_of(Message)
+    .where(_here, _messages.c.previous_id == bindparam("id"), _messages.c.message_role == "assistant")
+    .order_by(_messages.c.sequence_number),
+    Message,
+)
 _HIGHEST = Statement(select(func.coalesce(func.max(_messages.c.sequence_number), 0)).where(_here), int)
 _SAY = Statement(
     changing(_messages)
@@ -102,6 +111,14 @@ class Messages:
     def last(self, conversation_id: str) -> Message | None:
         """The latest message; what comes next follows it unless it says otherwise."""
         return self._unit.first(_LAST, conversation_id=conversation_id)
+
+    def streaming(self, conversation_id: str) -> Message | None:
+        """The answer under way; there is one at a time."""
+        return self._unit.first(_STREAMING, conversation_id=conversation_id)
+
+    def answers_to(self, conversation_id: str, message_id: str) -> list[Message]:
+        """Every answer to a message: the current one and those it replaced."""
+        return self._unit.all(_ANSWERS, conversation_id=conversation_id, id=message_id)
 
     def in_order(self, conversation_id: str) -> list[Message]:
         """The whole conversation."""

@@ -1,7 +1,5 @@
 """Keys and values about any other row."""
 
-from collections.abc import Mapping
-
 from sqlalchemy import bindparam
 
 from orchestrator.store.rows import Meta
@@ -26,11 +24,10 @@ class Metadata:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    def add(self, ref: str, pairs: Mapping[str, str]) -> None:
-        """Keep each pair as a row about the row with the id `ref`."""
-        now, new = self._unit.now, self._unit.ids.new
-        rows = [Meta(new("meta_"), ref, key, value, now, now, None) for key, value in pairs.items()]
-        self._unit.insert(*rows)
+    def add(self, ref: str, key: str, value: str, *, id: str | None = None) -> None:
+        """Keep a pair as a row about the row with the id `ref`."""
+        now = self._unit.now
+        self._unit.insert(Meta(id or self._unit.ids.new("meta_"), ref, key, value, now, now, None))
 
     def of(self, ref: str) -> list[Meta]:
         """All that is known about a row."""

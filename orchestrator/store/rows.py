@@ -214,6 +214,9 @@ class Turn:
     state: str
     attempts: int
     error: str | None
+    variation: str | None
+    target_id: str | None
+    stop_requested: bool
     deadline: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -230,12 +233,24 @@ class Frame:
     conversation_id: str
     direction: str
     stanza_id: int
+    position: int
     type: int
     payload: bytes
     sender: str | None
     turn: int | None
     epoch: int | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenConnection:
+    """Which connection a conversation has, wherever it is: the newest one."""
+
+    table: ClassVar[Table] = tables.connections
+
+    conversation_id: str
+    connection_id: str
+    opened_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

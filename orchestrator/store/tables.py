@@ -40,6 +40,7 @@ ACTIONS: Final = ("retrieved", "stored", "updated")
 TOOL_STATUSES: Final = ("pending", "running", "success", "error", "cancelled")
 DIRECTIONS: Final = ("client", "server")
 TURN_STATES: Final = ("pending", "in_progress", "completed", "failed")
+VARIATIONS: Final = ("regenerate", "edit", "continue")
 LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
 
 _LARGEST_STANZA: Final = 2**31 - 1
@@ -422,6 +423,9 @@ turns: Final = _table(
     _text("state", "'pending'"),
     _whole("attempts", "0"),
     _text("error", null=True),
+    _text("variation", null=True),
+    _text("target_id", null=True),
+    _column("stop_requested", Flag(), "FALSE"),
     _moment("deadline", null=True),
     _moment("created_at"),
     _moment("updated_at"),
@@ -433,7 +437,10 @@ turns: Final = _table(
     _of_conversation("turns"),
     _of_message("turns", "user_message_id", "user_message"),
     _of_message("turns", "answer_id", "answer"),
+    _of_message("turns", "target_id", "target"),
     ("number", "number >= 1"),
+    _one_of("variation", VARIATIONS),
+    ("target", _same("variation IS NULL", "target_id IS NULL")),
     _one_of("state", TURN_STATES),
     ("attempts", "attempts >= 0 AND (attempts >= 1 OR state IN ('pending', 'failed'))"),
     ("error", _same("state = 'failed'", "error IS NOT NULL")),
@@ -455,6 +462,7 @@ frames: Final = _table(
     _text("conversation_id"),
     _text("direction"),
     _whole("stanza_id"),
+    _whole("position"),
     _whole("type"),
     _column("payload", LargeBinary()),
     _text("sender", null=True),
@@ -462,6 +470,7 @@ frames: Final = _table(
     _whole("epoch", null=True),
     _moment("created_at"),
     _key("frames", "conversation_id", "direction", "stanza_id"),
+    _unique("frames", "position", "conversation_id", "position"),
     _of_conversation("frames"),
     _of("frames", "conversation_id", "turn", to="turns", their=("conversation_id", "number"), what="turn"),
     _one_of("direction", DIRECTIONS),
@@ -470,11 +479,22 @@ frames: Final = _table(
         f"CASE direction WHEN 'client' THEN stanza_id BETWEEN 1 AND {_LARGEST_STANZA}"
         f" ELSE stanza_id BETWEEN -{_LARGEST_STANZA} AND -1 END",
     ),
+    ("position", "position >= 1"),
     ("type", "type BETWEEN 0 AND 65535"),
     ("payload", "length(payload) > 0"),
     ("sender", _same("direction = 'client'", "sender IS NOT NULL")),
     ("epoch", "epoch >= 1"),
     Index("ix_frames_turn", "conversation_id", "turn"),
+)
+
+connections: Final = _table(
+    "connections",
+    _text("conversation_id"),
+    _text("connection_id"),
+    _moment("opened_at"),
+    _key("connections", "conversation_id"),
+    _of_conversation("connections"),
+    ("connection_id", "connection_id <> ''"),
 )
 
 leases: Final = _table(

@@ -21,6 +21,26 @@ _NEXT = Statement(all_of(Turn).where(_here, _open).order_by(_table.c.number).lim
 _OPEN = Statement(
     select(_table.c.conversation_id).where(_open).distinct().order_by(_table.c.conversation_id), str
 )
+_LATEST = Statement(all_of(Turn).where(_here).order_by(_table.c.number.desc()).limit(1), Turn)
+_STOP = Statement(changing(_table).where(*_this, _open).values(stop_requested=True), lambda: None)
+_AGAIN = Statement(
+    changing(_table)
+    .where(*_this)
+    .values(
+        user_message_id=bindparam("user_message_id"),
+        answer_id=None,
+        state="pending",
+        attempts=0,
+        error=None,
+        variation=bindparam("mode"),
+        target_id=bindparam("target_id"),
+        stop_requested=False,
+        deadline=None,
+        started_at=None,
+        ended_at=None,
+    ),
+    lambda: None,
+)
 _BEGIN = Statement(
     changing(_table)
     .where(*_this)
@@ -65,6 +85,9 @@ class Turns:
             state="pending",
             attempts=0,
             error=None,
+            variation=None,
+            target_id=None,
+            stop_requested=False,
             deadline=None,
             created_at=now,
             updated_at=now,
@@ -85,6 +108,25 @@ class Turns:
     def next_open(self, conversation_id: str) -> Turn | None:
         """What is to be done next: the earliest turn that runs or waits."""
         return self._unit.first(_NEXT, conversation_id=conversation_id)
+
+    def latest(self, conversation_id: str) -> Turn | None:
+        """The newest turn, whatever became of it."""
+        return self._unit.first(_LATEST, conversation_id=conversation_id)
+
+    def request_stop(self, conversation_id: str, number: int) -> None:
+        """The person wants no more of it; whoever answers it, in whichever process, will see."""
+        self._one(_STOP, conversation_id, number)
+
+    def again(self, turn: Turn, *, mode: str, target_id: str, user_message_id: str) -> None:
+        """Let a turn that is over be answered anew: again, corrected, or from where it stopped."""
+        self._one(
+            _AGAIN,
+            turn.conversation_id,
+            turn.number,
+            mode=mode,
+            target_id=target_id,
+            user_message_id=user_message_id,
+        )
 
     def conversations_with_open(self) -> list[str]:
         """Where something is left to do; the first question after a restart."""

@@ -162,6 +162,15 @@ CREATE TABLE block_revisions (
 
 CREATE INDEX ix_block_revisions_turn ON block_revisions (conversation_id, label, turn);
 
+CREATE TABLE connections (
+  conversation_id TEXT NOT NULL,
+  connection_id TEXT NOT NULL,
+  opened_at TIMESTAMP WITH TIME ZONE NOT NULL,
+  CONSTRAINT pk_connections PRIMARY KEY (conversation_id),
+  CONSTRAINT fk_connections_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
+  CONSTRAINT ck_connections_connection_id CHECK (connection_id <> '')
+);
+
 CREATE TABLE leases (
   conversation_id TEXT NOT NULL,
   holder TEXT NOT NULL,
@@ -343,6 +352,9 @@ CREATE TABLE turns (
   state TEXT DEFAULT 'pending' NOT NULL,
   attempts INTEGER DEFAULT 0 NOT NULL,
   error TEXT,
+  variation TEXT,
+  target_id TEXT,
+  stop_requested BOOLEAN DEFAULT FALSE NOT NULL,
   deadline TIMESTAMP WITH TIME ZONE,
   created_at TIMESTAMP WITH TIME ZONE NOT NULL,
   updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
@@ -354,7 +366,10 @@ CREATE TABLE turns (
   CONSTRAINT fk_turns_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
   CONSTRAINT fk_turns_user_message FOREIGN KEY(conversation_id, user_message_id) REFERENCES alicia_messages (conversation_id, id),
   CONSTRAINT fk_turns_answer FOREIGN KEY(conversation_id, answer_id) REFERENCES alicia_messages (conversation_id, id),
+  CONSTRAINT fk_turns_target FOREIGN KEY(conversation_id, target_id) REFERENCES alicia_messages (conversation_id, id),
   CONSTRAINT ck_turns_number CHECK (number >= 1),
+  CONSTRAINT ck_turns_variation CHECK (variation IN ('regenerate', 'edit', 'continue')),
+  CONSTRAINT ck_turns_target CHECK ((variation IS NULL) = (target_id IS NULL)),
   CONSTRAINT ck_turns_state CHECK (state IN ('pending', 'in_progress', 'completed', 'failed')),
   CONSTRAINT ck_turns_attempts CHECK (attempts >= 0 AND (attempts >= 1 OR state IN ('pending', 'failed'))),
   CONSTRAINT ck_turns_error CHECK ((state = 'failed') = (error IS NOT NULL)),
@@ -371,6 +386,7 @@ CREATE TABLE frames (
   conversation_id TEXT NOT NULL,
   direction TEXT NOT NULL,
   stanza_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
   type INTEGER NOT NULL,
   payload BYTEA NOT NULL,
   sender TEXT,
@@ -378,10 +394,12 @@ CREATE TABLE frames (
   epoch INTEGER,
   created_at TIMESTAMP WITH TIME ZONE NOT NULL,
   CONSTRAINT pk_frames PRIMARY KEY (conversation_id, direction, stanza_id),
+  CONSTRAINT uq_frames_position UNIQUE (conversation_id, position),
   CONSTRAINT fk_frames_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
   CONSTRAINT fk_frames_turn FOREIGN KEY(conversation_id, turn) REFERENCES turns (conversation_id, number),
   CONSTRAINT ck_frames_direction CHECK (direction IN ('client', 'server')),
   CONSTRAINT ck_frames_stanza_id CHECK (CASE direction WHEN 'client' THEN stanza_id BETWEEN 1 AND 2147483647 ELSE stanza_id BETWEEN -2147483647 AND -1 END),
+  CONSTRAINT ck_frames_position CHECK (position >= 1),
   CONSTRAINT ck_frames_type CHECK (type BETWEEN 0 AND 65535),
   CONSTRAINT ck_frames_payload CHECK (length(payload) > 0),
   CONSTRAINT ck_frames_sender CHECK ((direction = 'client') = (sender IS NOT NULL)),

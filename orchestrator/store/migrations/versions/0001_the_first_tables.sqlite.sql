@@ -177,6 +177,17 @@ CREATE TABLE block_revisions (
 
 CREATE INDEX ix_block_revisions_turn ON block_revisions (conversation_id, label, turn);
 
+CREATE TABLE connections (
+  conversation_id TEXT NOT NULL,
+  connection_id TEXT NOT NULL,
+  opened_at TEXT NOT NULL,
+  CONSTRAINT pk_connections PRIMARY KEY (conversation_id),
+  CONSTRAINT fk_connections_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
+  CONSTRAINT ck_connections_connection_id CHECK (connection_id <> ''),
+  CONSTRAINT ck_connections_no_nul CHECK (instr(conversation_id, char(0)) = 0 AND instr(connection_id, char(0)) = 0),
+  CONSTRAINT ck_connections_moments CHECK (opened_at GLOB '????-??-??T??:??:??.???Z')
+) STRICT;
+
 CREATE TABLE leases (
   conversation_id TEXT NOT NULL,
   holder TEXT NOT NULL,
@@ -373,6 +384,9 @@ CREATE TABLE turns (
   state TEXT DEFAULT 'pending' NOT NULL,
   attempts INTEGER DEFAULT 0 NOT NULL,
   error TEXT,
+  variation TEXT,
+  target_id TEXT,
+  stop_requested INTEGER DEFAULT FALSE NOT NULL,
   deadline TEXT,
   created_at TEXT NOT NULL,
   updated_at TEXT NOT NULL,
@@ -384,14 +398,18 @@ CREATE TABLE turns (
   CONSTRAINT fk_turns_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
   CONSTRAINT fk_turns_user_message FOREIGN KEY(conversation_id, user_message_id) REFERENCES alicia_messages (conversation_id, id),
   CONSTRAINT fk_turns_answer FOREIGN KEY(conversation_id, answer_id) REFERENCES alicia_messages (conversation_id, id),
+  CONSTRAINT fk_turns_target FOREIGN KEY(conversation_id, target_id) REFERENCES alicia_messages (conversation_id, id),
   CONSTRAINT ck_turns_number CHECK (number >= 1),
+  CONSTRAINT ck_turns_variation CHECK (variation IN ('regenerate', 'edit', 'continue')),
+  CONSTRAINT ck_turns_target CHECK ((variation IS NULL) = (target_id IS NULL)),
   CONSTRAINT ck_turns_state CHECK (state IN ('pending', 'in_progress', 'completed', 'failed')),
   CONSTRAINT ck_turns_attempts CHECK (attempts >= 0 AND (attempts >= 1 OR state IN ('pending', 'failed'))),
   CONSTRAINT ck_turns_error CHECK ((state = 'failed') = (error IS NOT NULL)),
   CONSTRAINT ck_turns_started CHECK (state <> 'in_progress' OR started_at IS NOT NULL),
   CONSTRAINT ck_turns_ended CHECK ((state IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
   CONSTRAINT ck_turns_answered CHECK (state <> 'completed' OR answer_id IS NOT NULL),
-  CONSTRAINT ck_turns_no_nul CHECK (instr(conversation_id, char(0)) = 0 AND instr(user_message_id, char(0)) = 0 AND instr(answer_id, char(0)) = 0 AND instr(state, char(0)) = 0 AND instr(error, char(0)) = 0),
+  CONSTRAINT ck_turns_stop_requested CHECK (stop_requested IN (0, 1)),
+  CONSTRAINT ck_turns_no_nul CHECK (instr(conversation_id, char(0)) = 0 AND instr(user_message_id, char(0)) = 0 AND instr(answer_id, char(0)) = 0 AND instr(state, char(0)) = 0 AND instr(error, char(0)) = 0 AND instr(variation, char(0)) = 0 AND instr(target_id, char(0)) = 0),
   CONSTRAINT ck_turns_moments CHECK (deadline GLOB '????-??-??T??:??:??.???Z' AND created_at GLOB '????-??-??T??:??:??.???Z' AND updated_at GLOB '????-??-??T??:??:??.???Z' AND started_at GLOB '????-??-??T??:??:??.???Z' AND ended_at GLOB '????-??-??T??:??:??.???Z')
 ) STRICT;
 
@@ -403,6 +421,7 @@ CREATE TABLE frames (
   conversation_id TEXT NOT NULL,
   direction TEXT NOT NULL,
   stanza_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
   type INTEGER NOT NULL,
   payload BLOB NOT NULL,
   sender TEXT,
@@ -410,10 +429,12 @@ CREATE TABLE frames (
   epoch INTEGER,
   created_at TEXT NOT NULL,
   CONSTRAINT pk_frames PRIMARY KEY (conversation_id, direction, stanza_id),
+  CONSTRAINT uq_frames_position UNIQUE (conversation_id, position),
   CONSTRAINT fk_frames_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
   CONSTRAINT fk_frames_turn FOREIGN KEY(conversation_id, turn) REFERENCES turns (conversation_id, number),
   CONSTRAINT ck_frames_direction CHECK (direction IN ('client', 'server')),
   CONSTRAINT ck_frames_stanza_id CHECK (CASE direction WHEN 'client' THEN stanza_id BETWEEN 1 AND 2147483647 ELSE stanza_id BETWEEN -2147483647 AND -1 END),
+  CONSTRAINT ck_frames_position CHECK (position >= 1),
   CONSTRAINT ck_frames_type CHECK (type BETWEEN 0 AND 65535),
   CONSTRAINT ck_frames_payload CHECK (length(payload) > 0),
   CONSTRAINT ck_frames_sender CHECK ((direction = 'client') = (sender IS NOT NULL)),
