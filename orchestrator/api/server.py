@@ -28,18 +28,20 @@ async def run_server(
     has `grace` seconds; a second signal does not wait. Whoever opened the house closes it after this returns.
     """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
-    async with listening(app, host, port, grace=grace) as server:
+    try:
+        async with listening(app, host, port, grace=grace) as server:
 
-        def stop() -> None:
-            server.force_exit = told.is_set()
-            told.set()
+            def stop() -> None:
+                server.force_exit = told.is_set()
+                told.set()
 
+            for number in SIGNALS:
+                loop.add_signal_handler(number, stop)
+            on_ready(server.port)
+            await told.wait()
+    finally:
         for number in SIGNALS:
-            loop.add_signal_handler(number, stop)
-        on_ready(server.port)
-        await told.wait()
-    for number in SIGNALS:
-        loop.remove_signal_handler(number)
+            loop.remove_signal_handler(number)
 
 
 @asynccontextmanager

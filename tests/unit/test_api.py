@@ -1,0 +1,622 @@
+"""The house over HTTP, asked by clients that know nothing of ours, through a real server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from orchestrator import telemetry
+from orchestrator.api import strict_json
+from orchestrator.api.app import Attempts, create_app
+from orchestrator.api.keys import FILE, Keys, PersonId
+from orchestrator.api.server import listening
+from orchestrator.errors import TABLE, TOO_MANY_ATTEMPTS, AnamnesisError
+from orchestrator.ports import Transport
+
+SAID = "my chest hurts"
+PERSON = PersonId("local")
+
+
+@dataclass(frozen=True)
+class Health:
+    """What the house says of itself."""
+
+    overall: Literal["ok", "degraded"] = "ok"
+    parts: Mapping[str, str] = field(default_factory=lambda: {"store": "ok"})
+
+
+class EchoingHouse:
+    """Gives frames back behind the name of the person, and errors by their number; fails when told to."""
+
+    def __init__(self) -> None:
+        self.now = Health()
+        self.attended: list[PersonId] = []
+
+    async def attend(self, transport: Transport, person: PersonId) -> None:
+        self.attended.append(person)
+        while True:
+            try:
+                frame = await transport.receive()
+            except AnamnesisError as error:
+                await transport.send(str(error.problem.number).encode())
+                continue
+            if frame is None:
+                return
+            if frame == b"fail":
+                raise RuntimeError(SAID)
+            if frame == b"leave":
+                return
+            await transport.send(person.encode() + b": " + frame)
+
+    async def health(self) -> Health:
+        return self.now
+
+
+@dataclass(frozen=True)
+class Served:
+    """A house and who may enter. `port` is where it would listen; only `listened` really does."""
+
+    house: EchoingHouse
+    keys: Keys
+    http: httpx.AsyncClient
+    port: int = 8321
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The header that lets the person in."""
+        return {"Authorization": f"Bearer {self.keys.of(PERSON)}"}
+
+    def open(self, headers: Mapping[str, str] | None = None, host: str = "127.0.0.1") -> connect:
+        """A WebSocket to it."""
+        headers = self.key if headers is None else headers
+        return connect(f"ws://{host}:{self.port}/v1/ws", additional_headers=headers, host="127.0.0.1")
+
+    async def sign_in(self) -> str:
+        """The cookie, as a browser sends it back."""
+        response = await self.http.post("/v1/session", json={"key": self.keys.of(PERSON)})
+        return response.headers["set-cookie"].partition(";")[0]
+
+
+def client(
+    app: FastAPI, address: str = "http://127.0.0.1:8321", asked_from: str = "127.0.0.1"
+) -> httpx.AsyncClient:
+    """An HTTP client without a network between."""
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app, client=(asked_from, 50_000)), base_url=address
+    )
+
+
+@pytest.fixture
+def house() -> EchoingHouse:
+    return EchoingHouse()
+
+
+@pytest.fixture
+def app(house: EchoingHouse, tmp_path: Path) -> FastAPI:
+    return create_app(house, Keys(tmp_path), hosts=["anamnesis.example"], console=a_console(tmp_path))
+
+
+@pytest.fixture
+async def served(house: EchoingHouse, app: FastAPI, tmp_path: Path) -> AsyncIterator[Served]:
+    async with client(app) as http:
+        yield Served(house, Keys(tmp_path), http)
+
+
+@pytest.fixture
+async def listened(house: EchoingHouse, app: FastAPI, tmp_path: Path) -> AsyncIterator[Served]:
+    async with (
+        listening(app) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as http,
+    ):
+        yield Served(house, Keys(tmp_path), http, server.port)
+
+
+def a_console(folder: Path) -> Path:
+    files = folder / "dist"
+    (files / "assets").mkdir(parents=True)
+    (files / "index.html").write_text("<!doctype html><title>the console</title>")
+    (files / "assets" / "main.js").write_text("export {}")
+    return files
+
+
+def problem(response: httpx.Response) -> Any:
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == response.status_code
+    return body
+
+
+async def refusal(opening: connect) -> Any:
+    """The HTTP answer to a WebSocket that was not opened, as a problem."""
+    with pytest.raises(InvalidStatus) as refused:
+        await opening
+    response = refused.value.response
+    assert response.headers["content-type"] == "application/problem+json"
+    return {**json.loads(response.body or b""), "status": response.status_code}
+
+
+# --- the WebSocket ----------------------------------------------------------------------------------------
+
+
+async def test_the_key_opens_a_websocket_for_its_person(listened: Served) -> None:
+    async with listened.open() as socket:
+        await socket.send(b"hello")
+
+        assert await socket.recv() == b"local: hello"
+    assert listened.house.attended == [PERSON]
+
+
+async def test_the_cookie_opens_one_too(listened: Served) -> None:
+    cookie = await listened.sign_in()
+
+    async with listened.open({"Cookie": cookie}) as socket:
+        await socket.send(b"hello")
+
+        assert await socket.recv() == b"local: hello"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Basic bG9jYWw6eA=="},
+        {"Authorization": "Bearer \xe9"},
+        {"Cookie": "anamnesis=wrong"},
+    ],
+)
+async def test_without_either_it_is_401_and_no_upgrade(listened: Served, headers: dict[str, str]) -> None:
+    listened.keys.of(PERSON)
+
+    assert (await refusal(listened.open(headers)))["status"] == 401
+    assert listened.house.attended == []
+
+
+async def test_the_key_does_not_pass_as_another_scheme(listened: Served) -> None:
+    headers = {"Authorization": f"Basic {listened.keys.of(PERSON)}"}
+
+    assert (await refusal(listened.open(headers)))["status"] == 401
+
+
+async def test_a_wrong_key_is_not_made_good_by_a_cookie(listened: Served) -> None:
+    headers = {"Authorization": "Bearer wrong", "Cookie": await listened.sign_in()}
+
+    assert (await refusal(listened.open(headers)))["status"] == 401
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://elsewhere.example", "null", "file://", "http://127.0.0.1:1", "http://["]
+)
+async def test_a_page_of_a_foreign_origin_is_refused(listened: Served, origin: str) -> None:
+    answer = await refusal(listened.open({**listened.key, "Origin": origin}))
+
+    assert (answer["status"], answer["type"]) == (403, "/problems/foreign_origin")
+
+
+async def test_a_page_of_our_own_may_connect(listened: Served) -> None:
+    async with listened.open({**listened.key, "Origin": f"http://127.0.0.1:{listened.port}"}) as socket:
+        await socket.send(b"hello")
+
+        assert await socket.recv() == b"local: hello"
+
+
+async def test_a_name_that_resolves_to_us_is_not_ours_for_that(listened: Served) -> None:
+    answer = await refusal(listened.open(host="rebound.example"))
+
+    assert (answer["status"], answer["type"]) == (421, "/problems/foreign_host")
+
+
+async def test_asked_without_an_upgrade_it_is_401_without_a_key_and_426_with_one(listened: Served) -> None:
+    without = await listened.http.get("/v1/ws")
+    foreign = await listened.http.get("/v1/ws", headers={"Origin": "http://elsewhere.example"})
+    with_key = await listened.http.get("/v1/ws", headers=listened.key)
+
+    assert [problem(answer)["status"] for answer in (without, foreign, with_key)] == [401, 403, 426]
+    assert with_key.headers["upgrade"] == "websocket"
+
+
+async def closing(socket: ClientConnection) -> int | None:
+    with pytest.raises(ConnectionClosed):
+        await socket.recv()
+    return socket.close_code
+
+
+async def test_a_frame_too_large_is_answered_with_103_and_1009(listened: Served) -> None:
+    async with listened.open() as socket:
+        await socket.send(bytes((1 << 20) + 1))
+
+        assert await socket.recv() == b"103"
+        assert await closing(socket) == 1009
+
+
+async def test_a_text_frame_is_answered_with_101_and_the_connection_lives(listened: Served) -> None:
+    async with listened.open() as socket:
+        await socket.send("text")
+        await socket.send(b"hello")
+
+        assert [await socket.recv(), await socket.recv()] == [b"101", b"local: hello"]
+
+
+async def test_when_the_house_has_said_all_the_websocket_is_closed_normally(listened: Served) -> None:
+    async with listened.open() as socket:
+        await socket.send(b"leave")
+
+        assert await closing(socket) == 1000
+
+
+async def test_when_the_house_fails_the_peer_hears_1011_and_nobody_is_quoted(
+    listened: Served, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with listened.open() as socket:
+        await socket.send(b"fail")
+
+        assert await closing(socket) == 1011
+        assert socket.close_reason == ""
+    async with listened.open() as socket:
+        await socket.send(b"hello")
+        assert await socket.recv() == b"local: hello"
+    assert SAID not in "".join(capfd.readouterr())
+
+
+async def test_open_connections_are_counted(listened: Served) -> None:
+    async def count() -> str:
+        text = (await listened.http.get("/metrics")).text
+        return next(
+            line for line in text.splitlines() if line.startswith('anamnesis_connections_open{transport="w')
+        )
+
+    async with listened.open() as socket:
+        await socket.send(b"hello")
+        await socket.recv()
+
+        assert (await count()).endswith(" 1.0")
+        await socket.send(b"leave")
+        await closing(socket)
+    assert (await count()).endswith(" 0.0")
+
+
+# --- the session of a browser -----------------------------------------------------------------------------
+
+
+async def test_the_right_key_is_traded_for_a_cookie_no_script_can_read(served: Served) -> None:
+    key = served.keys.of(PERSON)
+
+    response = await served.http.post("/v1/session", json={"key": key})
+
+    cookie = response.headers["set-cookie"]
+    attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert response.status_code == 204
+    assert attributes == {"httponly", "samesite=strict", "path=/"}
+    assert cookie.startswith(f"anamnesis{served.port}=")
+    assert key not in cookie
+
+
+async def test_the_cookie_survives_a_restart_and_not_a_new_key(served: Served, tmp_path: Path) -> None:
+    cookie = {"Cookie": await served.sign_in()}
+
+    async with client(create_app(EchoingHouse(), Keys(tmp_path), console=tmp_path / "dist")) as restarted:
+        known = await restarted.get("/v1/session", headers=cookie)
+        (tmp_path / FILE).unlink()
+        forgotten = await restarted.get("/v1/session", headers=cookie)
+
+    assert (known.status_code, forgotten.status_code) == (204, 401)
+
+
+async def test_the_cookie_is_for_tls_only_where_there_is_tls(served: Served, app: FastAPI) -> None:
+    async with client(app, "https://anamnesis.example") as http:
+        response = await http.post("/v1/session", json={"key": served.keys.of(PERSON)})
+
+    assert "secure" in response.headers["set-cookie"].lower()
+
+
+async def test_a_wrong_key_is_401_and_sets_no_cookie(served: Served) -> None:
+    served.keys.of(PERSON)
+
+    response = await served.http.post("/v1/session", json={"key": "wrong"})
+
+    assert problem(response)["type"] == "/problems/unauthenticated"
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert "set-cookie" not in response.headers
+
+
+async def test_a_foreign_page_cannot_post_a_key(served: Served) -> None:
+    response = await served.http.post(
+        "/v1/session", json={"key": served.keys.of(PERSON)}, headers={"Origin": "http://elsewhere.example"}
+    )
+
+    assert problem(response)["status"] == 403
+
+
+async def test_wrong_keys_are_slowed_down_and_the_right_one_is_not(served: Served) -> None:
+    key = served.keys.of(PERSON)
+
+    answers = [await served.http.post("/v1/session", json={"key": "wrong"}) for _ in range(31)]
+    right = await served.http.post("/v1/session", json={"key": key})
+
+    assert [answer.status_code for answer in answers] == [401] * 30 + [429]
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+    assert problem(answers[-1])["seconds"] == int(answers[-1].headers["retry-after"])
+    assert right.status_code == 204
+
+
+def test_after_a_while_wrong_keys_are_only_wrong_again() -> None:
+    time = [0.0]
+    attempts = Attempts(most=2, seconds=10, now=lambda: time[0])
+    attempts.count()
+    attempts.count()
+
+    with pytest.raises(AnamnesisError) as refused:
+        attempts.count()
+    time[0] = 10.0
+    attempts.count()
+
+    assert refused.value.problem is TOO_MANY_ATTEMPTS
+    assert refused.value.facts["seconds"] == 10
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b"", "malformed_body"),
+        (b"{", "malformed_body"),
+        (b'{"key": NaN}', "malformed_body"),
+        (b'{"key": 1e999}', "malformed_body"),
+        (b'{"key": -Infinity}', "malformed_body"),
+        (b'{"key": "a", "key": "b"}', "malformed_body"),
+        (b'{"key": "\\ud800"}', "malformed_body"),
+        (b'{"\\udfff": "a"}', "malformed_body"),
+        (b'{"key": "\xff"}', "malformed_body"),
+        (b'\xef\xbb\xbf{"key": "a"}', "malformed_body"),
+        (b'{"key": ' + b"9" * 5000 + b"}", "malformed_body"),
+        (b'{"key": "\\u0000"}', "nul_in_text"),
+        (b'{"key": ' + b"[" * 16 + b"]" * 16 + b"}", "too_deep"),
+        (b"[" * 60_000, "too_deep"),
+        (b"{}", "missing_field"),
+        (b"[]", "invalid_field"),
+        (b'{"key": 7}', "invalid_field"),
+        (b'{"key": "a", "my chest hurts": 1}', "invalid_field"),
+        (b'{"key": "' + b"a" * 65536 + b'"}', "body_too_large"),
+    ],
+)
+async def test_a_body_that_is_not_as_it_should_be_is_refused_by_name(
+    served: Served, body: bytes, name: str
+) -> None:
+    response = await served.http.post("/v1/session", content=body)
+
+    told = problem(response)
+    assert told["type"] == f"/problems/{name}"
+    assert (told["status"], told["code"]) == (TABLE[name].http, TABLE[name].number)
+    assert SAID not in response.text
+
+
+async def test_a_body_without_an_announced_end_is_cut_off_at_the_limit(listened: Served) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", listened.port)
+    writer.write(b"POST /v1/session HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+    writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n1\r\nx\r\n")
+    answer = await reader.read()
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), inner, max_size=3
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(values)
+def test_every_ordinary_value_is_read_as_it_was_written(value: Any) -> None:
+    assert strict_json.parse(json.dumps(value).encode()) == value
+
+
+@given(st.binary())
+def test_whatever_is_sent_as_json_is_a_value_or_an_error_of_ours(body: bytes) -> None:
+    with suppress(AnamnesisError):
+        strict_json.parse(body)
+
+
+# --- health, numbers, files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overall", ["ok", "degraded"])
+async def test_anyone_may_ask_how_it_is(served: Served, overall: Literal["ok", "degraded"]) -> None:
+    served.house.now = Health(overall, {"store": "ok", "letta": "down: refused"})
+
+    response = await served.http.get("/health")
+
+    assert response.status_code == 200
+    assert response.json() == {"status": overall, "parts": {"store": "ok", "letta": "down: refused"}}
+    assert response.headers["cache-control"] == "no-store"
+
+
+async def test_a_house_that_does_not_say_how_it_is_is_degraded(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never() -> Health:
+        await asyncio.Event().wait()
+        return Health()
+
+    monkeypatch.setattr(served.house, "health", never)
+    monkeypatch.setattr("orchestrator.api.app.HEALTH_SECONDS", 0)
+
+    response = await served.http.get("/health")
+
+    assert response.json() == {"status": "degraded", "parts": {"house": "down: no_answer"}}
+
+
+async def test_numbers_are_shown_to_this_machine(served: Served) -> None:
+    telemetry.trace_kept("stored")
+
+    response = await served.http.get("/metrics")
+
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    assert 'anamnesis_memory_traces_total{action="stored"}' in response.text
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "unknown"])
+async def test_numbers_are_shown_to_others_with_a_key_only(
+    served: Served, app: FastAPI, address: str
+) -> None:
+    async with client(app, asked_from=address) as http:
+        without, with_key = await http.get("/metrics"), await http.get("/metrics", headers=served.key)
+
+    assert (without.status_code, with_key.status_code) == (401, 200)
+
+
+async def test_who_asks_through_a_proxy_is_not_this_machine(listened: Served) -> None:
+    response = await listened.http.get("/metrics", headers={"X-Forwarded-For": "192.0.2.7"})
+
+    assert response.status_code == 401
+
+
+async def test_the_console_is_served_with_its_files(served: Served) -> None:
+    page, script = await served.http.get("/"), await served.http.get("/assets/main.js")
+    again = await served.http.get("/", headers={"If-None-Match": page.headers["etag"]})
+
+    assert "the console" in page.text
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert page.headers["cache-control"] == "no-cache"
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["/keys.json", "/../keys.json", "/%2e%2e/keys.json", "/..%2fkeys.json", "//etc/passwd"]
+)
+async def test_no_file_beside_the_console_can_be_had(listened: Served, path: str) -> None:
+    listened.keys.of(PERSON)
+    reader, writer = await asyncio.open_connection("127.0.0.1", listened.port)
+
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+async def test_where_the_console_was_not_built_the_page_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.api.app.built_console", lambda: None)
+    app = create_app(EchoingHouse(), Keys(tmp_path))
+
+    async with client(app) as http:
+        page, other = await http.get("/"), await http.get("/nothing")
+
+    assert "make run" in page.text
+    assert problem(other)["type"] == "/problems/path_not_found"
+
+
+# --- every answer -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/assets/main.js", "/health", "/metrics", "/nothing", "/v1/session", "/v1/ws"]
+)
+async def test_every_answer_tells_the_browser_to_be_strict(listened: Served, path: str) -> None:
+    headers = (await listened.http.get(path)).headers
+
+    policy = {part.split()[0]: part.split()[1:] for part in headers["content-security-policy"].split(";")}
+    here = f"127.0.0.1:{listened.port}"
+    assert policy["default-src"] == ["'self'"]
+    assert policy["connect-src"] == ["'self'", f"ws://{here}", f"wss://{here}"]
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["object-src"] == ["'none'"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "server" not in headers
+    assert "access-control-allow-origin" not in headers
+
+
+async def test_a_refused_websocket_is_answered_as_strictly(listened: Served) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        await listened.open({})
+
+    assert refused.value.response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8321", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8321", 200),
+        ("anamnesis.example", 200),
+        ("elsewhere.example", 421),
+        ("localhost.elsewhere.example", 421),
+        ("localhost:8321@elsewhere.example", 421),
+        ("local host", 421),
+        ("127.0.0.1; script-src *", 421),
+        ("", 421),
+    ],
+)
+async def test_only_names_we_know_are_answered(served: Served, host: str, status: int) -> None:
+    response = await served.http.get("/health", headers={"Host": host})
+
+    assert response.status_code == status
+    assert "script-src" not in response.headers["content-security-policy"]
+
+
+async def test_what_is_not_there_and_what_cannot_be_done_are_problems_too(served: Served) -> None:
+    nothing = await served.http.get("/nothing")
+    wrong = await served.http.delete("/v1/session")
+
+    assert problem(nothing)["type"] == "/problems/path_not_found"
+    assert problem(wrong)["type"] == "/problems/method_not_allowed"
+    assert SAID.encode() not in nothing.content
+
+
+async def test_a_parameter_of_the_wrong_kind_is_named_and_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.api.app.built_console", lambda: None)
+    app = create_app(EchoingHouse(), Keys(tmp_path))
+
+    @app.get("/count")
+    async def count(most: int) -> int:
+        return most
+
+    async with client(app) as http:
+        response = await http.get("/count", params={"most": SAID})
+
+    assert problem(response)["field"] == "query.most"
+    assert "chest" not in response.text
+
+
+async def test_what_fails_inside_is_a_problem_that_quotes_nobody(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def fail() -> Health:
+        raise RuntimeError(SAID)
+
+    monkeypatch.setattr(served.house, "health", fail)
+
+    response = await served.http.get("/health")
+
+    assert problem(response)["type"] == "/problems/internal"
+    output = "".join(capfd.readouterr())
+    assert "request_failed" in output
+    assert SAID not in output + response.text

@@ -1,0 +1,155 @@
+"""How the server begins, and how it ends: told by a signal, in order, with everyone informed."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from orchestrator.api.server import run_server
+from orchestrator.errors import ADDRESS_UNAVAILABLE, AnamnesisError
+
+
+class Pair:
+    """An application with one long request and one WebSocket, and the moments a test waits for."""
+
+    def __init__(self) -> None:
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+        self.app = Starlette(routes=[Route("/", self.respond), WebSocketRoute("/ws", self.listen)])
+
+    async def respond(self, request: Request) -> PlainTextResponse:
+        self.asked.set()
+        await self.answer.wait()
+        return PlainTextResponse("done")
+
+    async def listen(self, websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.receive()
+
+
+async def serve(app: Starlette, **options: float) -> tuple[asyncio.Task[None], int]:
+    """A server under way, as the command runs it, and its port."""
+    ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(run_server(app, "127.0.0.1", 0, ready.set_result, **options))
+    return serving, await ready
+
+
+def signalled(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_and_websockets_hear_that_it_restarts(number: signal.Signals) -> None:
+    serving, port = await serve(Pair().app)
+
+    async with connect(f"ws://127.0.0.1:{port}/ws") as websocket:
+        signalled(number)
+        with pytest.raises(ConnectionClosed):
+            await websocket.recv()
+
+        assert websocket.close_code == 1012
+    await serving
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+async def test_a_request_under_way_is_answered_and_nobody_new_is_let_in() -> None:
+    pair = Pair()
+    serving, port = await serve(pair.app)
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+        under_way = asyncio.create_task(http.get("/"))
+        await pair.asked.wait()
+
+        signalled(signal.SIGTERM)
+        await until_nobody_listens(port)
+        pair.answer.set()
+
+        assert (await under_way).text == "done"
+    await serving
+
+
+async def until_nobody_listens(port: int) -> None:
+    with suppress(ConnectionError):
+        while True:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+
+
+async def test_a_request_that_does_not_end_is_given_up_after_the_grace() -> None:
+    pair = Pair()
+    serving, port = await serve(pair.app, grace=1)
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+        under_way = asyncio.create_task(http.get("/"))
+        await pair.asked.wait()
+
+        signalled(signal.SIGTERM)
+
+        await serving
+        await asyncio.wait([under_way])
+        assert under_way.exception() is not None or under_way.result().status_code == 500
+
+
+async def test_a_second_signal_does_not_wait() -> None:
+    pair = Pair()
+    serving, port = await serve(pair.app, grace=3600)
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+        under_way = asyncio.create_task(http.get("/"))
+        await pair.asked.wait()
+
+        signalled(signal.SIGTERM)
+        signalled(signal.SIGINT)
+
+        await serving
+        pair.answer.set()
+        await asyncio.wait([under_way])
+
+
+def test_a_process_that_is_told_to_stop_exits_with_0() -> None:
+    program = """
+import asyncio
+from starlette.applications import Starlette
+from orchestrator.api.server import run_server
+
+asyncio.run(run_server(Starlette(), "127.0.0.1", 0, lambda port: print(port, flush=True)))
+print("house closed")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+
+    assert port > 0
+    assert (process.returncode, out, err) == (0, "house closed\n", "")
+
+
+async def test_a_port_in_use_is_refused_by_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(AnamnesisError) as refused:
+            await run_server(Starlette(), "127.0.0.1", port, print)
+
+    assert refused.value.problem is ADDRESS_UNAVAILABLE
+    assert refused.value.facts["port"] == port
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
+async def test_a_host_that_is_not_here_is_refused_by_reason(host: str) -> None:
+    with pytest.raises(AnamnesisError) as refused:
+        await run_server(Starlette(), host, 0, print)
+
+    assert refused.value.problem is ADDRESS_UNAVAILABLE
