@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, func, select
 
-from orchestrator.errors import NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
+from orchestrator.errors import CONSTRAINT, NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.rows import Conversation, Frame
 from orchestrator.store.statements import Statement, all_of
@@ -19,7 +19,9 @@ _HIGHEST = Statement(
     int,
 )
 _COUNT = Statement(
-    changing(_conversations).where(_this).values(last_server_stanza_id=bindparam("stanza_id")),
+    changing(_conversations)
+    .where(_this, _conversations.c.last_server_stanza_id == bindparam("last"))
+    .values(last_server_stanza_id=bindparam("stanza_id")),
     lambda: None,
 )
 _MOVE = Statement(
@@ -75,6 +77,8 @@ class Frames:
         if not packets:
             return []
         unit = self._unit
+        if not unit.run(_COUNT, id=conversation_id, last=first + 1, stanza_id=first + 1 - len(packets)):
+            raise AnamnesisError(CONSTRAINT, rule="a stanza follows the last one")
         position = self._next_position(conversation_id)
         frames = [
             Frame(
@@ -82,7 +86,6 @@ class Frames:
             )
             for i, (type, packet) in enumerate(packets)
         ]
-        unit.run(_COUNT, id=conversation_id, stanza_id=frames[-1].stanza_id)
         unit.insert(*frames)
         return frames
 
@@ -103,7 +106,8 @@ class Frames:
                 raise AnamnesisError(NOT_FOUND)
             last = conversation.last_client_stanza_id
             raise AnamnesisError(STANZA_OUT_OF_ORDER, stanza=stanza_id, last=last)
-        frame = Frame(conversation_id, "client", stanza_id, type, payload, sender, turn, None, self._unit.now)
+        position, now = self._next_position(conversation_id), self._unit.now
+        frame = Frame(conversation_id, "client", stanza_id, position, type, payload, sender, turn, None, now)
         self._unit.insert(frame)
         return frame
 

@@ -1,0 +1,431 @@
+"""What must hold of a store at any moment, whatever happened before: the invariants of `docs/faults.md`.
+
+Those that one statement can ask are a table of queries that find nothing in a sound store; those about what
+was sent read the frames of each conversation. What is found is told in ids and numbers only.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgpack  # type: ignore[import-untyped]
+from sqlalchemy import bindparam, select
+
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.rows import (
+    ArchivedTurn,
+    Block,
+    BlockRevision,
+    Conversation,
+    Frame,
+    Message,
+    Sentence,
+    Trace,
+    Turn,
+)
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit
+from orchestrator.wire.messages import (
+    AssistantMessage,
+    AssistantSentence,
+    ErrorMessage,
+    MemoryTrace,
+    StartAnswer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that must never be: which invariant, in which way, and where."""
+
+    invariant: str
+    why: str
+    ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.why} ({', '.join(self.ids)})"
+
+
+Found: TypeAlias = Iterator[Violation]
+
+
+def check(store: Store, *, quiesced: bool = False) -> list[Violation]:
+    """Every violation there is. With `quiesced` nothing may be under way either."""
+    return store.read_now(lambda transaction: check_in(transaction, quiesced=quiesced))
+
+
+def check_in(transaction: Transaction, *, quiesced: bool = False) -> list[Violation]:
+    """The same, within a transaction, so that a program may go on while it is looked through."""
+    unit = transaction.unit
+    found = list(_sound(unit))
+    for invariant, why, query in (*_QUERIES, *(_WHEN_QUIET if quiesced else ())):
+        for record in unit.connection.execute(query).fetchall():
+            found.append(Violation(invariant, why, tuple(map(str, record))))
+    for conversation_id in unit.all(_CONVERSATIONS):
+        found.extend(_answers_hold(unit, conversation_id))
+        found.extend(_frames_hold(unit, conversation_id))
+        found.extend(_blocks_hold(unit, conversation_id))
+    return found
+
+
+# --- what one statement can ask ----------------------------------------------------------------------------
+
+_QUERIES: Final = (
+    (
+        "I2",
+        "a message of the person has no turn",
+        """SELECT conversation_id, id FROM alicia_messages
+        WHERE message_role = 'user' AND local_id IS NULL
+          AND id NOT IN (SELECT user_message_id FROM turns)
+          AND id NOT IN (SELECT ref FROM alicia_meta WHERE key = 'superseded')""",
+    ),
+    (
+        "I2",
+        "a turn asks or answers with a message of the wrong role",
+        """SELECT turns.conversation_id, number FROM turns
+        JOIN alicia_messages asked ON asked.id = user_message_id
+        LEFT JOIN alicia_messages answer ON answer.id = answer_id
+        WHERE asked.message_role <> 'user' OR answer.message_role <> 'assistant'""",
+    ),
+    (
+        "I2",
+        "a turn is over and its answer is not, or has another end",
+        """SELECT turns.conversation_id, number FROM turns
+        JOIN alicia_messages answer ON answer.id = answer_id
+        WHERE state IN ('completed', 'failed') AND answer.completion_status <> state""",
+    ),
+    (
+        "I3",
+        "the turns are not numbered 1..n",
+        """SELECT conversation_id FROM turns GROUP BY conversation_id
+        HAVING min(number) <> 1 OR max(number) <> count(*)""",
+    ),
+    (
+        "I6",
+        "the server's stanzas are not numbered -1..-n",
+        """SELECT conversation_id FROM frames WHERE direction = 'server' GROUP BY conversation_id
+        HAVING max(stanza_id) <> -1 OR min(stanza_id) <> -count(*)""",
+    ),
+    (
+        "I8",
+        "a count is not that of the last frame",
+        """SELECT id FROM alicia_conversations
+        WHERE last_server_stanza_id <> coalesce((SELECT min(stanza_id) FROM frames
+                WHERE conversation_id = alicia_conversations.id AND direction = 'server'), 0)
+           OR last_client_stanza_id <> coalesce((SELECT max(stanza_id) FROM frames
+                WHERE conversation_id = alicia_conversations.id AND direction = 'client'), 0)""",
+    ),
+    (
+        "I15",
+        "a trace names a memory of another person",
+        """SELECT used.id FROM alicia_memory_used used
+        JOIN alicia_memory memory ON memory.id = memory_id
+        JOIN alicia_conversations conversation ON conversation.id = conversation_id
+        WHERE memory.user_id <> conversation.user_id""",
+    ),
+    (
+        "I15",
+        "a trace names a block of another conversation",
+        """SELECT used.id FROM alicia_memory_used used JOIN blocks ON blocks.memory_id = used.memory_id
+        WHERE blocks.conversation_id <> used.conversation_id""",
+    ),
+    (
+        "I15",
+        "a block is known as something else than a block of its person",
+        """SELECT blocks.conversation_id, label FROM blocks
+        JOIN alicia_memory memory ON memory.id = memory_id
+        JOIN alicia_conversations conversation ON conversation.id = blocks.conversation_id
+        WHERE memory.source_type IS NULL OR memory.source_type <> 'memory_block'
+           OR memory.user_id IS NULL OR memory.user_id <> conversation.user_id""",
+    ),
+    (
+        "I17",
+        "an epoch goes back",
+        """SELECT conversation_id, stanza_id FROM (
+            SELECT conversation_id, stanza_id, epoch, max(epoch) OVER (
+                PARTITION BY conversation_id ORDER BY stanza_id DESC) AS highest
+            FROM frames WHERE direction = 'server') AS frame
+        WHERE epoch < highest""",
+    ),
+    (
+        "I17",
+        "a frame has an epoch that no lease has had",
+        """SELECT frames.conversation_id, stanza_id FROM frames
+        LEFT JOIN leases ON leases.conversation_id = frames.conversation_id
+        WHERE frames.epoch > coalesce(leases.epoch, 0)""",
+    ),
+    (
+        "messages",
+        "the messages are not numbered 1..n",
+        """SELECT conversation_id FROM alicia_messages GROUP BY conversation_id
+        HAVING min(sequence_number) <> 1 OR max(sequence_number) <> count(*)""",
+    ),
+    (
+        "messages",
+        "a message comes before the one it follows",
+        """SELECT later.conversation_id, later.id FROM alicia_messages later
+        JOIN alicia_messages earlier ON earlier.id = later.previous_id
+        WHERE earlier.sequence_number > later.sequence_number""",
+    ),
+    (
+        "sentences",
+        "the sentences are not numbered 1..n",
+        """SELECT message_id FROM alicia_sentences GROUP BY message_id
+        HAVING min(sentence_sequence_number) <> 1 OR max(sentence_sequence_number) <> count(*)""",
+    ),
+    (
+        "sentences",
+        "a message of the person has sentences",
+        """SELECT DISTINCT message_id FROM alicia_sentences
+        JOIN alicia_messages message ON message.id = message_id WHERE message_role <> 'assistant'""",
+    ),
+    (
+        "blocks",
+        "a block is not its latest revision",
+        """SELECT block.conversation_id, block.label FROM blocks block
+        JOIN block_revisions latest ON latest.conversation_id = block.conversation_id
+            AND latest.label = block.label AND latest.revision = (
+                SELECT max(revision) FROM block_revisions
+                WHERE conversation_id = block.conversation_id AND label = block.label)
+        WHERE block.revision IS NULL OR block.revision <> latest.revision OR block.digest <> latest.digest
+           OR block.value <> latest.value OR block.schema_version <> latest.schema_version""",
+    ),
+)
+
+_WHEN_QUIET: Final = (
+    (
+        "I4",
+        "a turn is open",
+        "SELECT conversation_id, number FROM turns WHERE state IN ('pending', 'in_progress')",
+    ),
+    (
+        "I4",
+        "an answer still streams",
+        "SELECT conversation_id, id FROM alicia_messages WHERE completion_status IN ('pending', 'streaming')",
+    ),
+)
+
+_CONVERSATIONS: Final = Statement(select(Conversation.table.c.id).order_by(Conversation.table.c.id), str)
+
+
+def _here(row_type: Any, *order: str, **only: Any) -> Statement[Any]:
+    """The rows of one conversation, deleted ones too."""
+    table = row_type.table
+    where = [
+        table.c.conversation_id == bindparam("id"),
+        *(table.c[name] == is_ for name, is_ in only.items()),
+    ]
+    return Statement(all_of(row_type).where(*where).order_by(*(table.c[name] for name in order)), row_type)
+
+
+_TURNS: Final = _here(Turn, "number")
+_TRACES: Final = _here(Trace, "id")
+_BLOCKS: Final = _here(Block, "label")
+_REVISIONS: Final = _here(BlockRevision, "label", "revision")
+_ARCHIVE: Final = _here(ArchivedTurn, "turn_id")
+_CLIENT_FRAMES: Final = _here(Frame, "stanza_id", direction="client")
+_SERVER_FRAMES: Final = Statement(
+    all_of(Frame)
+    .where(Frame.table.c.conversation_id == bindparam("id"), Frame.table.c.direction == "server")
+    .order_by(Frame.table.c.stanza_id.desc()),
+    Frame,
+)
+_SAID: Final = Statement(
+    select(Message.table.c.id, Message.table.c.contents, Sentence.table.c.text)
+    .join(Sentence.table, Sentence.table.c.message_id == Message.table.c.id)
+    .where(Message.table.c.conversation_id == bindparam("id"))
+    .order_by(Message.table.c.sequence_number, Sentence.table.c.sentence_sequence_number),
+    lambda *record: record,
+)
+
+
+def _sound(unit: Unit) -> Found:
+    """I21: the database itself is in order."""
+    if unit.dialect.name == "sqlite":
+        for (told,) in unit.connection.execute("PRAGMA integrity_check").fetchall():
+            if told != "ok":
+                yield Violation("I21", "the file is damaged", (str(told),))
+        for table, row, _, _ in unit.connection.execute("PRAGMA foreign_key_check").fetchall():
+            yield Violation("I21", "a row refers to one that is not there", (str(table), str(row)))
+    else:
+        unchecked = "SELECT conname FROM pg_constraint WHERE NOT convalidated"
+        invalid = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        for query in (unchecked, invalid):
+            for (name,) in unit.connection.execute(query).fetchall():
+                yield Violation("I21", "a rule is not in force", (str(name),))
+
+
+def _answers_hold(unit: Unit, conversation_id: str) -> Found:
+    """An answer that was said in sentences is those sentences, one after the other."""
+    said: dict[str, list[str]] = {}
+    contents: dict[str, str] = {}
+    for message_id, whole, sentence in unit.all(_SAID, id=conversation_id):
+        contents[message_id] = whole
+        said.setdefault(message_id, []).append(sentence)
+    for message_id, sentences in said.items():
+        if contents[message_id] != "".join(sentences):
+            yield Violation("sentences", "an answer is not its sentences", (conversation_id, message_id))
+
+
+# --- what was sent -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A frame of the server, opened."""
+
+    frame: Frame
+    body: dict[str, Any]
+
+
+def _frames_hold(unit: Unit, conversation_id: str) -> Found:
+    sent: list[_Sent] = []
+    for frame in (
+        *unit.all(_CLIENT_FRAMES, id=conversation_id),
+        *unit.all(_SERVER_FRAMES, id=conversation_id),
+    ):
+        envelope = _opened(frame.payload)
+        if envelope is None:
+            yield Violation("frames", "a frame cannot be read", (conversation_id, str(frame.stanza_id)))
+            continue
+        told = (envelope.get("stanzaId"), envelope.get("type"), envelope.get("conversationId"))
+        first = frame.direction == "client" and not told[2]  # it asked for a conversation, so it had no id
+        if told != (frame.stanza_id, frame.type, frame.conversation_id) and not (
+            first and told[:2] == (frame.stanza_id, frame.type)
+        ):
+            yield Violation(
+                "I15", "a frame says otherwise than its row", (conversation_id, str(frame.stanza_id))
+            )
+        if frame.direction == "server":
+            sent.append(_Sent(frame, envelope["body"]))
+    yield from _traces_match(unit.all(_TRACES, id=conversation_id), sent)
+    yield from _turns_match(unit.all(_TURNS, id=conversation_id), sent)
+
+
+def _opened(payload: bytes) -> dict[str, Any] | None:
+    try:
+        envelope = msgpack.unpackb(payload)
+    except ValueError:
+        return None
+    return envelope if isinstance(envelope, dict) and isinstance(envelope.get("body"), dict) else None
+
+
+def _traces_match(traces: Iterable[Trace], sent: Iterable[_Sent]) -> Found:
+    """I10: each trace with a message went out once, as it is stored; staff's reads (no message) never do."""
+    frames = [each.body for each in sent if each.frame.type == MemoryTrace.TYPE]
+    times = Counter(body.get("id") for body in frames)
+    by_id = {body.get("id"): body for body in frames}
+    for trace in traces:
+        body = by_id.pop(trace.id, None)
+        if (body is not None) != (trace.message_id is not None) or times[trace.id] > 1:
+            yield Violation("I10", "a trace went out not once, or unasked", (trace.conversation_id, trace.id))
+        elif body is not None and _told(body) != (
+            trace.message_id,
+            trace.memory_id,
+            trace.memory_type,
+            trace.action,
+            trace.content,
+            trace.confidence,
+        ):
+            yield Violation(
+                "I10", "a trace went out otherwise than stored", (trace.conversation_id, trace.id)
+            )
+    for unknown in by_id:
+        yield Violation("I10", "a trace went out that is not stored", (str(unknown),))
+
+
+def _told(body: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("previousId", "memoryId", "memoryType", "action", "content", "confidence")
+    return tuple(body.get(name) for name in names)
+
+
+def _turns_match(turns: Iterable[Turn], sent: Iterable[_Sent]) -> Found:
+    """I5 and I16: a turn's frames are begun, told and ended in that order, and its end is the turn's own."""
+    by_number = {turn.number: turn for turn in turns}
+    ends: dict[int, list[tuple[str, str | None]]] = {number: [] for number in by_number}
+    whole = {each.frame.turn for each in sent if each.frame.type == AssistantMessage.TYPE}
+    running: tuple[int | None, str] | None = None  # the turn whose answer streams, and the answer
+    for each in sent:
+        turn, body = each.frame.turn, each.body
+        at = (each.frame.conversation_id, str(each.frame.stanza_id))
+        match each.frame.type:
+            case StartAnswer.TYPE:
+                if running is not None or turn is None:
+                    yield Violation("I16", "an answer begins within another, or in no turn", at)
+                running = (turn, str(body.get("id")))
+            case MemoryTrace.TYPE if not (body.get("metadata") or {}).get("background") and turn not in whole:
+                if running is None or running[0] != turn:
+                    yield Violation("I16", "a trace stands outside of its answer", at)
+            case AssistantSentence.TYPE:
+                if running != (turn, body.get("previousId")):
+                    yield Violation("I16", "a sentence stands outside of its answer", at)
+                if body.get("isFinal"):
+                    running = None
+                    ends.setdefault(turn or 0, []).append(("completed", body.get("previousId")))
+            case AssistantMessage.TYPE:
+                if running is not None:
+                    yield Violation("I16", "a whole answer stands within another", at)
+                ends.setdefault(turn or 0, []).append(("completed", body.get("id")))
+            case ErrorMessage.TYPE:
+                running = None
+                ends.setdefault(turn or 0, []).append(("failed", None))
+    for number, told in ends.items():
+        ended = by_number.get(number)
+        if ended is None:
+            yield Violation("I5", "an answer ends in no turn", tuple(str(answer) for _, answer in told))
+            continue
+        at = (ended.conversation_id, str(number))
+        if ended.state not in ("completed", "failed"):
+            continue
+        if not told or told[-1][0] != ended.state or (told[-1][1] not in (None, ended.answer_id)):
+            yield Violation("I5", "a turn is over and was not told so, or told otherwise", at)
+        elif len(told) > max(ended.attempts, 1):
+            yield Violation("I5", "a turn was ended more often than it was begun", at)
+
+
+# --- the blocks --------------------------------------------------------------------------------------------
+
+
+def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
+    """Digests are those of the texts, each revision names the one before, no turn is lost or kept twice."""
+    before: BlockRevision | None = None
+    for revision in unit.all(_REVISIONS, id=conversation_id):
+        at = (conversation_id, revision.label, str(revision.revision))
+        if _digest(revision.value) != revision.digest:
+            yield Violation("blocks", "a revision's digest is not that of its text", at)
+        if before is not None and before.label == revision.label:
+            if revision.revision != before.revision + 1:
+                yield Violation("blocks", "a revision is missing before this one", at)
+            elif revision.previous_digest != before.digest:
+                yield Violation("blocks", "a revision does not follow the one before", at)
+        before = revision
+    archive = unit.all(_ARCHIVE, id=conversation_id)
+    for turn in archive:
+        if _digest(turn.value) != turn.digest:
+            where = (conversation_id, str(turn.turn_id))
+            yield Violation("blocks", "an archived turn's digest is not that of its text", where)
+    history = next(
+        (b for b in unit.all(_BLOCKS, id=conversation_id) if b.label == "conversation_history"), None
+    )
+    active = _turn_ids(history.value) if history and history.value else []
+    left = [turn.turn_id for turn in archive if turn.has_left]
+    if active is None:
+        yield Violation("I13", "the history is not JSON with turns", (conversation_id,))
+    elif left + active != list(range(1, len(left) + len(active) + 1)):
+        yield Violation("I11", "archived and active turns are not 1..n", (conversation_id,))
+    elif not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
+        yield Violation("I11", "a turn is kept beside a block it is not in", (conversation_id,))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _turn_ids(value: str) -> list[int] | None:
+    try:
+        return [int(turn["turn_id"]) for turn in json.loads(value)["turns"]]
+    except (ValueError, KeyError, TypeError):
+        return None
