@@ -1,0 +1,308 @@
+"""The one door to the blocks: receipts, revisions, rotation, refusals."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_blocks import schema
+from memory_blocks.edits import complete_turn
+from memory_blocks.errors import BlockInvalid, BlockTooLarge, StaleRevision
+from memory_blocks.ledger import Ledger, Reading, Written
+from memory_blocks.limits import DEFAULTS, Level, Limits
+from memory_blocks.models import Label, Turn, as_json, changed, render
+from memory_blocks.stores.in_memory import InMemoryBlockStore
+from memory_blocks.trace import Action, digest
+from orchestrator.errors import TABLE
+from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversation, some_blocks
+
+CONVERSATION = a_conversation()
+
+
+class House:
+    """A ledger over a store in memory, and a clock."""
+
+    def __init__(self, limits: Limits = DEFAULTS) -> None:
+        self.clock = HandClock()
+        self.store = InMemoryBlockStore(CountedIds())
+        self.ledger = Ledger(self.clock, limits, {"GENERAL_HEALTH", "SLEEP"})
+
+    def read(self) -> Reading:
+        return self.ledger.read(self.store, CONVERSATION, actor="context_extractor")
+
+    def take_turn(
+        self, message: str = "8", answer: str = "Since when?", reading: Reading | None = None
+    ) -> Written:
+        """One turn as the corridor takes it."""
+        reading = reading or self.read()
+        turn = replace(
+            a_completed_turn(reading.blocks.next_turn, message=message, answer=answer),
+            timestamp=self.clock.tick(),
+        )
+        blocks = complete_turn(reading.blocks, turn, self.clock.now(), self.ledger.limits)
+        return self.ledger.write(
+            self.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=turn.turn_id
+        )
+
+
+def test_reading_leaves_four_receipts_even_before_the_first_turn() -> None:
+    reading = House().read()
+
+    assert [receipt.label for receipt in reading.receipts] == list(Label)
+    assert {(receipt.action, receipt.revision) for receipt in reading.receipts} == {(Action.RETRIEVED, 0)}
+    assert len({receipt.memory_id for receipt in reading.receipts}) == 4
+    assert {receipt.actor for receipt in reading.receipts} == {"context_extractor"}
+
+
+def test_a_receipt_says_how_the_block_stood() -> None:
+    house = House()
+    house.take_turn(message="x" * 2_000)
+
+    receipt = house.read().receipts[0]
+
+    text = house.store.load(CONVERSATION.id)[Label.CONVERSATION_HISTORY].text
+    assert (receipt.size, receipt.limit, receipt.level) == (len(text), 32_000, Level.NORMAL)
+    assert receipt.digest == digest(text)
+    assert (receipt.content, receipt.truncated) == (text[:1_000], True)
+
+
+def test_the_first_turn_stores_four_blocks_and_the_second_updates_them() -> None:
+    house = House()
+
+    first, second = house.take_turn(), house.take_turn()
+
+    assert [(each.action, each.revision) for each in first.receipts] == [(Action.STORED, 1)] * 4
+    assert [(each.action, each.revision) for each in second.receipts] == [(Action.UPDATED, 2)] * 4
+    assert [each.memory_id for each in first.receipts] == [each.memory_id for each in second.receipts]
+    assert second.receipts[0].changed == ("turns.turn_2", "total_turns", "last_updated")
+    assert "conversation_state.current_turn" in second.receipts[1].changed
+    assert "CONVERSATION FLOW" in second.receipts[2].changed
+
+
+@pytest.mark.requirement("001-099", "001-038", "001-060", "001-071")
+def test_only_what_changed_gets_a_new_revision() -> None:
+    house = House()
+    house.take_turn()
+    reading = house.read()
+    summary = reading.blocks.context_summary.replace("Headache", "Migraine")
+
+    written = house.ledger.write(
+        house.store, CONVERSATION, reading, replace(reading.blocks, context_summary=summary), actor="staff"
+    )
+
+    assert [receipt.label for receipt in written.receipts] == [Label.CONTEXT_SUMMARY]
+    assert written.revisions[Label.CONTEXT_SUMMARY] == 2
+    assert written.revisions[Label.CONVERSATION_HISTORY] == 1
+    assert house.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.0"
+
+
+def test_writing_what_stands_already_writes_nothing() -> None:
+    house = House()
+    house.take_turn()
+    reading = house.read()
+
+    written = house.ledger.write(house.store, CONVERSATION, reading, reading.blocks, actor="staff")
+
+    assert written.receipts == ()
+    assert written.revisions == reading.revisions
+
+
+def test_the_blocks_come_back_as_written() -> None:
+    house = House()
+    for _ in range(21):
+        written = house.take_turn()
+
+    assert written.rotated_out == (1, 2, 3, 4, 5, 6)
+    assert written.blocks == house.read().blocks
+    assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == list(range(7, 22))
+    archival = written.blocks.memory_metadata.archival_info
+    assert (archival.total_archived_turns, archival.last_archival) == (6, house.clock.now())
+    assert written.blocks.memory_metadata.memory_usage.conversation_history.last_cleanup == house.clock.now()
+
+
+def test_what_was_written_can_be_written_upon() -> None:
+    house = House()
+
+    second = house.take_turn(reading=house.take_turn())
+
+    assert second.revisions == dict.fromkeys(Label, 2)
+
+
+@pytest.mark.requirement("001-089", "001-098")
+def test_an_emergency_is_told_at_its_write_and_not_at_the_next() -> None:
+    house = House()
+    for _ in range(4):
+        house.take_turn()
+
+    emergency = house.take_turn(message="x" * 29_000)
+    afterwards = house.take_turn()
+
+    assert emergency.receipts[0].level is Level.EMERGENCY
+    assert emergency.blocks.memory_metadata.system_flags.emergency_mode
+    assert len(emergency.blocks.conversation_history.turns) == 3
+    assert afterwards.receipts[0].level is Level.ARCHIVE
+    assert not afterwards.blocks.memory_metadata.system_flags.emergency_mode
+
+
+def test_a_stale_writer_is_refused_and_loses_nothing_of_the_other() -> None:
+    house = House()
+    stale = house.read()
+    house.take_turn(message="first")
+
+    with pytest.raises(StaleRevision) as refusal:
+        house.take_turn(message="second", reading=stale)
+
+    assert refusal.value.facts == {"label": "conversation_history", "stored": 1, "yours": 0}
+    assert house.read().blocks.conversation_history.turns[0].user_message.content == "first"
+
+
+def test_an_invalid_block_is_never_written() -> None:
+    house = House()
+    house.take_turn()
+    reading = house.read()
+    session = reading.blocks.active_session
+    state = changed(session.conversation_state, current_turn=7)
+    bad = replace(reading.blocks, active_session=changed(session, conversation_state=state))
+
+    with pytest.raises(BlockInvalid) as refusal:
+        house.ledger.write(house.store, CONVERSATION, reading, bad, actor="staff")
+
+    assert refusal.value.facts["path"] == "conversation_state.current_turn"
+    assert house.read().blocks == reading.blocks
+
+
+def test_the_blocks_of_another_conversation_are_not_written_here() -> None:
+    house = House()
+
+    with pytest.raises(BlockInvalid, match="another conversation"):
+        house.ledger.write(
+            house.store, a_conversation("other"), house.read(), some_blocks(turns=1), actor="staff"
+        )
+
+
+@pytest.mark.requirement("001-116")
+def test_an_agent_that_is_not_of_this_house_is_refused() -> None:
+    house = House()
+    reading = house.read()
+    blocks = complete_turn(
+        reading.blocks, a_completed_turn(1, agent="ASTROLOGY"), house.clock.now() + timedelta(minutes=2)
+    )
+
+    with pytest.raises(BlockInvalid, match="no agent of this house"):
+        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
+
+
+@pytest.mark.requirement("001-086", "001-007")
+def test_without_rotation_a_full_block_refuses_the_write() -> None:
+    house = House(replace(DEFAULTS, rotation_enabled=False))
+    house.take_turn(message="x" * 20_000)
+
+    with pytest.raises(BlockTooLarge) as refusal:
+        house.take_turn(message="x" * 20_000)
+
+    assert refusal.value.facts["most"] == 32_000
+    flags = house.read().blocks.memory_metadata.system_flags
+    assert not flags.memory_rotation_enabled
+    assert len(house.read().blocks.conversation_history.turns) == 1
+
+
+@pytest.mark.requirement("001-088")
+def test_without_validation_only_the_checks_between_blocks_are_left_out() -> None:
+    house = House(replace(DEFAULTS, validation_enabled=False))
+    reading = house.read()
+    blocks = complete_turn(
+        reading.blocks,
+        a_completed_turn(1, agent="ASTROLOGY"),
+        house.clock.now() + timedelta(minutes=2),
+        house.ledger.limits,
+    )
+
+    written = house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
+
+    assert not written.blocks.memory_metadata.system_flags.context_validation_enabled
+    with pytest.raises(BlockTooLarge):
+        house.ledger.write(
+            house.store,
+            CONVERSATION,
+            written,
+            replace(written.blocks, context_summary="x" * 8_001),
+            actor="staff",
+        )
+
+
+def test_a_long_text_is_archived_whole_and_once_when_it_leaves() -> None:
+    house = House()
+    long = "y" * 60_000
+    house.take_turn(message=long)
+    in_the_block = house.read().blocks.conversation_history.turns[0].user_message.content
+
+    for _ in range(20):
+        house.take_turn()
+
+    archived = [Turn.model_validate_json(turn.text) for turn in house.store.archive(CONVERSATION.id)]
+    assert "characters kept in the archive" in in_the_block
+    assert archived[0].user_message.content == long
+    assert [turn.turn_id for turn in archived] == list(range(1, len(archived) + 1))
+    assert house.store.held(CONVERSATION.id) == {}
+
+
+def test_a_long_text_that_was_replaced_does_not_come_back() -> None:
+    house = House()
+    house.take_turn(message="y" * 60_000)
+    reading = house.read()
+    turn = replace(a_completed_turn(1, message="short", attempt=2), timestamp=house.clock.now())
+    blocks = complete_turn(reading.blocks, turn, house.clock.tick())
+    house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=1)
+
+    for _ in range(20):
+        house.take_turn()
+
+    first = Turn.model_validate_json(house.store.archive(CONVERSATION.id)[0].text)
+    assert first.user_message.content == "short"
+
+
+texts = st.one_of(
+    st.text(max_size=80),
+    st.sampled_from(["", "x" * 3_000, "🤢" * 9_000, '"\\' * 8_000, "\x01" * 9_000, "y" * 30_000]),
+)
+
+
+@pytest.mark.requirement(
+    "001-007", "001-031", "001-033", "001-034", "001-037", "001-059", "001-070", "001-118"
+)
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=30))
+def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[str, str]]) -> None:
+    house = House()
+
+    for message, answer in said:
+        written = house.take_turn(message, answer)
+
+        assert list(schema.departures(written.blocks)) == []
+        for label in Label:
+            assert len(render(label, written.blocks)) <= DEFAULTS.of(label)
+        assert len(written.blocks.conversation_history.turns) >= min(3, written.blocks.next_turn - 1)
+
+    held = house.store.held(CONVERSATION.id)
+    kept = [held.get(turn.turn_id, as_json(turn)) for turn in house.read().blocks.conversation_history.turns]
+    archived = [turn.text for turn in house.store.archive(CONVERSATION.id)]
+    turns = [json.loads(text) for text in (*archived, *kept)]
+    assert [(turn["user_message"]["content"], turn["agent_response"]["content"]) for turn in turns] == said
+    assert [turn["turn_id"] for turn in turns] == list(range(1, len(said) + 1))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BlockInvalid(Label.ACTIVE_SESSION, "session_info", "is missing"),
+        BlockTooLarge(Label.ACTIVE_SESSION, 4_001, 4_000),
+        StaleRevision(Label.ACTIVE_SESSION, 2, 1),
+    ],
+)
+def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(
+    error: BlockInvalid | BlockTooLarge | StaleRevision,
+) -> None:
+    assert "active_session" in TABLE[error.name].says.format_map(error.facts)
