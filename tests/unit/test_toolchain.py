@@ -47,7 +47,9 @@ def test_what_is_in_the_cache_is_not_fetched_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
     calls = tmp_path / "calls"
 
-    folders = {toolchain.from_registry("uv", [PYTHON, "-c", AN_INSTALLER, calls], {}) for _ in range(2)}
+    folders = {
+        toolchain.from_registry("uv", lambda: ([PYTHON, "-c", AN_INSTALLER, calls], {})) for _ in range(2)
+    }
 
     assert calls.read_text() == "called "
     assert [(folder / "installed").exists() for folder in folders] == [True]
@@ -59,7 +61,7 @@ def test_what_could_not_be_fetched_leaves_nothing_behind(
     monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
 
     with pytest.raises(SetupError, match="the registry is gone"):
-        toolchain.from_registry("uv", [PYTHON, "-c", A_FAILING_INSTALLER, tmp_path / "calls"], {})
+        toolchain.from_registry("uv", lambda: ([PYTHON, "-c", A_FAILING_INSTALLER, tmp_path / "calls"], {}))
 
     assert [path.name for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
