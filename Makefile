@@ -24,7 +24,8 @@ setup:
 ready:
 	@$(PYTHON) -m tools.bootstrap
 
-run: ready
+run:
+	@$(PYTHON) -m tools.bootstrap --run
 	@$(BIN)/anamnesis serve
 
 test: setup lint

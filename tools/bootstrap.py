@@ -1,7 +1,8 @@
-"""Makes a checkout ready: `python3 -m tools.bootstrap [--tests]`, with nothing but the standard library.
+"""Makes a checkout ready: `python3 -m tools.bootstrap [--run | --tests]` with the standard library alone.
 
-The result is `.venv` with the pinned dependencies and the project itself, editable. `--tests` also fetches
-the tools and servers that tests need. What is ready is not done again: a second call compares fingerprints.
+The result is `.venv` with the pinned dependencies and the project itself, editable. `--run` also builds the
+web page, `--tests` fetches the tools and servers that tests need as well. What is ready is not done again: a
+second call compares fingerprints.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tools.chromium import ensure_chromium
+from tools.console import build_console, ensure_packages
 from tools.progress import SetupError, run, step
 from tools.toolchain import (
     CHECK_THE_NETWORK,
@@ -35,15 +38,20 @@ BUILD_HOOK = CHECKOUT / "hatch_build.py"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Set up what is missing; end with a sentence that says what to do if that fails."""
     parser = argparse.ArgumentParser(description="Make this checkout ready to run and to test.")
+    parser.add_argument("--run", action="store_true", help="also build the web page")
     parser.add_argument("--tests", action="store_true", help="also fetch the tools and servers tests need")
-    for_tests: bool = parser.parse_args(arguments).tests
+    chosen = parser.parse_args(arguments)
     try:
         with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
             make_ready()
-            if for_tests:
+            if chosen.run or chosen.tests:
+                build_console()
+            if chosen.tests:
                 ensure_node(
                     search=""
                 )  # the packaged one is tried on every machine, or it might not work on yours
+                ensure_packages()
+                ensure_chromium()
                 ensure_postgres()
     except SetupError as failure:
         sys.exit(f"\n{failure}")
