@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from math import ceil
 
 from memory_blocks import summary_text
@@ -383,7 +384,7 @@ def _answered(history: ConversationHistory) -> float | None:
     """Of the questions in the stored turns, the share that the next turn leaned on; None without any."""
     asked = [
         (turn, later)
-        for turn, later in zip(history.turns, history.turns[1:], strict=False)
+        for turn, later in pairwise(history.turns)
         if turn.agent_response is not None and "?" in turn.agent_response.content
     ]
     if not asked:

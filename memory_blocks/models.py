@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Any, Final, Self, TypeAlias, TypeVar
 
 from pydantic import (
@@ -156,7 +157,7 @@ class ConversationHistory(Model):
     def _turns_follow_each_other(self) -> Self:
         if len(self.turns) > MOST_TURNS:
             raise departure("turns", f"has more than {MOST_TURNS} turns")
-        for at, (earlier, later) in enumerate(zip(self.turns, self.turns[1:], strict=False), start=1):
+        for at, (earlier, later) in enumerate(pairwise(self.turns), start=1):
             if later.turn_id != earlier.turn_id + 1:
                 raise departure(f"turns.{at}.turn_id", "is not one above the turn before it")
             if later.timestamp < earlier.timestamp:

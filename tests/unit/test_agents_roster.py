@@ -1,0 +1,177 @@
+"""Who answers, and how `agents.toml` is read."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.errors import AgentError, BadRoster, BrainFailed, UnknownKey
+from agents.roster import Roster, load, pick
+from agents.specialist import next_topics, open_questions
+from agents.values import Intent
+from orchestrator.errors import TABLE
+
+CONFIG = Path(__file__).parents[2] / "config"
+SMALL = """
+[routing]
+sure_enough = 0.5
+[agents.EMERGENCY]
+display_name = "Emergency"
+description = "What must not wait."
+scope = "emergencies"
+prompt = "emergency"
+says = "Call now."
+[agents.COORDINATOR]
+display_name = "Coordinator"
+description = "Asks."
+scope = "finding"
+prompt = "coordinator"
+says = "What is it about?"
+[agents.SLEEP]
+display_name = "Sleep Agent"
+description = "Sleep."
+scope = "sleep"
+prompt = "sleep"
+"""
+
+
+def saying(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "agents.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def roster() -> Roster:
+    return load(CONFIG / "agents.toml")
+
+
+def test_the_house_has_its_specialists_an_emergency_answer_and_a_coordinator(roster: Roster) -> None:
+    assert [each.agent_type for each in roster.specialists] == [
+        "GENERAL_HEALTH",
+        "MENTAL_HEALTH",
+        "MEDICATION",
+        "NUTRITION",
+        "FITNESS",
+        "SLEEP",
+        "SEXUAL_HEALTH",
+        "CHRONIC_CARE",
+        "ADMINISTRATIVE",
+    ]
+    assert roster.agent_types - {each.agent_type for each in roster.specialists} == {
+        "EMERGENCY",
+        "COORDINATOR",
+    }
+    assert roster.intents == roster.agent_types - {"COORDINATOR"} | {"UNCLEAR", "OUT_OF_SCOPE"}
+
+
+def test_every_agent_has_its_prompt_and_something_to_say(roster: Roster) -> None:
+    for agent in roster.agents.values():
+        assert (CONFIG / "prompts" / f"{agent.prompt}.md").read_text(encoding="utf-8").startswith("# ")
+        assert agent.says or (agent.interview and agent.closing and agent.keywords and agent.examples)
+
+
+@pytest.mark.requirement("001-121")
+def test_the_extractors_prompt_names_the_four_blocks_and_the_shape_of_its_answer() -> None:
+    prompt = (CONFIG / "prompts" / "context_extractor.md").read_text(encoding="utf-8")
+
+    for word in ("conversation_history", "active_session", "context_summary", "memory_metadata"):
+        assert f"`{word}`" in prompt
+    for key in ("previous_context", "enriched_message", "relevant_history"):
+        assert f'"{key}"' in prompt
+
+
+@pytest.mark.parametrize(
+    ("intent", "confidence", "answers"),
+    [
+        ("SLEEP", 0.9, "SLEEP"),
+        ("SLEEP", 0.5, "SLEEP"),
+        ("SLEEP", 0.49, "COORDINATOR"),
+        ("UNCLEAR", 0.9, "COORDINATOR"),
+        ("OUT_OF_SCOPE", 0.9, "COORDINATOR"),
+        ("EMERGENCY", 0.9, "EMERGENCY"),
+        ("EMERGENCY", 0.1, "EMERGENCY"),
+        ("ASTROLOGY", 0.9, "COORDINATOR"),
+        ("COORDINATOR", 0.9, "COORDINATOR"),
+    ],
+)
+def test_who_answers_follows_from_the_intent_alone(
+    roster: Roster, intent: str, confidence: float, answers: str
+) -> None:
+    picked = pick(Intent(intent=intent, confidence=confidence, reasoning="r"), roster)
+
+    assert picked.agent_type == answers
+
+
+def test_a_section_makes_a_specialist(tmp_path: Path) -> None:
+    roster = load(saying(tmp_path, SMALL))
+
+    assert [each.display_name for each in roster.specialists] == ["Sleep Agent"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (SMALL + 'colour = "red"', "agents.SLEEP.colour"),
+        (SMALL + "[weather]\nrain = true", "weather"),
+        (SMALL.replace("[routing]", "[routing]\nspeed = 1"), "speed"),
+        (
+            SMALL + '[[agents.SLEEP.interview]]\nasks=["x"]\ntext="A?"\ntopic="A"\nwhy="b"',
+            "agents.SLEEP.interview.0.why",
+        ),
+    ],
+)
+def test_an_unknown_key_is_refused_by_its_name(tmp_path: Path, text: str, key: str) -> None:
+    with pytest.raises(UnknownKey) as refusal:
+        load(saying(tmp_path, text))
+
+    assert refusal.value.facts["key"] == key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("not toml", "$"),
+        (SMALL.replace("0.5", "2.0"), "sure_enough"),
+        (SMALL.replace("COORDINATOR", "SOMEONE"), "agents.COORDINATOR"),
+        (SMALL.replace("EMERGENCY", "SOMEONE"), "agents.EMERGENCY"),
+        (SMALL.replace("agents.SLEEP", "agents.sleep"), "agents.sleep.agent_type"),
+        (SMALL.replace('prompt = "sleep"', 'prompt = "../secret"'), "agents.SLEEP.prompt"),
+        (
+            SMALL + '[[agents.SLEEP.interview]]\nasks=["x"]\ntext="No question."\ntopic="A"',
+            "agents.SLEEP.interview.0.text",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_key(tmp_path: Path, text: str, key: str) -> None:
+    with pytest.raises(BadRoster) as refusal:
+        load(saying(tmp_path, text))
+
+    assert refusal.value.facts["key"] == key
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRoster):
+        load(tmp_path / "agents.toml")
+
+
+def test_what_is_known_is_not_asked(roster: Roster) -> None:
+    general = roster.agents["GENERAL_HEALTH"]
+
+    questions = open_questions(general, ["severity", "duration"])
+
+    assert questions == general.interview[2:]
+    assert next_topics(general, ["severity", "duration"])[0] == "Location of the complaint"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnknownKey("agents.toml", "x"),
+        BadRoster("agents.toml", "x", "is missing"),
+        BrainFailed("local", "speak"),
+    ],
+)
+def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(error: AgentError) -> None:
+    row = TABLE[error.name]
+
+    assert (row.says + row.then).format_map(error.facts)

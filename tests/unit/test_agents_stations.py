@@ -1,0 +1,155 @@
+"""What the stations make of what a brain says, right or wrong."""
+
+import asyncio
+from itertools import repeat
+
+import pytest
+
+from agents import context_extractor, intent_classifier
+from agents.brains.scripted import GENERAL, ScriptedBrain, ScriptedRecall
+from agents.context_extractor import slug
+from agents.errors import BrainFailed
+from agents.ports import MemoryHit
+from agents.questions import kinds_asked, last_question
+from agents.values import Enrichment, Fact, Intent
+from memory_blocks.models import Blocks
+from tests.builders import some_blocks
+
+
+def enriched(**values: object) -> Enrichment:
+    return Enrichment.model_validate({"previous_context": "x", "enriched_message": "User says x"} | values)
+
+
+async def extracted(enrichment: Enrichment, blocks: Blocks | None = None) -> Enrichment:
+    brain = ScriptedBrain(enrichments=[enrichment])
+    return await context_extractor.extract(brain, "hello", blocks or some_blocks(2))
+
+
+@pytest.mark.requirement("001-017")
+async def test_a_reference_to_no_turn_is_dropped() -> None:
+    found = await extracted(enriched(relevant_history=["turn_1", "turn_3", "turn_1", "turn_0", "yesterday"]))
+
+    assert found.relevant_history == ("turn_1",)
+
+
+async def test_a_fact_of_a_turn_to_come_is_dropped() -> None:
+    now = Fact(kind="severity", value="8/10", turn=3)
+    found = await extracted(enriched(facts=[now, Fact(kind="onset", value="Tuesday", turn=4)]))
+
+    assert found.facts == (now,)
+
+
+async def test_an_enriched_message_that_is_too_long_is_cut() -> None:
+    found = await extracted(enriched(enriched_message="x" * 500))
+
+    assert found.enriched_message == "x" * 399 + "…"
+
+
+async def test_names_become_snake_case_and_empty_ones_are_filled_in() -> None:
+    found = await extracted(enriched(topic="Knee pain: Severity!", trigger="", phase="--"))
+
+    assert (found.topic, found.trigger) == ("knee_pain_severity", "new_message")
+    assert found.phase == "symptom_evaluation"
+
+
+def test_a_slug_fits_in_a_block() -> None:
+    assert slug("Übelkeit / " + "x" * 100).startswith("übelkeit_x")
+    assert len(slug("a b " * 100)) <= 80
+
+
+@pytest.mark.requirement("001-018")
+async def test_an_intent_that_does_not_exist_is_unclear() -> None:
+    made_up = Intent(intent="ASTROLOGY", confidence=0.99, reasoning="the stars")
+    brain = ScriptedBrain(intents=[made_up, GENERAL])
+    intents = {"GENERAL_HEALTH", "UNCLEAR"}
+
+    first = await intent_classifier.classify(brain, enriched(), some_blocks(0), intents)
+    second = await intent_classifier.classify(brain, enriched(), some_blocks(0), intents)
+
+    assert (first.intent, first.confidence) == ("UNCLEAR", 0.0)
+    assert second == GENERAL
+
+
+@pytest.mark.requirement("001-003")
+async def test_the_classifier_is_given_the_enriched_message() -> None:
+    brain = ScriptedBrain()
+    enrichment = enriched(enriched_message="User rates headache severity as 8 out of 10 (severe)")
+
+    await intent_classifier.classify(brain, enrichment, some_blocks(1))
+
+    assert brain.classified == [enrichment]
+
+
+async def test_a_script_can_fail_once_and_then_go_on() -> None:
+    brain = ScriptedBrain(enrichments=[BrainFailed("scripted", "extract"), enriched()])
+
+    with pytest.raises(BrainFailed):
+        await brain.extract("hello", some_blocks(0))
+
+    assert await brain.extract("hello", some_blocks(0)) == enriched()
+
+
+async def test_a_script_can_wait_until_it_is_let_through() -> None:
+    gate = asyncio.Event()
+    brain = ScriptedBrain(intents=[gate, GENERAL])
+    deciding = asyncio.create_task(brain.classify(enriched(), some_blocks(0)))
+    await asyncio.sleep(0)
+    waiting = not deciding.done()
+
+    gate.set()
+
+    assert waiting
+    assert await deciding == GENERAL
+
+
+async def test_a_script_can_go_on_without_end() -> None:
+    brain = ScriptedBrain(answers=[repeat("Again. ")])
+    spoken = brain.speak(None)  # type: ignore[arg-type]  # a script does not look at its brief
+
+    said = [await anext(spoken) for _ in range(100)]
+    await spoken.aclose()
+
+    assert (said, brain.closed) == (["Again. "] * 100, 1)
+
+
+async def test_a_script_can_fail_in_the_middle_of_an_answer() -> None:
+    brain = ScriptedBrain(answers=[["I under", BrainFailed("scripted", "speak")]])
+    spoken = brain.speak(None)  # type: ignore[arg-type]
+
+    first = await anext(spoken)
+    with pytest.raises(BrainFailed):
+        await anext(spoken)
+
+    assert (first, brain.closed) == ("I under", 1)
+
+
+async def test_scripted_memories_are_found() -> None:
+    hit = MemoryHit(memory_id="mem_1", content="Allergic to penicillin", score=0.9)
+    recall = ScriptedRecall(hit)
+
+    recalled = await recall.search("penicillin", "user_456")
+
+    assert (recalled.memories, recall.queries) == ((hit,), ["penicillin"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        ("How severe is it on a scale of 1 to 10?", ("severity",)),
+        (
+            "Can you tell me when they first started and how severe they are on a scale of 1 to 10?",
+            ("severity", "onset"),
+        ),
+        ("How long have you been experiencing this level of pain?", ("duration",)),
+        ("Are you taking any medication at the moment?", ("medications",)),
+        ("A severity of 8 is high.", ()),
+        ("Shall we go on?", ()),
+    ],
+)
+def test_a_question_asks_for_kinds_of_facts(answer: str, kinds: tuple[str, ...]) -> None:
+    assert kinds_asked(answer) == kinds
+
+
+def test_the_last_question_is_found() -> None:
+    assert last_question("Hm? I see. Where is it? Thank you.") == "Where is it?"
+    assert last_question("I see.") is None
