@@ -44,19 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
             make_ready()
+            if chosen.tests:
+                fetch_for_tests()
             if chosen.run or chosen.tests:
                 build_console()
-            if chosen.tests:
-                ensure_node(
-                    search=""
-                )  # the packaged one is tried on every machine, or it might not work on yours
-                ensure_packages()
-                ensure_chromium()
-                ensure_postgres()
     except SetupError as failure:
         sys.exit(f"\n{failure}")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted; the same command goes on from here.")
+
+
+def fetch_for_tests() -> None:
+    """The tools and servers that tests use; they try the packaged Node even if the machine has its own."""
+    ensure_node(search="")
+    ensure_packages()
+    ensure_chromium()
+    ensure_postgres()
 
 
 def make_ready() -> None:
