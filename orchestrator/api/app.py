@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from orchestrator import telemetry
 from orchestrator.api import strict_json
 from orchestrator.api.door import Door
-from orchestrator.api.keys import Keys, PersonId, cookie_for
+from orchestrator.api.keys import Keys, cookie_for
 from orchestrator.api.problems import as_response, of_departures, of_validation
 from orchestrator.errors import (
     BODY_TOO_LARGE,
@@ -34,6 +34,7 @@ from orchestrator.errors import (
 )
 from orchestrator.ports import Transport
 from orchestrator.transports.websocket import FAILED, WebSocketTransport
+from orchestrator.wire.ids import PersonId
 
 BODY_MOST: Final = 64 * 1024
 HEALTH_SECONDS: Final = 5
@@ -54,7 +55,7 @@ class Health(Protocol):
     """How the house is, as it says itself."""
 
     @property
-    def overall(self) -> Literal["ok", "degraded"]:
+    def status(self) -> Literal["ok", "degraded"]:
         """One word for all of it."""
         ...
 
@@ -67,7 +68,7 @@ class Health(Protocol):
 class House(Protocol):
     """What the API asks of the house."""
 
-    async def attend(self, transport: Transport, person: PersonId) -> None:
+    async def attend(self, transport: Transport, person_id: str) -> None:
         """Serve one connection until it ends."""
         ...
 
@@ -164,7 +165,7 @@ def create_app(
                 now = await house.health()
         except TimeoutError:
             return JSONResponse({"status": "degraded", "parts": {"house": "down: no_answer"}})
-        return JSONResponse({"status": now.overall, "parts": dict(now.parts)})
+        return JSONResponse({"status": now.status, "parts": dict(now.parts)})
 
     @app.get("/metrics")
     async def metrics(request: Request) -> Response:
@@ -238,8 +239,8 @@ async def _read(request: Request, model: type[M], most: int) -> M:
 
 async def _refused_by_the_router(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    row = {404: PATH_NOT_FOUND, 405: METHOD_NOT_ALLOWED}.get(status, INTERNAL)
-    response = as_response(AnamnesisError(row))
+    problem = {404: PATH_NOT_FOUND, 405: METHOD_NOT_ALLOWED}.get(status, INTERNAL)
+    response = as_response(AnamnesisError(problem))
     response.headers.update(getattr(error, "headers", None) or {})
     return response
 

@@ -8,14 +8,13 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final, NewType
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from orchestrator.api import strict_json
 from orchestrator.errors import KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
-
-PersonId = NewType("PersonId", str)
+from orchestrator.wire.ids import PersonId
 
 FILE: Final = "keys.json"
 _Person = Annotated[PersonId, StringConstraints(min_length=1)]

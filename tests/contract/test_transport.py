@@ -9,6 +9,7 @@ from typing import Protocol
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
+from starlette.types import Message
 from starlette.websockets import WebSocket
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -172,6 +173,19 @@ async def test_sends_from_several_tasks_go_out_in_the_order_of_the_calls(connect
     assert seen.result() == frames
 
 
+async def test_a_later_send_does_not_overtake_those_that_wait(connection: Connection) -> None:
+    frames = [bytes([number]) * 256 * KIBIBYTE for number in range(100)]
+
+    async with asyncio.TaskGroup() as group:
+        for frame in frames:
+            group.create_task(connection.transport.send(frame))
+        seen = [await connection.peer.receive()]
+        rest = group.create_task(receive_all(connection.peer.receive, 100))
+        await connection.transport.send(b"last")
+
+    assert [*seen, *rest.result()] == [*frames, b"last"]
+
+
 async def test_it_ends_when_the_peer_leaves(connection: Connection) -> None:
     waiting = asyncio.create_task(connection.transport.receive())
 
@@ -322,6 +336,33 @@ async def test_a_text_frame_is_refused_and_the_websocket_lives() -> None:
 
         assert refused.value.problem is TEXT_FRAME
         assert await connection.transport.receive() == b"bytes"
+
+
+async def test_over_a_websocket_that_was_held_up_the_next_send_waits_behind_the_others() -> None:
+    out: list[object] = []
+    open_again = asyncio.Event()
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        await open_again.wait()
+        out.append(message.get("bytes"))
+
+    websocket = WebSocket({"type": "websocket", "headers": [], "extensions": {}}, receive, send)
+    open_again.set()
+    await websocket.accept()
+    open_again.clear()
+    transport = WebSocketTransport(websocket)
+
+    async with asyncio.TaskGroup() as group:
+        for frame in (b"one", b"two"):
+            group.create_task(transport.send(frame))
+        await asyncio.sleep(0)
+        open_again.set()
+        await transport.send(b"three")
+
+    assert out == [None, b"one", b"two", b"three"]
 
 
 async def test_a_websocket_peer_that_never_reads_is_let_go() -> None:

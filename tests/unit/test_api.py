@@ -19,10 +19,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from orchestrator import telemetry
 from orchestrator.api import strict_json
 from orchestrator.api.app import Attempts, create_app
-from orchestrator.api.keys import FILE, Keys, PersonId
+from orchestrator.api.keys import FILE, Keys
 from orchestrator.api.server import listening
 from orchestrator.errors import TABLE, TOO_MANY_ATTEMPTS, AnamnesisError
 from orchestrator.ports import Transport
+from orchestrator.wire.ids import PersonId
 
 SAID = "my chest hurts"
 PERSON = PersonId("local")
@@ -32,7 +33,7 @@ PERSON = PersonId("local")
 class Health:
     """What the house says of itself."""
 
-    overall: Literal["ok", "degraded"] = "ok"
+    status: Literal["ok", "degraded"] = "ok"
     parts: Mapping[str, str] = field(default_factory=lambda: {"store": "ok"})
 
 
@@ -41,10 +42,10 @@ class EchoingHouse:
 
     def __init__(self) -> None:
         self.now = Health()
-        self.attended: list[PersonId] = []
+        self.attended: list[str] = []
 
-    async def attend(self, transport: Transport, person: PersonId) -> None:
-        self.attended.append(person)
+    async def attend(self, transport: Transport, person_id: str) -> None:
+        self.attended.append(person_id)
         while True:
             try:
                 frame = await transport.receive()
@@ -57,7 +58,7 @@ class EchoingHouse:
                 raise RuntimeError(SAID)
             if frame == b"leave":
                 return
-            await transport.send(person.encode() + b": " + frame)
+            await transport.send(person_id.encode() + b": " + frame)
 
     async def health(self) -> Health:
         return self.now
@@ -442,14 +443,14 @@ def test_whatever_is_sent_as_json_is_a_value_or_an_error_of_ours(body: bytes) ->
 # --- health, numbers, files -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("overall", ["ok", "degraded"])
-async def test_anyone_may_ask_how_it_is(served: Served, overall: Literal["ok", "degraded"]) -> None:
-    served.house.now = Health(overall, {"store": "ok", "letta": "down: refused"})
+@pytest.mark.parametrize("status", ["ok", "degraded"])
+async def test_anyone_may_ask_how_it_is(served: Served, status: Literal["ok", "degraded"]) -> None:
+    served.house.now = Health(status, {"store": "ok", "letta": "down: refused"})
 
     response = await served.http.get("/health")
 
     assert response.status_code == 200
-    assert response.json() == {"status": overall, "parts": {"store": "ok", "letta": "down: refused"}}
+    assert response.json() == {"status": status, "parts": {"store": "ok", "letta": "down: refused"}}
     assert response.headers["cache-control"] == "no-store"
 
 

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from orchestrator.api.server import run_server
+from orchestrator.api.server import SIGNALS, listening, run_server
 from orchestrator.errors import ADDRESS_UNAVAILABLE, AnamnesisError
 
 
@@ -50,7 +50,16 @@ def signalled(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_program_that_embeds_it_keeps_its_own_signals() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+
+    async with listening(Starlette()):
+        during = [signal.getsignal(number) for number in SIGNALS]
+
+    assert during == before
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 async def test_a_signal_ends_it_and_websockets_hear_that_it_restarts(number: signal.Signals) -> None:
     serving, port = await serve(Pair().app)
 
@@ -119,7 +128,7 @@ def test_a_process_that_is_told_to_stop_exits_with_0() -> None:
     program = """
 import asyncio
 from starlette.applications import Starlette
-from orchestrator.api.server import run_server
+from orchestrator.api.server import SIGNALS, listening, run_server
 
 asyncio.run(run_server(Starlette(), "127.0.0.1", 0, lambda port: print(port, flush=True)))
 print("house closed")

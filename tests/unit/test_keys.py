@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.api.keys import FILE, Keys, PersonId, cookie_for
+from orchestrator.api.keys import FILE, Keys, cookie_for
 from orchestrator.errors import KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
+from orchestrator.wire.ids import PersonId
 
 ANNA, BORIS = PersonId("anna"), PersonId("boris")
 

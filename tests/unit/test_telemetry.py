@@ -18,6 +18,7 @@ from starlette.routing import Route
 from orchestrator import telemetry
 from orchestrator.api.server import listening
 from orchestrator.errors import FRAME_TOO_LARGE, MODEL_UNAVAILABLE, AnamnesisError
+from orchestrator.wire.messages import MESSAGES
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 NAMED = {"messaging.trace_id": TRACE, "messaging.span_id": SPAN}
@@ -131,6 +132,10 @@ def test_a_name_that_is_no_message_type_makes_no_new_series() -> None:
 
     assert SAID.encode() not in text
     assert number("anamnesis_frames_received_total", type="other") >= 1
+
+
+def test_every_message_of_the_wire_is_counted_under_its_name() -> None:
+    assert {message.__name__ for message in MESSAGES} == telemetry.FRAME_TYPES
 
 
 def test_every_outcome_and_station_is_shown_before_it_happens() -> None:
