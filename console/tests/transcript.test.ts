@@ -92,22 +92,25 @@ describe("an end", () => {
     expect(exchange).toMatchObject({ answers: [{ progress: "cut", sentences: [{ text: "I" }] }], failure: "Cut off." });
   });
 
-  test.each([
-    [true, "stopped"],
-    [false, "done"],
-  ])("by a stop whose success is %s leaves the answer %s", (success, progress) => {
-    const stop = (fate: Fate) => ours({ name: "ControlStop", body: { targetId: "msg_a" } }, fate);
+  const stop = (targetId: string, success = true) =>
+    ours({ name: "ControlStop", body: { targetId } }, { state: "acknowledged", success });
+  const [start, first, last] = [started("msg_a", "msg_1"), sentence("msg_a", 1, "I"), sentence("msg_a", 2, "", true)];
 
-    const transcript = after(
-      asked("msg_1"),
-      started("msg_a", "msg_1"),
-      sentence("msg_a", 1, "I"),
-      stop({ state: "waiting" }),
-      sentence("msg_a", 2, "", true),
-      stop({ state: "acknowledged", success }),
-    );
+  test.each<[string, string, Entry[]]>([
+    ["before it began", "stopped", [stop("msg_1"), start, first, last]],
+    ["while it runs", "stopped", [start, first, stop("msg_a"), last]],
+    ["heard of after its end", "stopped", [start, first, last, stop("msg_a")]],
+    ["too late", "done", [start, first, last, stop("msg_a", false)]],
+  ])("by a stop %s leaves it %s", (_, progress, entries) => {
+    expect(after(asked("msg_1"), ...entries)).toMatchObject([{ answers: [{ progress, sentences: [{ text: "I" }] }] }]);
+  });
 
-    expect(transcript).toMatchObject([{ answers: [{ progress, sentences: [{ text: "I" }] }] }]);
+  test("by a stop goes by once", () => {
+    const again = [started("msg_b", "msg_1"), sentence("msg_b", 1, "Whole.", true)];
+
+    const transcript = after(asked("msg_1"), start, first, stop("msg_a"), last, ...again);
+
+    expect(transcript).toMatchObject([{ answers: [{ progress: "stopped" }, { progress: "done" }] }]);
   });
 });
 

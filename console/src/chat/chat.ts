@@ -1,7 +1,7 @@
 /** The conversation as a page sees it: one value that changes, and what a person can do. */
 
-import { newId, type Body, type Client, type ClientEvent, type Connection } from "../protocol/index.ts";
-import { fold, isAwaited, type Transcript } from "./transcript.ts";
+import { newId, type Client, type ClientEvent, type Connection, type Entry } from "../protocol/index.ts";
+import { fold, isAwaited, type Answer, type Transcript } from "./transcript.ts";
 
 /** Everything a page shows. A new value for every change, equal parts kept. */
 export interface View {
@@ -47,9 +47,15 @@ export class Chat {
 
   /** Stop the answer that is under way. */
   stop(): void {
-    const answer = this.#view.transcript.find(isAwaited)?.answers.at(-1);
-    const body: Body<"ControlStop"> = { stopType: "generation", ...(answer && { targetId: answer.id }) };
-    this.#client.send({ name: "ControlStop", body });
+    const exchange = this.#view.transcript.find(isAwaited);
+    if (!exchange) return;
+    const targetId = exchange.answers.at(-1)?.id ?? exchange.id;
+    this.#client.send({ name: "ControlStop", body: { targetId, stopType: "generation" } });
+  }
+
+  /** Ask once more for an answer that failed. */
+  askAgain(answer: Answer): void {
+    this.#client.send({ name: "ControlVariation", body: { targetId: answer.id, mode: "regenerate" } });
   }
 
   startOver(): void {
@@ -72,7 +78,7 @@ export class Chat {
       case "entries":
         return { transcript: event.entries.reduce(fold, []) };
       case "entry":
-        return { transcript: fold(transcript, event.entry) };
+        return { transcript: fold(transcript, event.entry), ...this.#noticeOf(event.entry) };
       case "connection":
         return { connection: event.connection };
       case "error":
@@ -84,6 +90,12 @@ export class Chat {
       case "server":
         return {};
     }
+  }
+
+  /** A message that is refused says so where it stands; anything else has no place of its own. */
+  #noticeOf(entry: Entry): Partial<View> {
+    if (entry.from === "server" || entry.said.name === "UserMessage" || entry.fate.state !== "refused") return {};
+    return this.#notice(entry.fate.message);
   }
 
   #notice(text: string): Partial<View> {

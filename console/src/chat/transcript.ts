@@ -1,6 +1,6 @@
 /** What a conversation looks like: entries of the log, folded into questions with their answers. Pure functions only. */
 
-import type { Body, Entry } from "../protocol/index.ts";
+import type { Body, ClientEntry, Entry, Said } from "../protocol/index.ts";
 
 /** How an answer stands. `cut` is one that an error ended. */
 export type Progress = "running" | "done" | "stopped" | "cut";
@@ -33,6 +33,8 @@ export interface Exchange {
   readonly question: Question | null;
   readonly answers: readonly Answer[];
   readonly traces: readonly Trace[];
+  /** Its answer was stopped, and has not ended yet. */
+  readonly stopping: boolean;
   /** Why there is no answer, in the server's words. */
   readonly failure: string;
 }
@@ -40,21 +42,27 @@ export interface Exchange {
 export type Transcript = readonly Exchange[];
 
 /** The transcript after one more entry. One of ours comes again whenever its fate changes. */
-export function fold(transcript: Transcript, { from, said, ...entry }: Entry): Transcript {
-  if (from === "client" && said?.name === "UserMessage" && "fate" in entry) {
-    const { id, content } = said.body;
-    const state = { waiting: "waiting", acknowledged: "delivered", refused: "refused" } as const;
-    const why = entry.fate.state === "refused" ? entry.fate.message : "";
-    return change(transcript, id, () => ({ question: { text: content, state: state[entry.fate.state], why } }));
-  }
-  if (from === "client" && said?.name === "ControlStop" && "fate" in entry) {
-    const stopped = entry.fate.state === "acknowledged" && entry.fate.success;
-    return stopped ? changeAnswer(transcript, said.body.targetId ?? "", () => ({ progress: "stopped" })) : transcript;
-  }
-  return from === "server" && said ? hear(transcript, said) : transcript;
+export function fold(transcript: Transcript, entry: Entry): Transcript {
+  if (entry.from === "client") return tell(transcript, entry);
+  return entry.said ? hear(transcript, entry.said) : transcript;
 }
 
-function hear(transcript: Transcript, said: NonNullable<Entry["said"]>): Transcript {
+const STATES = { waiting: "waiting", acknowledged: "delivered", refused: "refused" } as const;
+
+function tell(transcript: Transcript, { said, fate }: ClientEntry): Transcript {
+  switch (said.name) {
+    case "UserMessage": {
+      const why = fate.state === "refused" ? fate.message : "";
+      return change(transcript, said.body.id, () => ({ question: { text: said.body.content, state: STATES[fate.state], why } }));
+    }
+    case "ControlStop":
+      return fate.state === "acknowledged" && fate.success ? stop(transcript, said.body.targetId ?? "") : transcript;
+    default:
+      return transcript;
+  }
+}
+
+function hear(transcript: Transcript, said: Said): Transcript {
   switch (said.name) {
     case "StartAnswer": {
       const { id, previousId, safety } = said.body;
@@ -63,10 +71,11 @@ function hear(transcript: Transcript, said: NonNullable<Entry["said"]>): Transcr
     }
     case "AssistantSentence": {
       const { previousId, sequence, text, isFinal } = said.body;
-      return changeAnswer(transcript, previousId, ({ sentences, progress }) => ({
+      const grow: AnswerEdit = ({ sentences, progress }, { stopping }) => ({
         sentences: text ? [...sentences, { sequence, text }] : sentences,
-        progress: isFinal && progress === "running" ? "done" : progress,
-      }));
+        progress: isFinal ? (stopping ? "stopped" : "done") : progress,
+      });
+      return changeAnswer(transcript, previousId, grow, isFinal ? { stopping: false } : {});
     }
     case "AssistantMessage": {
       const { id, previousId, content } = said.body;
@@ -82,12 +91,22 @@ function hear(transcript: Transcript, said: NonNullable<Entry["said"]>): Transcr
       const message = said.body.originatingId ?? transcript.at(-1)?.id ?? "";
       return change(transcript, message, ({ answers }) => ({
         answers: answers.map((answer) => (answer.progress === "running" ? { ...answer, progress: "cut" } : answer)),
+        stopping: false,
         failure: said.body.message,
       }));
     }
     default:
       return transcript;
   }
+}
+
+/** The server has stopped it, which may be heard before the answer's end or after, or before it began. */
+function stop(transcript: Transcript, target: string): Transcript {
+  const meant = ({ id, answers }: Exchange) => id === target || answers.some((answer) => answer.id === target);
+  const exchange = transcript.find(meant);
+  const latest = exchange?.answers.at(-1);
+  if (latest?.progress === "done") return changeAnswer(transcript, latest.id, () => ({ progress: "stopped" }));
+  return exchange ? change(transcript, exchange.id, () => ({ stopping: true })) : transcript;
 }
 
 /** Whether an answer is under way or still to come. */
@@ -98,16 +117,19 @@ export function isAwaited({ question, answers, failure }: Exchange): boolean {
 
 function change(transcript: Transcript, id: string, edit: (exchange: Exchange) => Partial<Exchange>): Transcript {
   const known = transcript.some((exchange) => exchange.id === id);
-  const all = known ? transcript : [...transcript, { id, question: null, answers: [], traces: [], failure: "" }];
+  const all = known ? transcript : [...transcript, { id, question: null, answers: [], traces: [], stopping: false, failure: "" }];
   return all.map((exchange) => (exchange.id === id ? { ...exchange, ...edit(exchange) } : exchange));
 }
 
-function changeAnswer(transcript: Transcript, id: string, edit: (answer: Answer) => Partial<Answer>): Transcript {
-  return transcript.map((exchange) => {
-    if (!exchange.answers.some((answer) => answer.id === id)) return exchange;
-    const answers = exchange.answers.map((answer) => (answer.id === id ? { ...answer, ...edit(answer) } : answer));
-    return { ...exchange, answers };
-  });
+type AnswerEdit = (answer: Answer, exchange: Exchange) => Partial<Answer>;
+
+function changeAnswer(transcript: Transcript, id: string, edit: AnswerEdit, also: Partial<Exchange> = {}): Transcript {
+  const exchange = transcript.find(({ answers }) => answers.some((answer) => answer.id === id));
+  if (!exchange) return transcript;
+  return change(transcript, exchange.id, ({ answers }) => ({
+    ...also,
+    answers: answers.map((answer) => (answer.id === id ? { ...answer, ...edit(answer, exchange) } : answer)),
+  }));
 }
 
 function readSafety({ kind, tier }: Readonly<Record<string, unknown>>): Safety {

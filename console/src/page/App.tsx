@@ -1,8 +1,8 @@
 /** The page: a header, the conversation with its traces beside it, and a place to write. */
 
-import { useSyncExternalStore } from "react";
+import { useCallback, useSyncExternalStore } from "react";
 import type { Chat } from "../chat/chat.ts";
-import { isAwaited } from "../chat/transcript.ts";
+import { isAwaited, type Answer } from "../chat/transcript.ts";
 import { Composer } from "./Composer.tsx";
 import { Conversation } from "./Conversation.tsx";
 import { Header } from "./Header.tsx";
@@ -12,6 +12,7 @@ import { useKept } from "./useKept.ts";
 export function App({ chat }: { chat: Chat }) {
   const { transcript, connection, notices, ready } = useSyncExternalStore(chat.watch, chat.view);
   const [tracesShown, setTracesShown] = useKept("anamnesis.traces", true);
+  const askAgain = useCallback((answer: Answer) => chat.askAgain(answer), [chat]);
   return (
     <div className={tracesShown ? "page with-traces" : "page"}>
       <Header
@@ -20,7 +21,7 @@ export function App({ chat }: { chat: Chat }) {
         onToggleTraces={() => setTracesShown(!tracesShown)}
         onStartOver={ready && transcript.length > 0 ? () => chat.startOver() : null}
       />
-      <Conversation transcript={transcript} tracesShown={tracesShown} />
+      <Conversation transcript={transcript} tracesShown={tracesShown} onAskAgain={askAgain} />
       <footer>
         <Notices
           connection={connection}

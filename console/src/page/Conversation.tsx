@@ -1,27 +1,30 @@
 /** What was asked and answered, newest last, each with its traces beside it when they are wanted. */
 
-import { memo, useEffect, useRef } from "react";
+import { memo, useEffect, useRef, type UIEvent } from "react";
 import { isAwaited, type Answer, type Exchange, type Transcript } from "../chat/transcript.ts";
 import { Traces } from "./Traces.tsx";
 
 const NEAR_THE_END = 120;
 const SAFETY_TITLES: Record<string, string> = { emergency: "This may be an emergency", crisis: "You are not alone" };
 
-export function Conversation({ transcript, tracesShown }: { transcript: Transcript; tracesShown: boolean }) {
-  const scroll = useRef<HTMLElement>(null);
-  const following = useRef(true);
-  useEffect(() => {
-    if (following.current) scroll.current?.scrollTo({ top: scroll.current.scrollHeight });
-  }, [transcript, tracesShown]);
-  const watchScroll = () => {
-    const place = scroll.current;
-    if (place) following.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_THE_END;
-  };
+interface ConversationProps {
+  transcript: Transcript;
+  tracesShown: boolean;
+  onAskAgain: (answer: Answer) => void;
+}
+
+export function Conversation({ transcript, tracesShown, onAskAgain }: ConversationProps) {
+  const { window, content, watch } = useFollowing(transcript.length);
   return (
-    <main ref={scroll} onScroll={watchScroll} tabIndex={-1}>
-      <div role="log" aria-label="Conversation" aria-live="polite" className="conversation">
-        {transcript.map((exchange) => (
-          <OneExchange key={exchange.id} exchange={exchange} tracesShown={tracesShown} />
+    <main ref={window} onScroll={watch} tabIndex={-1}>
+      <div ref={content} role="log" aria-label="Conversation" aria-live="polite" className="conversation">
+        {transcript.map((exchange, index) => (
+          <OneExchange
+            key={exchange.id}
+            exchange={exchange}
+            tracesShown={tracesShown}
+            onAskAgain={index === transcript.length - 1 ? onAskAgain : null}
+          />
         ))}
       </div>
       {transcript.length === 0 && <p className="welcome">What is on your mind? Tell me how you are feeling.</p>}
@@ -29,8 +32,37 @@ export function Conversation({ transcript, tracesShown }: { transcript: Transcri
   );
 }
 
-const OneExchange = memo(function OneExchange({ exchange, tracesShown }: { exchange: Exchange; tracesShown: boolean }) {
+/** Keeps the end in sight while it grows, unless the person has scrolled away; a new message brings it back. */
+function useFollowing(messages: number) {
+  const window = useRef<HTMLElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const following = useRef(true);
+  const follow = () => following.current && window.current?.scrollTo({ top: window.current.scrollHeight });
+  const watch = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: UIEvent) => {
+    following.current = scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
+  };
+  useEffect(() => {
+    following.current = true;
+    follow();
+  }, [messages]);
+  useEffect(() => {
+    const sizes = new ResizeObserver(follow);
+    for (const element of [window.current, content.current]) if (element) sizes.observe(element);
+    return () => sizes.disconnect();
+  }, []);
+  return { window, content, watch };
+}
+
+interface ExchangeProps {
+  exchange: Exchange;
+  tracesShown: boolean;
+  /** Null when it is too late: only the latest can be asked again. */
+  onAskAgain: ((answer: Answer) => void) | null;
+}
+
+const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgain }: ExchangeProps) {
   const { question, answers, traces, failure } = exchange;
+  const latest = answers.at(-1);
   const spoken = question || answers.length > 0 || failure;
   if (!spoken && !tracesShown) return null;
   return (
@@ -48,7 +80,16 @@ const OneExchange = memo(function OneExchange({ exchange, tracesShown }: { excha
           <OneAnswer key={answer.id} answer={answer} />
         ))}
         {answers.length === 0 && isAwaited(exchange) && <Thinking />}
-        {failure && <p className="failure">{failure}</p>}
+        {failure && (
+          <p className="failure">
+            {failure}
+            {latest && onAskAgain && (
+              <button type="button" onClick={() => onAskAgain(latest)}>
+                Ask again
+              </button>
+            )}
+          </p>
+        )}
       </div>
       {tracesShown && <Traces traces={traces} />}
     </section>

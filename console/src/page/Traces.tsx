@@ -20,7 +20,6 @@ export const Traces = memo(function Traces({ traces }: { traces: readonly Trace[
 function OneTrace({ trace: { action, memoryType, memoryId, content, confidence, metadata = {} } }: { trace: Trace }) {
   const { label, agent, source, revision, level, utilization, role, truncated, forgotten, background } = metadata;
   const facts: [string, unknown][] = [
-    ["type", label === undefined ? null : memoryType],
     ["by", agent],
     ["source", source],
     ["role", role],
