@@ -130,6 +130,10 @@ ID_REUSE: Final = Problem(
     105, "id_reuse", 409, "This id was used before with other content.", "The first one stands; use a new id."
 )
 
+MEMORY_NOT_FOUND: Final = Problem(
+    105, "memory_not_found", 404, "There is no such memory.", "Nothing was changed; use the id that its trace names."
+)
+
 # --- 2xx: the conversation --------------------------------------------------------------------------------
 
 NOT_FOUND: Final = Problem(
@@ -157,6 +161,9 @@ SESSION_REPLACED: Final = Problem(
     "This conversation was opened elsewhere.",
     "Reconnect here to take it back.",
     recoverable=False,
+)
+TURN_RUNNING: Final = Problem(
+    202, "turn_running", 409, "The latest turn is still being answered.", "Stop it first, or wait for its end."
 )
 NOT_ALLOWED: Final = Problem(203, "not_allowed", 403, "{what} is not allowed.", "Nothing was changed.")
 SERVER_ONLY_TYPE: Final = Problem(
@@ -209,9 +216,6 @@ TOOL_TIMEOUT: Final = Problem(
     304, "tool_timeout", 504, "The tool gave no result within {seconds} s.", "The answer goes on without it."
 )
 TOOL_FAILED: Final = Problem(305, "tool_failed", 502, "The tool failed.", "The answer goes on without it.")
-MEMORY_NOT_FOUND: Final = Problem(
-    401, "memory_not_found", 404, "There is no such memory.", "List the memories and choose one."
-)
 BLOCK_INVALID: Final = Problem(
     401, "block_invalid", 422, "Block `{label}`, at `{path}`: {rule}.", "Nothing was changed."
 )
@@ -377,3 +381,13 @@ NOT_FOR_LOGS: Final = Problem(
 TABLE: Final = MappingProxyType(
     {problem.name: problem for problem in list(globals().values()) if isinstance(problem, Problem)}
 )
+
+
+def as_ours(error: BaseException) -> AnamnesisError:
+    """An error of the blocks or the agents as the row of its name; any other is internal, and quotes nothing."""
+    if isinstance(error, AnamnesisError):
+        return error
+    problem = TABLE.get(getattr(error, "name", None) or "")
+    if problem is None:
+        return AnamnesisError(INTERNAL)
+    return AnamnesisError(problem, **getattr(error, "facts", {}))

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -12,6 +12,7 @@ from orchestrator.errors import SCHEMA_NEWER, SCHEMA_OLDER, STORAGE_UNAVAILABLE,
 from orchestrator.store import migrations, refusals
 from orchestrator.store.audio import Recordings
 from orchestrator.store.blocks import Blocks
+from orchestrator.store.changes import changes
 from orchestrator.store.connections import Connections
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.drivers import Driver, Synchronous, driver_for
@@ -164,6 +165,10 @@ class Store:
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """`read` for a caller without an event loop."""
         return self._reads.submit(work).result()
+
+    def changes(self) -> AsyncIterator[None]:
+        """Goes on whenever somebody, perhaps another process, has written."""
+        return changes(self.driver)
 
     async def close(self) -> None:
         """Finish what was queued, then let go of the database."""

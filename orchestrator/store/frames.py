@@ -87,6 +87,7 @@ class Frames:
             for i, (type, packet) in enumerate(packets)
         ]
         unit.insert(*frames)
+        unit.notify()
         return frames
 
     def accept_client(

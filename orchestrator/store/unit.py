@@ -51,6 +51,11 @@ class Unit:
         """Mark the row with that id as deleted: normal reads pass it over, and it is kept."""
         return self.change(row_type, key, deleted_at=self.now)
 
+    def notify(self) -> None:
+        """Tell other processes, once this transaction is committed, that there is something to look at."""
+        if self.dialect.name == "postgresql":
+            self.connection.execute("SELECT pg_notify('anamnesis', '')")
+
 
 def changing(table: Table) -> Update:
     """The beginning of every update: `updated_at` moves with it."""

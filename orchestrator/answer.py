@@ -1,0 +1,343 @@
+"""An answer under way: what is said is stored and sent, and however it ends, the blocks remember it.
+
+One sentence is always held back: what the turn wrote is traced before the last one, which says that it is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+import structlog
+
+from agents.ports import Recalled
+from agents.roster import Specialist
+from agents.specialist import next_topics
+from agents.values import COORDINATOR, Enrichment, Intent
+from memory_blocks.edits import CompletedTurn, complete_turn
+from memory_blocks.errors import StaleRevision
+from memory_blocks.ledger import Ledger, Reading
+from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
+from orchestrator import telemetry, traces
+from orchestrator.errors import FENCED, INTERRUPTED, POISON_MESSAGE, TURN_TIMED_OUT, AnamnesisError, as_ours
+from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
+from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.turnstile import Ticket
+from orchestrator.wire.envelope import error_envelope
+from orchestrator.wire.ids import ErrorId, MessageId, SentenceId
+from orchestrator.wire.messages import AssistantMessage, AssistantSentence, StartAnswer
+
+log = structlog.get_logger(__name__)
+
+READER: Final = "context_extractor"
+"""Who reads and writes the blocks in a turn."""
+
+TRIES: Final = 5
+"""How often the blocks are read again when someone else wrote them in between."""
+
+
+@asynccontextmanager
+async def answering(
+    ticket: Ticket, outbox: Outbox, ledger: Ledger, *, deadline_seconds: float, attempts: int
+) -> AsyncIterator["Answer"]:
+    """An answer that ends once: completed, stopped, or failed with an error that says what to do next."""
+    turn = ticket.turn
+    answer = Answer(ticket, outbox, ledger)
+    problem: AnamnesisError | None = None
+    with (
+        structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
+        telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
+    ):
+        try:
+            async with asyncio.timeout(deadline_seconds) as scope:
+                with ticket.stoppable(scope):
+                    if turn.begun:
+                        raise AnamnesisError(INTERRUPTED)
+                    if turn.turn.attempts > attempts:
+                        raise AnamnesisError(POISON_MESSAGE, attempts=attempts)
+                    yield answer
+        except asyncio.CancelledError:
+            await answer.end(AnamnesisError(INTERRUPTED))
+            watched.outcome = "interrupted"
+            raise
+        except Exception as error:
+            problem = _problem(error, scope, ticket, deadline_seconds)
+        if problem is not None and problem.problem is FENCED:
+            watched.outcome = "interrupted"
+            log.warning("turn_lost", error=problem.problem.name)
+            return
+        await answer.end(problem)
+        watched.outcome = "failed" if problem else "stopped" if ticket.stopped else "completed"
+
+
+def _problem(
+    error: Exception, scope: asyncio.Timeout, ticket: Ticket, deadline_seconds: float
+) -> AnamnesisError | None:
+    """What ended the turn, in our words; None when the person stopped it."""
+    if isinstance(error, TimeoutError) and scope.expired():
+        return None if ticket.stopped else AnamnesisError(TURN_TIMED_OUT, seconds=deadline_seconds)
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    ours = as_ours(error)
+    if ours is not error:
+        log.error("turn_failed", exc_info=error)
+    return ours
+
+
+class Answer:
+    """What one turn has said so far, and what it has found out."""
+
+    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger) -> None:
+        turn = ticket.turn
+        self._ticket = ticket
+        self._turn = turn
+        self._outbox = outbox
+        self._ledger = ledger
+        self._fence = Fence(turn.number, ticket.lease.epoch)
+        self._id = ""
+        self._conversation = Conversation(
+            turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
+        )
+        self._reading: Reading | None = None
+        self._begun = False
+        self._said: list[str] = []
+        self._held: str | None = None
+        self._enrichment: Enrichment | None = None
+        self._intent: Intent | None = None
+        self._specialist: Specialist | None = None
+        self._started = perf_counter()
+        self._context_seconds: float | None = None
+
+    async def begin(self) -> Blocks:
+        """Say that an answer comes, and read the blocks: as they were before this turn."""
+
+        def work(page: Page) -> Reading:
+            self._start(page)
+            return self._read(page)
+
+        async def settle() -> Reading:
+            self._reading = await self._outbox.commit(
+                self._turn.conversation_id, work, self._fence, step="begin"
+            )
+            self._begun = True
+            return self._reading
+
+        return self._before_this_turn((await uninterrupted(settle())).blocks)
+
+    async def recalled(self, recalled: Recalled) -> None:
+        """Show which long-term memories were retrieved."""
+        self._context_seconds = perf_counter() - self._started
+        if not recalled.memories:
+            return
+
+        def work(page: Page) -> None:
+            for hit in recalled.memories:
+                page.say(
+                    traces.of_memory(
+                        hit,
+                        page.tx.ids.new("trace_"),
+                        page.conversation.id,
+                        self._turn.message.id,
+                        actor=READER,
+                    )
+                )
+
+        await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="recall")
+
+    def routed(self, enrichment: Enrichment, intent: Intent, specialist: Specialist) -> None:
+        """Keep what was understood and who answers, for the blocks."""
+        self._enrichment, self._intent, self._specialist = enrichment, intent, specialist
+
+    async def say(self, sentence: str) -> None:
+        """Send the sentence before this one; this one waits for the next, or for the end."""
+        held, self._held = self._held, sentence
+        if held is None:
+            return
+
+        async def settle() -> None:
+            if self._turn.streaming:
+                await self._outbox.commit(
+                    self._turn.conversation_id,
+                    lambda page: page.say(self._sentence(page, held, final=False)),
+                    self._fence,
+                    step="sentence",
+                )
+            self._said.append(held)
+
+        await uninterrupted(settle())
+
+    async def end(self, problem: AnamnesisError | None) -> None:
+        """Write the blocks, trace it, say the last sentence or what went wrong, and close the turn."""
+        last = self._held if problem is None and not self._ticket.stopped else None
+        remember = True
+        for attempt in range(TRIES + 1):
+            try:
+                await self._outbox.commit(
+                    self._turn.conversation_id,
+                    partial(self._close, last=last or "", problem=problem, remember=remember),
+                    self._fence,
+                    step="end",
+                )
+            except StaleRevision:
+                self._reading, remember = None, attempt < TRIES - 1
+            except AnamnesisError:
+                raise  # the store refuses or another worker has the turn: whoever takes it up next ends it
+            except Exception as error:
+                log.error("blocks_not_written", exc_info=error)
+                problem, last, remember = problem or as_ours(error), None, False
+            else:
+                log.info(
+                    "turn_ended", error=problem.problem.name if problem else None, sentences=len(self._said)
+                )
+                return
+
+    # --- inside a transaction -------------------------------------------------------------------------------
+
+    def _start(self, page: Page) -> None:
+        self._id = page.tx.ids.new("msg_")
+        if self._turn.streaming:
+            page.say(
+                StartAnswer(
+                    id=MessageId(self._id),
+                    conversation_id=page.conversation_id,
+                    previous_id=MessageId(self._turn.answers_id),
+                    answer_type="text",
+                ),
+                telemetry.ids(),
+            )
+            page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
+
+    def _read(self, page: Page) -> Reading:
+        reading = self._ledger.read(SqlBlockStore(page.tx.blocks), self._conversation, actor=READER)
+        self._trace(page, reading)
+        return reading
+
+    def _trace(self, page: Page, reading: Reading) -> None:
+        for receipt in reading.receipts:
+            trace = traces.of_block(
+                receipt, page.tx.ids.new("trace_"), page.conversation.id, self._turn.message.id
+            )
+            page.say(trace)
+
+    def _close(self, page: Page, last: str, problem: AnamnesisError | None, remember: bool) -> None:
+        said = "".join(self._said) + last
+        if problem is None and not self._begun:
+            self._start(page)
+        if remember:
+            self._remember(page, said, problem)
+        if problem is not None:
+            self._say_problem(page, problem)
+            return
+        meta = {"stopped": True} if self._ticket.stopped else None
+        if self._turn.streaming:
+            page.say(self._sentence(page, last, final=True), meta)
+        else:
+            page.say(
+                AssistantMessage(
+                    id=MessageId(self._id),
+                    conversation_id=page.conversation_id,
+                    previous_id=MessageId(self._turn.answers_id),
+                    content=said,
+                    timestamp=page.tx.now,
+                ),
+                meta,
+            )
+            page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
+        page.tx.turns.finish(page.conversation.id, self._turn.number)
+
+    def _say_problem(self, page: Page, problem: AnamnesisError) -> None:
+        """The error that closes the turn; an answer that had not begun stands under the error's own id."""
+        error = error_envelope(
+            problem,
+            error_id=ErrorId(page.tx.ids.new("err_")),
+            conversation_id=page.conversation_id,
+            originating_id=self._turn.message.id,
+        )
+        page.say(error.body, error.meta)
+        if not self._turn.begun and not (self._begun and self._turn.streaming):
+            page.tx.turns.answer(page.conversation.id, self._turn.number, error.body.id)
+        page.tx.turns.fail(page.conversation.id, self._turn.number, problem.problem.name)
+
+    def _remember(self, page: Page, said: str, problem: AnamnesisError | None) -> None:
+        reading = self._reading or self._read(page)
+        blocks = complete_turn(
+            reading.blocks, self._completed(reading.blocks, said, problem), page.tx.now, self._ledger.limits
+        )
+        written = self._ledger.write(
+            SqlBlockStore(page.tx.blocks),
+            self._conversation,
+            reading,
+            blocks,
+            actor=READER,
+            turn=self._turn.number,
+        )
+        self._trace(page, written)
+
+    # --- values ---------------------------------------------------------------------------------------------
+
+    def _sentence(self, page: Page, text: str, *, final: bool) -> AssistantSentence:
+        return AssistantSentence(
+            id=SentenceId(page.tx.ids.new("sent_")),
+            conversation_id=page.conversation_id,
+            previous_id=MessageId(self._id),
+            sequence=len(self._said) + 1,
+            text=text,
+            is_final=final,
+        )
+
+    def _completed(self, blocks: Blocks, said: str, problem: AnamnesisError | None) -> CompletedTurn:
+        """What this turn leaves behind, under the id it has, or had, in the blocks."""
+        before = self._before_this_turn(blocks)
+        turns = before.conversation_history.turns
+        agent = self._specialist
+        content = self._turn.said + said
+        left = CompletedTurn(
+            turn_id=before.next_turn,
+            timestamp=max(self._turn.message.created_at, turns[-1].timestamp)
+            if turns
+            else self._turn.message.created_at,
+            user_message=UserMessage(content=self._turn.message.contents, message_id=self._turn.message.id),
+            response=None
+            if problem and not content
+            else AgentResponse(
+                agent_type=agent.agent_type if agent else COORDINATOR, content=content, response_id=self._id
+            ),
+            context_seconds=self._context_seconds,
+            response_seconds=perf_counter() - self._started,
+            error=problem.problem.name if problem else None,
+        )
+        if self._enrichment is None or self._intent is None or agent is None:
+            return left
+        known = self._enrichment.known
+        asked = tuple(
+            kind for question in agent.interview if question.text in content for kind in question.asks
+        )
+        return replace(
+            left,
+            enrichment=self._enrichment.for_block(),
+            intent=self._intent.for_block(),
+            agent_name=agent.display_name,
+            agent_scope=agent.scope,
+            topic=self._enrichment.topic,
+            trigger=self._enrichment.trigger,
+            phase=self._enrichment.phase,
+            facts=known,
+            asked_now=asked,
+            asked_before=self._enrichment.asked_before,
+            next_topics=next_topics(agent, known),
+            context_quality=self._enrichment.quality,
+            corrected=self._enrichment.corrected,
+        )
+
+    def _before_this_turn(self, blocks: Blocks) -> Blocks:
+        """The blocks without this turn, where an earlier answer to it stands in them already."""
+        history = blocks.conversation_history
+        if not history.turns or history.turns[-1].user_message.message_id not in self._turn.message_ids:
+            return blocks
+        turns = history.turns[:-1]
+        return replace(
+            blocks, conversation_history=changed(history, turns=turns, total_turns=history.total_turns - 1)
+        )

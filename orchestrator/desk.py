@@ -1,0 +1,377 @@
+"""What is done with each frame of a client, inside one transaction: stored and answered, or refused whole."""
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Final
+
+from memory_blocks.trace import SNIPPET
+from orchestrator.errors import (
+    CURSOR_TOO_HIGH,
+    ID_REUSE,
+    INVALID_FIELD,
+    MEMORY_NOT_FOUND,
+    NOT_ALLOWED,
+    NOT_LATEST_TURN,
+    OTHER_CONVERSATION,
+    SESSION_REPLACED,
+    STANZA_OUT_OF_ORDER,
+    TOOL_UNKNOWN,
+    TURN_RUNNING,
+    AnamnesisError,
+)
+from orchestrator.mirror import edited, record, remembered, synced
+from orchestrator.outbox import Page
+from orchestrator.store.database import Transaction
+from orchestrator.store.memories import MEMORY_BLOCK
+from orchestrator.store.rows import Conversation, Memory
+from orchestrator.wire.codec import MOST_IN_FRAME, decode
+from orchestrator.wire.envelope import Envelope
+from orchestrator.wire.ids import MemoryId, MessageId, TraceId
+from orchestrator.wire.messages import (
+    Acknowledgement,
+    AudioChunk,
+    Body,
+    Commentary,
+    Configuration,
+    ControlStop,
+    ControlVariation,
+    EarlierMessage,
+    MemoryAction,
+    MemoryConfirmation,
+    MemoryTrace,
+    NoteConfirmation,
+    SyncedMessage,
+    SyncRequest,
+    SyncResponse,
+    ToolUseResult,
+    UserMessage,
+    UserNote,
+)
+
+ACKNOWLEDGED: Final = (UserMessage, ControlStop, ControlVariation, Commentary, ToolUseResult)
+"""What an Acknowledgement answers, besides Configuration. The others have a confirmation of their own."""
+
+OPEN_TOOL_STATES: Final = ("pending", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who speaks on a connection: the person, and which of their connections it is."""
+
+    person_id: str
+    connection_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A conversation that a connection is now in: its row, and the last server stanza the client has seen."""
+
+    conversation: Conversation
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One frame of a client, as it came and as it was understood."""
+
+    envelope: Envelope[Body]
+    packet: bytes
+    visitor: Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What follows once the frame is stored: turns to take, an answer to stop, settings to tell."""
+
+    to_answer: bool = False
+    to_stop: bool = False
+    configured: bool = False
+
+
+def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
+    """The conversation that a first Configuration asks for: a new one, or one of this person's."""
+    body, stanza_id = arrival.envelope.body, arrival.envelope.stanza_id
+    assert isinstance(body, Configuration)  # noqa: S101 - the session hands nothing else to us first
+    person_id = arrival.visitor.person_id
+    if asked := body.conversation_id or arrival.envelope.conversation_id:
+        tx.conversations.lock(asked)
+        conversation = tx.conversations.owned(asked, person_id)
+    else:
+        conversation = tx.conversations.create(person_id)
+    sent = -conversation.last_server_stanza_id
+    seen = sent if body.last_sequence_seen is None else body.last_sequence_seen
+    if seen > sent:
+        raise AnamnesisError(CURSOR_TOO_HIGH, seen=seen, sent=sent)
+    if stanza_id > conversation.last_client_stanza_id:
+        _keep(tx, conversation.id, arrival)
+    record(tx, conversation, arrival.envelope)
+    tx.connections.take(conversation.id, arrival.visitor.connection_id)
+    return Opened(tx.conversations.owned(conversation.id, person_id), seen)
+
+
+def accept(page: Page, arrival: Arrival) -> Consequence:
+    """Store a frame and what it means, and answer it. What is refused leaves nothing behind."""
+    envelope = arrival.envelope
+    if page.tx.connections.current(page.conversation.id) != arrival.visitor.connection_id:
+        raise AnamnesisError(SESSION_REPLACED)
+    last = page.conversation.last_client_stanza_id
+    if envelope.stanza_id > last:
+        consequence = _handle(envelope.body, page, arrival)
+        _keep(page.tx, page.conversation.id, arrival)
+        return consequence
+    stored = page.tx.frames.client_frame(page.conversation.id, envelope.stanza_id)
+    if stored is None or stored.payload != arrival.packet:
+        raise AnamnesisError(STANZA_OUT_OF_ORDER, stanza=envelope.stanza_id, last=last)
+    return _answer_again(page, arrival)
+
+
+def _keep(tx: Transaction, conversation_id: str, arrival: Arrival) -> None:
+    tx.frames.accept_client(
+        conversation_id,
+        arrival.envelope.stanza_id,
+        arrival.envelope.body.TYPE,
+        arrival.packet,
+        sender=arrival.visitor.person_id,
+    )
+
+
+def _answer_again(page: Page, arrival: Arrival) -> Consequence:
+    """The same frame once more: it gets its answer again, and nothing else happens."""
+    body = arrival.envelope.body
+    match body:
+        case Configuration():
+            return Consequence(configured=True)
+        case SyncRequest():
+            _confirm_sync(page, body)
+        case UserNote():
+            _confirm_note(page, body)
+        case MemoryAction():
+            _confirm_memory(page, body)
+        case _ if isinstance(body, ACKNOWLEDGED):
+            _acknowledge(page, arrival, success=_was_successful(page, arrival.envelope.stanza_id))
+    return Consequence()
+
+
+def _was_successful(page: Page, stanza_id: int) -> bool:
+    """What the first Acknowledgement of that stanza said."""
+    for frame in page.tx.frames.of_type(page.conversation.id, Acknowledgement.TYPE):
+        said = decode(frame.payload, sender="server", most=MOST_IN_FRAME).body
+        if isinstance(said, Acknowledgement) and said.acknowledged_stanza_id == stanza_id:
+            return said.success
+    return True
+
+
+def _acknowledge(page: Page, arrival: Arrival, *, success: bool = True) -> None:
+    page.say(
+        Acknowledgement(
+            conversation_id=page.conversation_id,
+            acknowledged_stanza_id=arrival.envelope.stanza_id,
+            success=success,
+        )
+    )
+
+
+# --- one function for each kind of frame -------------------------------------------------------------------
+
+
+@singledispatch
+def _handle(body: Body, page: Page, arrival: Arrival) -> Consequence:
+    """Frames that are kept and ask for nothing: the client's own errors and acknowledgements, and sound."""
+    if isinstance(body, AudioChunk) and body.sentence_id:
+        raise AnamnesisError(NOT_ALLOWED, what="Sound for a sentence of the assistant")
+    record(page.tx, page.conversation, arrival.envelope)
+    return Consequence()
+
+
+@_handle.register
+def _(body: Configuration, page: Page, arrival: Arrival) -> Consequence:
+    if body.conversation_id and body.conversation_id != page.conversation.id:
+        raise AnamnesisError(OTHER_CONVERSATION)
+    sent = -page.conversation.last_server_stanza_id
+    if body.last_sequence_seen is not None and body.last_sequence_seen > sent:
+        raise AnamnesisError(CURSOR_TOO_HIGH, seen=body.last_sequence_seen, sent=sent)
+    record(page.tx, page.conversation, arrival.envelope)
+    return Consequence(configured=True)
+
+
+@_handle.register
+def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
+    known = page.tx.messages.get(body.id)
+    if known is not None:
+        if known.conversation_id != page.conversation.id or known.contents != body.content:
+            raise AnamnesisError(ID_REUSE)
+        _acknowledge(page, arrival)
+        return Consequence()
+    _check_message(page, body.previous_id, "body.previousId")
+    record(page.tx, page.conversation, arrival.envelope)
+    page.tx.turns.enqueue(page.conversation.id, body.id)
+    _acknowledge(page, arrival)
+    return Consequence(to_answer=True)
+
+
+@_handle.register
+def _(body: ControlStop, page: Page, arrival: Arrival) -> Consequence:
+    turn = page.tx.turns.next_open(page.conversation.id)
+    meant = turn is not None and body.target_id in (None, turn.user_message_id, turn.answer_id)
+    if turn is not None and meant:
+        page.tx.turns.request_stop(page.conversation.id, turn.number)
+    _acknowledge(page, arrival, success=meant)
+    return Consequence(to_stop=meant)
+
+
+@_handle.register
+def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
+    turn = page.tx.turns.latest(page.conversation.id)
+    target = turn and (turn.user_message_id if body.mode == "edit" else turn.answer_id)
+    if turn is None or body.target_id != target:
+        raise AnamnesisError(NOT_LATEST_TURN)
+    if turn.state in ("pending", "in_progress"):
+        raise AnamnesisError(TURN_RUNNING)
+    if body.mode == "continue" and not _was_cut_short(page, body.target_id):
+        raise AnamnesisError(NOT_ALLOWED, what="Going on with an answer that was not stopped")
+    record(page.tx, page.conversation, arrival.envelope)
+    message_id = (
+        edited(page.conversation.id, arrival.envelope.stanza_id)
+        if body.mode == "edit"
+        else turn.user_message_id
+    )
+    page.tx.turns.again(turn, mode=body.mode, target_id=body.target_id, user_message_id=message_id)
+    _acknowledge(page, arrival)
+    return Consequence(to_answer=True)
+
+
+def _was_cut_short(page: Page, answer_id: str) -> bool:
+    answer = page.tx.messages.get(answer_id)
+    stopped = any(meta.key == "stopped" for meta in page.tx.meta.of(answer_id))
+    return stopped or (answer is not None and answer.completion_status == "failed")
+
+
+@_handle.register
+def _(body: Commentary, page: Page, arrival: Arrival) -> Consequence:
+    _check_message(page, body.message_id, "body.messageId")
+    known = page.tx.notes.get(body.id)
+    if known is None:
+        record(page.tx, page.conversation, arrival.envelope)
+    elif (known.conversation_id, known.content) != (page.conversation.id, body.content):
+        raise AnamnesisError(ID_REUSE)
+    _acknowledge(page, arrival)
+    return Consequence()
+
+
+@_handle.register
+def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
+    _check_message(page, body.message_id, "body.messageId")
+    known = page.tx.notes.get(body.id)
+    if known is not None and known.conversation_id != page.conversation.id:
+        raise AnamnesisError(ID_REUSE)
+    if known is not None and body.action == "create" and known.content != body.content:
+        raise AnamnesisError(ID_REUSE)
+    record(page.tx, page.conversation, arrival.envelope)
+    _confirm_note(page, body, success=body.action == "create" or known is not None)
+    return Consequence()
+
+
+def _confirm_note(page: Page, body: UserNote, *, success: bool = True) -> None:
+    page.say(
+        NoteConfirmation(
+            conversation_id=page.conversation_id,
+            request_id=body.id,
+            note_id=body.id,
+            message_id=body.message_id,
+            success=success,
+        )
+    )
+
+
+@_handle.register
+def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
+    memory_id = body.memory_id or remembered(page.conversation.id, body.id)
+    memory = page.tx.memories.get(memory_id)
+    if body.action != "create":
+        if memory is None or memory.user_id != page.conversation.user_id:
+            raise AnamnesisError(MEMORY_NOT_FOUND)
+        if memory.source_type == MEMORY_BLOCK:
+            raise AnamnesisError(NOT_ALLOWED, what="Changing a memory block this way")
+    record(page.tx, page.conversation, arrival.envelope)
+    _confirm_memory(page, body)
+    if body.action != "create" or memory is None:
+        _trace_memory(page, body, page.tx.memories.get(memory_id) or memory)
+    return Consequence()
+
+
+def _confirm_memory(page: Page, body: MemoryAction) -> None:
+    memory_id = body.memory_id or remembered(page.conversation.id, body.id)
+    page.say(
+        MemoryConfirmation(
+            conversation_id=page.conversation_id,
+            request_id=body.id,
+            memory_id=MemoryId(memory_id),
+            action=body.action,
+            success=True,
+        )
+    )
+
+
+def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None:
+    """The person's own change is traced like any other: outside a turn, it hangs on the last message."""
+    if memory is None:
+        return
+    last = page.tx.messages.last(page.conversation.id)
+    page.say(
+        MemoryTrace(
+            id=TraceId(page.tx.ids.new("trace_")),
+            conversation_id=page.conversation_id,
+            previous_id=MessageId(last.id) if last else None,
+            memory_id=MemoryId(memory.id),
+            memory_type="user_note",
+            action="stored" if body.action == "create" else "updated",
+            content=memory.content[:SNIPPET],
+            metadata={"agent": "person", "background": True, "changed": [body.action]}
+            | ({"truncated": True} if len(memory.content) > SNIPPET else {}),
+        )
+    )
+
+
+@_handle.register
+def _(body: SyncRequest, page: Page, arrival: Arrival) -> Consequence:
+    record(page.tx, page.conversation, arrival.envelope)
+    _confirm_sync(page, body)
+    return Consequence()
+
+
+def _confirm_sync(page: Page, body: SyncRequest) -> None:
+    conversation_id = page.conversation_id
+    page.say(
+        SyncResponse(
+            conversation_id=conversation_id,
+            synced_messages=tuple(
+                SyncedMessage(
+                    local_id=item.local_id,
+                    server_id=MessageId(synced(conversation_id, item.local_id)),
+                    status="synced",
+                )
+                if isinstance(item, EarlierMessage)
+                else SyncedMessage(local_id=item.local_id, status="conflict", conflict=item.conflict)
+                for item in body.messages
+            ),
+            synced_at=page.tx.now,
+        )
+    )
+
+
+@_handle.register
+def _(body: ToolUseResult, page: Page, arrival: Arrival) -> Consequence:
+    use = page.tx.tools.get(body.request_id)
+    if use is None or use.conversation_id != page.conversation.id or use.status not in OPEN_TOOL_STATES:
+        raise AnamnesisError(TOOL_UNKNOWN)
+    record(page.tx, page.conversation, arrival.envelope)
+    _acknowledge(page, arrival)
+    return Consequence()
+
+
+def _check_message(page: Page, message_id: str | None, field: str) -> None:
+    if message_id is None:
+        return
+    message = page.tx.messages.get(message_id)
+    if message is None or message.conversation_id != page.conversation.id:
+        raise AnamnesisError(INVALID_FIELD, field=field, rule="must be a message of this conversation")

@@ -1,0 +1,104 @@
+"""The house: who may come in, who answers, and what goes on while it is open."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Literal
+
+import structlog
+
+from memory_blocks.ports import Ids
+from orchestrator.desk import Visitor
+from orchestrator.errors import AnamnesisError
+from orchestrator.outbox import Outbox
+from orchestrator.ports import Transport
+from orchestrator.session import Lobby, Session
+from orchestrator.store.connections import Standing
+from orchestrator.store.database import Store, Transaction
+from orchestrator.turn import Stations, take_turn
+from orchestrator.turnstile import Turnstile
+from orchestrator.wire.messages import ServerInfo
+
+log = structlog.get_logger(__name__)
+
+GRACE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the house can do its work, and which part of it cannot."""
+
+    status: Literal["ok", "degraded"]
+    parts: dict[str, str] = field(default_factory=dict)
+
+
+class House:
+    """Everything that one process needs to serve conversations. `async with` opens and closes it."""
+
+    def __init__(
+        self,
+        store: Store,
+        stations: Callable[[Outbox], Stations],
+        ids: Ids,
+        server_info: ServerInfo,
+        *,
+        lease_seconds: float,
+        bad_frames_per_minute: int,
+    ) -> None:
+        self.store = store
+        self._ids = ids
+        self._outbox = Outbox(store)
+        walk = stations(self._outbox)
+        self._turnstile = Turnstile(
+            store,
+            lambda ticket: take_turn(ticket, walk),
+            holder=ids.new("proc_"),
+            lease_seconds=lease_seconds,
+            deadline_seconds=walk.deadline_seconds,
+        )
+        self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["House"]:
+        """Take up what a former process left, and answer until the block ends."""
+        background = [asyncio.create_task(self._turnstile.sweep()), asyncio.create_task(self._watch())]
+        try:
+            yield self
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await self._turnstile.close(GRACE_SECONDS)
+            await self.store.close()
+
+    async def attend(self, transport: Transport, person_id: str) -> None:
+        """Serve one connection until it ends."""
+        visitor = Visitor(person_id, self._ids.new("link_"))
+        with structlog.contextvars.bound_contextvars(connection_id=visitor.connection_id):
+            await Session(transport, visitor, self._lobby).attend()
+
+    async def health(self) -> Health:
+        """What is up and what is not."""
+        try:
+            await self.store.read(lambda tx: tx.conversations.get("nobody"))
+        except AnamnesisError as error:
+            return Health("degraded", {"store": f"down: {error.problem.name}"})
+        return Health("ok", {"store": "ok"})
+
+    async def _watch(self) -> None:
+        """For ever: notice what other processes store for the conversations that have a connection here."""
+        async for _ in self.store.changes():
+            present = dict(self._lobby.present)
+            if not present:
+                continue
+            standing = await self.store.read(partial(_standing, present))
+            for conversation_id, now in standing.items():
+                if now.connection_id != present[conversation_id].visitor.connection_id:
+                    await present[conversation_id].replaced()
+                self._outbox.wake(conversation_id, now.sent)
+
+
+def _standing(conversation_ids: Iterable[str], tx: Transaction) -> dict[str, Standing]:
+    return tx.connections.standing(conversation_ids)

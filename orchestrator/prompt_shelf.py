@@ -1,0 +1,31 @@
+"""The prompts of the specialists, as files; a prompt's revision is the digest of its text."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from agents.ports import Prompt
+from agents.roster import Specialist
+from orchestrator.errors import BAD_SETTING, AnamnesisError
+
+
+class PromptShelf:
+    """A folder of prompts, read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.prompt_named = cache(self._read)
+
+    def prompt(self, specialist: Specialist) -> Prompt:
+        """The prompt of this specialist, as it stands now."""
+        return self.prompt_named(specialist.prompt)
+
+    def _read(self, name: str) -> Prompt:
+        path = self._folder / f"{name}.md"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            text = None
+        if text is None:
+            raise AnamnesisError(BAD_SETTING, key=f"prompts/{name}.md", where="config", rule="cannot be read")
+        return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])

@@ -1,0 +1,206 @@
+"""One connection: the handshake, the client's frames one by one, and the stanzas it has not seen yet."""
+
+import asyncio
+from collections import deque
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from memory_blocks.ports import Ids
+from orchestrator import faults, telemetry
+from orchestrator.desk import Arrival, Consequence, Opened, Visitor, accept, open_conversation
+from orchestrator.errors import (
+    FRAME_TOO_LARGE,
+    NOT_CONFIGURED,
+    OTHER_CONVERSATION,
+    RATE_LIMITED,
+    SESSION_REPLACED,
+    AnamnesisError,
+    as_ours,
+)
+from orchestrator.mirror import SETTINGS
+from orchestrator.outbox import Outbox, uninterrupted
+from orchestrator.ports import Transport
+from orchestrator.store.rows import Conversation
+from orchestrator.turnstile import Turnstile
+from orchestrator.wire.codec import Frame, encode, open_frame, read
+from orchestrator.wire.envelope import Envelope, error_envelope
+from orchestrator.wire.ids import ConversationId, ErrorId
+from orchestrator.wire.messages import Acknowledgement, Body, Configuration, ServerInfo, name_of
+
+log = structlog.get_logger(__name__)
+
+ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
+MINUTE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lobby:
+    """What every session of a house shares."""
+
+    outbox: Outbox
+    turnstile: Turnstile
+    ids: Ids
+    server_info: ServerInfo
+    bad_frames_per_minute: int
+    present: dict[str, "Session"] = field(default_factory=dict)
+    """The connection that each conversation has in this process."""
+
+
+class Session:
+    """Serves one connection of one person until either side ends it."""
+
+    def __init__(self, transport: Transport, visitor: Visitor, lobby: Lobby) -> None:
+        self.visitor = visitor
+        self.conversation_id: str | None = None
+        self._transport = transport
+        self._lobby = lobby
+        self._sending = asyncio.Lock()
+        self._following: asyncio.Task[None] | None = None
+        self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
+
+    async def attend(self) -> None:
+        """Receive until the peer leaves, or until a newer connection takes the conversation over."""
+        try:
+            while await self._attend_to_one():
+                pass
+        finally:
+            if self._lobby.present.get(self.conversation_id or "") is self:
+                del self._lobby.present[self.conversation_id or ""]
+            if self._following is not None:
+                self._following.cancel()
+                await asyncio.gather(self._following, return_exceptions=True)
+            await self._transport.close()
+
+    async def replaced(self) -> None:
+        """A newer connection of the same person has the conversation now: say so, and leave."""
+        if self._following is not None:
+            self._following.cancel()
+        await self._refuse(AnamnesisError(SESSION_REPLACED))
+        await self._transport.close()
+
+    async def _attend_to_one(self) -> bool:
+        """Take the next frame; false when it was the last."""
+        frame: Frame | None = None
+        try:
+            packet = await self._transport.receive()
+            if packet is None:
+                return False
+            frame = open_frame(packet, most=self._transport.most)
+            arrival = Arrival(read(frame, sender="client"), packet, self.visitor)
+            telemetry.frame_received(type(arrival.envelope.body).__name__)
+            await uninterrupted(self._take(arrival))
+        except Exception as error:
+            refusal = as_ours(error)
+            if refusal is not error:
+                log.error("frame_failed", exc_info=error)
+            await self._refuse(refusal, frame)
+            return refusal.problem not in ENDS_THE_CONNECTION and await self._patient()
+        return True
+
+    async def _take(self, arrival: Arrival) -> None:
+        body = arrival.envelope.body
+        if self.conversation_id is None:
+            if not isinstance(body, Configuration):
+                raise AnamnesisError(NOT_CONFIGURED)
+            await self._open(arrival)
+            return
+        if arrival.envelope.conversation_id != self.conversation_id and (
+            arrival.envelope.conversation_id or not isinstance(body, Configuration)
+        ):
+            raise AnamnesisError(OTHER_CONVERSATION)
+        consequence: Consequence = await self._lobby.outbox.commit(
+            self.conversation_id, lambda page: accept(page, arrival), step="accept"
+        )
+        if consequence.configured:
+            conversation_id = self.conversation_id
+            conversation = await self._lobby.outbox.store.read(
+                lambda tx: tx.conversations.get(conversation_id)
+            )
+            if conversation is not None:
+                await self._tell_settings(conversation, arrival.envelope.stanza_id)
+        if consequence.to_stop:
+            self._lobby.turnstile.stop(self.conversation_id)
+        if consequence.to_answer:
+            self._lobby.turnstile.nudge(self.conversation_id)
+
+    async def _open(self, arrival: Arrival) -> None:
+        opened: Opened = await self._lobby.outbox.store.write(lambda tx: open_conversation(tx, arrival))
+        conversation = opened.conversation
+        self.conversation_id = conversation.id
+        log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
+        older = self._lobby.present.get(conversation.id)
+        self._lobby.present[conversation.id] = self
+        if older is not None:
+            await older.replaced()
+        await self._tell_settings(conversation, arrival.envelope.stanza_id)
+        await self._send_unnumbered(
+            self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})
+        )
+        self._following = asyncio.create_task(self._follow(conversation.id, opened.seen))
+        self._lobby.turnstile.nudge(conversation.id)
+
+    async def _follow(self, conversation_id: str, seen: int) -> None:
+        """Send every stored stanza after `seen`: what was missed, then what comes."""
+        try:
+            async with aclosing(self._lobby.outbox.follow(conversation_id, seen)) as stanzas:
+                async for stanza in stanzas:
+                    faults.point("before_send")
+                    await self._send(stanza.payload)
+                    faults.point("after_send")
+                    telemetry.frame_sent(name_of(stanza.type))
+        except AnamnesisError as error:
+            log.error("following_failed", conversation_id=conversation_id, error=error.problem.name)
+            await self._transport.close()  # the client comes back and is told what it missed
+
+    async def _tell_settings(self, conversation: Conversation, stanza_id: int) -> None:
+        """The settings in force and where both counts stand, then that the Configuration has arrived."""
+        settings: dict[str, Any] = {name: conversation.preferences.get(name) for name in SETTINGS}
+        settings["features"] = tuple(settings["features"]) if settings["features"] is not None else None
+        await self._send_unnumbered(
+            Configuration(
+                conversation_id=ConversationId(conversation.id),
+                last_client_stanza=conversation.last_client_stanza_id,
+                last_server_stanza=conversation.last_server_stanza_id,
+                **settings,
+            )
+        )
+        await self._send_unnumbered(
+            Acknowledgement(
+                conversation_id=ConversationId(conversation.id),
+                acknowledged_stanza_id=stanza_id,
+                success=True,
+            )
+        )
+
+    async def _refuse(self, error: AnamnesisError, frame: Frame | None = None) -> None:
+        telemetry.frame_refused(error.problem)
+        log.info("frame_refused", error=error.problem.name, stanza=frame.stanza_id if frame else None)
+        await self._send(
+            encode(
+                error_envelope(
+                    error,
+                    error_id=ErrorId(self._lobby.ids.new("err_")),
+                    conversation_id=ConversationId(self.conversation_id or ""),
+                    originating_id=frame.message_id if frame else None,
+                )
+            )
+        )
+
+    async def _patient(self) -> bool:
+        """Whether the peer may go on: one that sends too many bad frames in a minute is told, and may not."""
+        now = asyncio.get_running_loop().time()
+        self._bad.append(now)
+        if len(self._bad) < (self._bad.maxlen or 0) or now - self._bad[0] > MINUTE:
+            return True
+        await self._refuse(AnamnesisError(RATE_LIMITED, seconds=int(MINUTE)))
+        return False
+
+    async def _send_unnumbered(self, body: Body) -> None:
+        await self._send(encode(Envelope(0, body.conversation_id, body)))
+
+    async def _send(self, packet: bytes) -> None:
+        async with self._sending:
+            await self._transport.send(packet)

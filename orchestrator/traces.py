@@ -1,0 +1,62 @@
+"""MemoryTraces: the receipts of memory, as the person's client receives them."""
+
+from typing import Any
+
+from agents.ports import MemoryHit
+from memory_blocks.trace import SNIPPET, Receipt
+from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
+from orchestrator.wire.messages import MemoryTrace
+
+
+def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: str) -> MemoryTrace:
+    """The trace of a read or write of a block."""
+    metadata: dict[str, Any] = {
+        "label": receipt.label.value,
+        "agent": receipt.actor,
+        "revision": receipt.revision,
+        "size": receipt.size,
+        "limit": receipt.limit,
+        "utilization": receipt.utilization,
+        "level": receipt.level.value,
+        "digest": receipt.digest,
+        "changed": list(receipt.changed),
+    }
+    if receipt.truncated:
+        metadata["truncated"] = True
+    return MemoryTrace(
+        id=TraceId(trace_id),
+        conversation_id=ConversationId(conversation_id),
+        previous_id=MessageId(message_id),
+        memory_id=MemoryId(receipt.memory_id),
+        memory_type="memory_block",
+        action=receipt.action.value,
+        content=receipt.content,
+        metadata=metadata,
+    )
+
+
+def of_memory(
+    hit: MemoryHit, trace_id: str, conversation_id: str, message_id: str, *, actor: str
+) -> MemoryTrace:
+    """The trace of a long-term memory that was retrieved."""
+    facts = {
+        "agent": actor,
+        "retrievalScore": hit.score,
+        "tags": list(hit.tags),
+        "source": hit.source,
+        "queryPrompt": hit.query_prompt,
+        "position": hit.position,
+        "role": hit.role,
+        "truncated": True if len(hit.content) > SNIPPET else None,
+    }
+    return MemoryTrace(
+        id=TraceId(trace_id),
+        conversation_id=ConversationId(conversation_id),
+        previous_id=MessageId(message_id),
+        memory_id=MemoryId(hit.memory_id),
+        memory_type=hit.memory_type,
+        action="retrieved",
+        content=hit.content[:SNIPPET],
+        confidence=hit.score,
+        metadata={name: fact for name, fact in facts.items() if fact is not None},
+    )

@@ -1,0 +1,74 @@
+"""One turn, top to bottom: from a stored message to a finished answer and the blocks that remember it."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from agents import context_extractor
+from agents.intent_classifier import classify
+from agents.ports import Brain, Brief, PromptBook, Recall, Recalled
+from agents.roster import Roster, pick
+from agents.sentences import sentences
+from agents.values import Enrichment, Intent
+from memory_blocks.ledger import Ledger
+from memory_blocks.models import Blocks
+from orchestrator import faults
+from orchestrator.answer import answering
+from orchestrator.outbox import Outbox
+from orchestrator.telemetry import station
+from orchestrator.turnstile import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Stations:
+    """What a turn walks through. A rehearsal is a turn with another brain or prompts, on a scratch store."""
+
+    brain: Brain
+    recall: Recall
+    roster: Roster
+    prompts: PromptBook
+    ledger: Ledger
+    outbox: Outbox
+    deadline_seconds: float
+    attempts: int
+
+
+async def take_turn(ticket: Ticket, house: Stations) -> None:
+    """Answer one message. However the answer ends, it ends once, in frames that are stored."""
+    said, person_id = ticket.turn.message.contents, ticket.turn.conversation.user_id
+    async with answering(
+        ticket, house.outbox, house.ledger, deadline_seconds=house.deadline_seconds, attempts=house.attempts
+    ) as answer:
+        with station("read"):
+            blocks = await answer.begin()
+
+        with station("extract"):
+            enrichment = await context_extractor.extract(house.brain, said, blocks)
+        faults.point("after_extract")
+
+        async with asyncio.TaskGroup() as beside:
+            recalling = beside.create_task(_recall(house, enrichment, person_id))
+            classifying = beside.create_task(_classify(house, enrichment, blocks))
+        recalled, intent = recalling.result(), classifying.result()
+        faults.point("after_classify")
+        await answer.recalled(recalled)
+
+        specialist = pick(intent, house.roster)
+        answer.routed(enrichment, intent, specialist)
+
+        prompt = house.prompts.prompt(specialist)
+        brief = Brief(specialist, said, enrichment, intent, blocks, recalled, prompt, ticket.turn.said)
+        with station("answer"):
+            async with aclosing(sentences(house.brain.speak(brief))) as spoken:
+                async for sentence in spoken:
+                    await answer.say(sentence)
+
+
+async def _recall(house: Stations, enrichment: Enrichment, person_id: str) -> Recalled:
+    with station("recall"):
+        return await house.recall.search(enrichment.enriched_message, person_id)
+
+
+async def _classify(house: Stations, enrichment: Enrichment, blocks: Blocks) -> Intent:
+    with station("classify"):
+        return await classify(house.brain, enrichment, blocks, house.roster.intents)

@@ -1,0 +1,227 @@
+"""One turn per conversation at a time, across processes: whoever holds the conversation's lease may answer.
+
+The lease is a row with an epoch. Each takeover raises the epoch, and every write of a turn checks it inside
+its own transaction, so a worker that slept past its lease can write nothing any more. A worker takes the
+oldest open turn, whether it is new or was left by a process that died: recovery is the same road.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from orchestrator import faults
+from orchestrator.errors import FENCED, NOT_FOUND, AnamnesisError
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.rows import Conversation, Lease, Message, Turn
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A message that waits for its answer, with all that answering needs to know of it.
+
+    `answers_id` is what the answer follows: the message, or the stopped answer it goes on with, of which
+    `said` holds the text. `message_ids` are those under which the turn may stand in the blocks already.
+    """
+
+    conversation: Conversation
+    turn: Turn
+    message: Message
+    answers_id: str
+    said: str
+    message_ids: frozenset[str]
+    meta: Mapping[str, str]
+
+    @property
+    def conversation_id(self) -> str:
+        """Where it was said."""
+        return self.conversation.id
+
+    @property
+    def number(self) -> int:
+        """Its place among the conversation's turns."""
+        return self.turn.number
+
+    @property
+    def begun(self) -> bool:
+        """Whether an answer had begun when a process died: it is then closed, never spoken over."""
+        return self.turn.answer_id is not None
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the client wants the answer sentence by sentence, as all do who do not say otherwise."""
+        features = self.conversation.preferences.get("features")
+        return not isinstance(features, list) or "streaming" in features
+
+
+@dataclass(slots=True)
+class Ticket:
+    """The right to answer one message: the turn, the epoch it may be written under, and whether to stop."""
+
+    turn: OpenTurn
+    lease: Lease
+    stopped: bool = False
+    _scope: asyncio.Timeout | None = field(default=None, repr=False)
+
+    def stop(self) -> None:
+        """End the answer as soon as possible, keeping what was said."""
+        self.stopped = True
+        if self._scope is not None:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    @contextmanager
+    def stoppable(self, scope: asyncio.Timeout) -> Iterator[None]:
+        """While this lasts, `stop` cuts `scope` short."""
+        self._scope = scope
+        if self.stopped:
+            self.stop()
+        try:
+            yield
+        finally:
+            self._scope = None
+
+
+class Turnstile:
+    """Lets the open turns of each conversation through, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        take_turn: Callable[[Ticket], Awaitable[None]],
+        *,
+        holder: str,
+        lease_seconds: float,
+        deadline_seconds: float,
+    ) -> None:
+        self._store = store
+        self._deadline_seconds = deadline_seconds
+        self._take_turn = take_turn
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._tickets: dict[str, Ticket] = {}
+        self._closing = False
+
+    def nudge(self, conversation_id: str) -> None:
+        """There may be something to answer in this conversation."""
+        if self._closing:
+            return
+        if conversation_id in self._workers:
+            self._again.add(conversation_id)
+            return
+        worker = asyncio.create_task(self._work(conversation_id), name=f"turns of {conversation_id}")
+        self._workers[conversation_id] = worker
+        worker.add_done_callback(lambda done: self._ended(conversation_id, done))
+
+    def stop(self, conversation_id: str) -> None:
+        """Stop the answer that runs here for this conversation; elsewhere the turn's row tells."""
+        if ticket := self._tickets.get(conversation_id):
+            ticket.stop()
+
+    async def sweep(self) -> None:
+        """For ever: look for turns that nobody works on, such as those of a process that died."""
+        while True:
+            try:
+                for conversation_id in await self._store.read(lambda tx: tx.turns.conversations_with_open()):
+                    self.nudge(conversation_id)
+            except AnamnesisError as error:
+                log.warning("sweep_failed", error=error.problem.name)
+            await asyncio.sleep(self._lease_seconds / 2)
+
+    async def close(self, grace_seconds: float) -> None:
+        """Let running turns end within the grace; then cut them off, so that each ends as interrupted."""
+        self._closing = True
+        workers = list(self._workers.values())
+        if workers:
+            _, late = await asyncio.wait(workers, timeout=grace_seconds)
+            for worker in late:
+                worker.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _ended(self, conversation_id: str, worker: asyncio.Task[None]) -> None:
+        del self._workers[conversation_id]
+        if not worker.cancelled() and (error := worker.exception()):
+            log.error("turn_worker_failed", conversation_id=conversation_id, exc_info=error)
+        if conversation_id in self._again:
+            self._again.discard(conversation_id)
+            self.nudge(conversation_id)
+
+    async def _work(self, conversation_id: str) -> None:
+        lease: Lease | None = None
+        while not self._closing:
+            self._again.discard(conversation_id)
+            ticket = await self._store.write(partial(self._take, conversation_id, lease))
+            if ticket is None:
+                return
+            faults.point("after_take_commit")
+            lease = ticket.lease
+            self._tickets[conversation_id] = ticket
+            renewing = asyncio.create_task(self._renew(ticket), name=f"lease of {conversation_id}")
+            try:
+                await self._take_turn(ticket)
+            finally:
+                del self._tickets[conversation_id]
+                renewing.cancel()
+                await asyncio.gather(renewing, return_exceptions=True)
+
+    def _take(self, conversation_id: str, held: Lease | None, tx: Transaction) -> Ticket | None:
+        """The oldest open turn, with the lease on it; when there is none, the lease is given back."""
+        turn = tx.turns.next_open(conversation_id)
+        if turn is None:
+            if held is not None:
+                tx.leases.release(held)
+            faults.point("before_release_commit")
+            return None
+        lease = tx.leases.acquire(conversation_id, self._holder, seconds=self._lease_seconds)
+        if lease is None:
+            return None
+        deadline = tx.now + timedelta(seconds=self._deadline_seconds)
+        begun = tx.turns.begin(conversation_id, turn.number, deadline=deadline)
+        ticket = Ticket(_open_turn(tx, begun), lease, stopped=turn.stop_requested)
+        faults.point("before_take_commit")
+        return ticket
+
+    async def _renew(self, ticket: Ticket) -> None:
+        """Keep the lease while the turn runs, and learn whether another process was asked to stop it."""
+        turn = ticket.turn
+
+        def renew(tx: Transaction) -> bool:
+            tx.leases.renew(ticket.lease, seconds=self._lease_seconds)
+            now = tx.turns.get(turn.conversation_id, turn.number)
+            return now is not None and now.stop_requested
+
+        while True:
+            await asyncio.sleep(self._lease_seconds / 4)
+            try:
+                if await self._store.write(renew) and not ticket.stopped:
+                    ticket.stop()
+            except AnamnesisError as error:
+                log.warning(
+                    "lease_not_renewed", conversation_id=turn.conversation_id, error=error.problem.name
+                )
+                if error.problem is FENCED:
+                    return
+
+
+def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
+    conversation = tx.conversations.get(turn.conversation_id)
+    message = tx.messages.get(turn.user_message_id)
+    if conversation is None or message is None:
+        raise AnamnesisError(NOT_FOUND)
+    goes_on = tx.messages.get(turn.target_id or "") if turn.variation == "continue" else None
+    return OpenTurn(
+        conversation=conversation,
+        turn=turn,
+        message=message,
+        answers_id=goes_on.id if goes_on else message.id,
+        said=goes_on.contents if goes_on else "",
+        message_ids=frozenset({message.id, turn.target_id or message.id}),
+        meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
+    )
