@@ -20,25 +20,35 @@ from pydantic import (
 
 from orchestrator.errors import BAD_SETTING, SETTINGS_UNREADABLE, UNKNOWN_SETTING, AnamnesisError
 
+_POSTGRES: Final = ("postgresql", "postgresql+psycopg")
+
+
+def _names_a_host(value: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
 
 def _address(*schemes: str) -> AfterValidator:
     """Empty, or an address that may be shown: it has no place for a password or a token."""
     begins = " or ".join(f"{scheme}://" for scheme in schemes)
     rule = f"must be empty or {begins} with a host, no user and no query"
 
-    def fits(value: str) -> bool:
-        try:
-            parts = urlsplit(value)
-            return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and not parts.query
-        except ValueError:
-            return False
-
     def check(value: str) -> str:
-        if value and ("@" in value or not fits(value)):
+        if value and ("@" in value or "?" in value or not _names_a_host(value, schemes)):
             raise ValueError(rule)
         return value
 
     return AfterValidator(check)
+
+
+def _database(value: SecretStr) -> SecretStr:
+    url = value.get_secret_value()
+    if url and not url.startswith("sqlite:///") and not _names_a_host(url, _POSTGRES):
+        raise ValueError("must be empty, postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
+    return value
 
 
 def _at_most(other: str) -> AfterValidator:
@@ -52,13 +62,11 @@ def _at_most(other: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _database(value: SecretStr) -> SecretStr:
-    if value and not value.get_secret_value().startswith(("postgresql://", "sqlite:///")):
-        raise ValueError("must be empty or begin with postgresql:// or sqlite:///")
-    return value
-
-
 def _whole_path(value: Path) -> Path:
+    if "?" in str(value):
+        raise ValueError(
+            "must not contain a question mark, which means something else in a database's address"
+        )
     try:
         return value.expanduser().absolute()
     except RuntimeError:
@@ -213,6 +221,10 @@ class Settings(Section):
     def origins(self) -> Mapping[str, str]:
         """Where each setting came from that is not a shipped default: a file, a variable or an option."""
         return self._origins
+
+    def database_url(self) -> str:
+        """The database's address with its password: for opening it, not for showing it."""
+        return self.database.url.get_secret_value() or f"sqlite:///{self.data.dir / 'anamnesis.db'}"
 
     def shown(self, key: str) -> str:
         """A setting as it may be shown to an operator: secrets stay hidden."""

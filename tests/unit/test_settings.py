@@ -162,7 +162,9 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("ANAMNESIS_LETTA_BASE_URL", "localhost:8283", "must be empty or http:// or https:// with a host"),
         ("LIVEKIT_URL", "ws://h:x", "must be empty or ws://"),
         ("LETTA_BASE_URL", "http://me:pass@h", "no user and no query"),
-        ("ANAMNESIS_DATABASE_URL", "mysql://h/d", "must be empty or begin with postgresql://"),
+        ("ANAMNESIS_DATABASE_URL", "mysql://h/d", "must be empty, postgresql://USER:PASSWORD@HOST"),
+        ("ANAMNESIS_DATABASE_URL", "postgresql://u:p@h:port/d", "must be empty, postgresql://USER"),
+        ("ANAMNESIS_DATABASE_URL", "postgresql://[h/d", "must be empty, postgresql://USER"),
     ],
 )
 def test_a_bad_value_is_refused_by_key_rule_and_origin(variable: str, text: str, rule: str) -> None:
@@ -204,10 +206,10 @@ def test_a_file_that_is_not_toml_is_refused_by_place_without_being_quoted(
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
 def test_a_secret_is_not_shown_by_the_settings(key: str) -> None:
-    prefix = "postgresql://user:" if key == "database.url" else ""
+    value = f"postgresql://user:{SECRET}@host/name" if key == "database.url" else SECRET
     variable = f"ANAMNESIS_{key.replace('.', '_').upper()}"
 
-    settings = load(environment={variable: prefix + SECRET})
+    settings = load(environment={variable: value})
 
     shown = repr(settings) + str(settings) + settings.model_dump_json() + settings.shown(key)
     assert SECRET not in shown
@@ -255,3 +257,23 @@ def test_a_data_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) ->
 
     with pytest.raises(AnamnesisError, match=r"`data.dir` .*: cannot be made a folder \(Not a directory\)"):
         load(given={"data.dir": str(tmp_path / "file" / "b")}, environment={}).data.prepare()
+
+
+def test_the_database_is_the_one_given_or_a_file_in_the_data_folder(tmp_path: Path) -> None:
+    given = {"data.dir": str(tmp_path)}
+    elsewhere = "postgresql://u:p@db/a"
+
+    assert load(given=given, environment={}).database_url() == f"sqlite:///{tmp_path}/anamnesis.db"
+    assert load(given=given, environment={"ANAMNESIS_DATABASE_URL": elsewhere}).database_url() == elsewhere
+
+
+def test_a_data_folder_that_an_address_cannot_name_is_refused() -> None:
+    with pytest.raises(AnamnesisError, match="must not contain a question mark"):
+        load(given={"data.dir": "/what?"}, environment={})
+
+
+def test_the_page_on_configuration_names_every_customary_variable() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    customary = {name: key for name, key in VARIABLES.items() if not name.startswith("ANAMNESIS_")}
+
+    assert [name for name, key in customary.items() if f"| `{name}` | `{key}` |" not in page] == []
