@@ -1,0 +1,5 @@
+"""`python -m orchestrator` is `anamnesis`."""
+
+from orchestrator.cli import main
+
+main()

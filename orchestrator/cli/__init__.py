@@ -1,0 +1,38 @@
+"""The command line: `anamnesis`, and everything one can ask of it."""
+
+import click
+
+from orchestrator import __version__
+from orchestrator.cli import database, doctor, serve
+from orchestrator.cli.frame import House, Invocation, shared_options
+
+
+@click.group(
+    cls=House,
+    sections={"Run it": ("serve",), "Look into it": ("doctor", "check"), "Look after it": ("db",)},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  anamnesis serve                      open the house
+  anamnesis doctor                     what is configured, and does it work
+  anamnesis --data ./data db upgrade   make the database in a folder of your choice
+  anamnesis check --json               look for what must never be, for scripts
+
+\b
+It ends with 0 when all is well, 1 when something was found, 2 when it refuses to start.
+config/default.toml lists every setting.
+""",
+)
+@shared_options
+@click.version_option(__version__, prog_name="anamnesis")
+def cli() -> None:
+    """A health chat that remembers, and shows which memory said so."""
+
+
+for _command in (serve.serve, doctor.doctor, database.check, database.db):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    cli(prog_name="anamnesis", obj=Invocation(own_process=True))

@@ -1,0 +1,214 @@
+"""`anamnesis doctor`: what is configured, what of it works, and what stands in the way."""
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import urlsplit
+
+import click
+
+from orchestrator import __version__
+from orchestrator.cli.database import schema_status, tell
+from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.errors import AnamnesisError
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Data, Settings
+
+OUR_PACKAGES: Final = ("orchestrator", "agents", "memory_blocks")
+OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
+PATIENCE_SECONDS: Final = 3
+
+Status = Literal["ok", "off", "warning", "failed"]
+_SIGNS: Final[dict[Status, tuple[str, str]]] = {
+    "ok": ("ok", "green"),
+    "off": ("--", "white"),
+    "warning": ("!!", "yellow"),
+    "failed": ("no", "red"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: how it stands, and what to do about it."""
+
+    name: str
+    status: Status
+    says: str
+    then: str = ""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@shared_options
+@pass_invocation
+@click.pass_context
+def doctor(context: click.Context, invocation: Invocation, as_json: bool) -> None:
+    """Say what is configured, what is reachable, and what collides.
+
+    Ends with 1 when something that is configured does not work.
+    """
+    settings = invocation.settings()
+    findings = list(look(settings))
+    chosen = [
+        {"key": key, "value": settings.shown(key), "from": where} for key, where in settings.origins.items()
+    ]
+    works = all(finding.status != "failed" for finding in findings)
+    if as_json:
+        found = [asdict(finding) for finding in findings]
+        click.echo(
+            json.dumps({"version": __version__, "ok": works, "settings": chosen, "findings": found}, indent=2)
+        )
+    else:
+        _tell(chosen, findings)
+    if not works:
+        context.exit(FOUND_SOMETHING)
+
+
+def _tell(chosen: list[dict[str, str]], findings: list[Finding]) -> None:
+    click.echo(f"anamnesis {__version__}")
+    click.echo("Settings that are not the shipped ones:" if chosen else "All settings are the shipped ones.")
+    for setting in chosen:
+        click.echo(f"    {setting['key']} = {setting['value']}  ({setting['from']})")
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        sign, color = _SIGNS[finding.status]
+        click.echo(f"{click.style(sign, fg=color)}  {finding.name:<{width}}  {finding.says}")
+        if finding.then:
+            click.echo(f"{'':<{width}}      {finding.then}")
+
+
+def look(settings: "Settings") -> Iterator[Finding]:
+    """Everything the doctor looks at, in the order it is told."""
+    yield python()
+    yield data_folder(settings.data)
+    yield database(settings)
+    yield reachable("letta", settings.letta.base_url, "/v1/health/")
+    yield livekit(settings)
+    yield reachable("telemetry", settings.telemetry.endpoint, "/")
+    yield from collisions()
+    yield tools()
+
+
+def python() -> Finding:
+    """Which Python this is, and the SQLite inside it."""
+    import sqlite3
+
+    return Finding("python", "ok", f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
+
+
+def data_folder(data: "Data") -> Finding:
+    """Whether the data folder can be written to, and by whom it can be read. Makes nothing."""
+    name, folder = "data folder", data.dir
+    if not folder.exists():
+        above = next(parent for parent in folder.parents if parent.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            return Finding(name, "failed", f"{folder} cannot be made.", "Choose another with --data DIR.")
+        return Finding(name, "ok", f"{folder} (not there yet; made when first needed)")
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return Finding(name, "failed", f"{folder} cannot be written to.", "Choose another with --data DIR.")
+    if folder.stat().st_mode & 0o077:
+        return Finding(name, "warning", f"{folder} can be read by others.", f"chmod 700 {folder}")
+    return Finding(name, "ok", str(folder))
+
+
+def database(settings: "Settings") -> Finding:
+    """Whether the database answers, and which schema it has. Makes nothing."""
+    name = "database"
+    kind = settings.database_url().partition(":")[0]
+    try:
+        schema = schema_status(settings)
+    except AnamnesisError as refused:
+        return Finding(
+            name, "failed", f"{kind}: {refused.problem.name}", "Is it running? Is database.url right?"
+        )
+    match tell(schema):
+        case "current":
+            return Finding(name, "ok", f"{kind}, schema {schema.found}")
+        case "missing":
+            return Finding(name, "ok", f"{kind}, not made yet", "`anamnesis db upgrade` or `serve` makes it.")
+        case state:
+            says = f"{kind} has schema {schema.found}; this program needs {schema.needed}."
+            then = "Run `anamnesis db upgrade`." if state == "older" else "Install a newer anamnesis."
+            return Finding(name, "failed", says, then)
+
+
+def reachable(name: str, address: str, path: str) -> Finding:
+    """Whether an HTTP server answers. Its answer is not read, and no key is sent."""
+    if not address:
+        return Finding(name, "off", "not configured")
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    parts = urlsplit(address)
+    connect = HTTPSConnection if parts.scheme in ("https", "wss") else HTTPConnection
+    connection = connect(parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request("GET", parts.path.rstrip("/") + path)
+        status = connection.getresponse().status
+    except (OSError, HTTPException) as error:
+        return Finding(
+            name,
+            "failed",
+            f"{address} does not answer ({type(error).__name__}).",
+            "Is it running? Is the address right?",
+        )
+    finally:
+        connection.close()
+    if status >= 500:
+        return Finding(name, "failed", f"{address} answers with {status}.", "Its own log says why.")
+    return Finding(name, "ok", f"{address} answers")
+
+
+def livekit(settings: "Settings") -> Finding:
+    """LiveKit needs a pair of keys, too: without it no one can be let into a room."""
+    room = settings.livekit
+    if room.url and not (room.api_key and room.api_secret):
+        return Finding(
+            "livekit",
+            "failed",
+            f"{room.url} is set, its key or secret is not.",
+            "Set LIVEKIT_API_KEY and LIVEKIT_API_SECRET.",
+        )
+    return reachable("livekit", room.url, "/")
+
+
+def collisions() -> Iterator[Finding]:
+    """Whether another distribution brings a package of one of our names: `openai-agents` brings `agents`."""
+    from importlib.metadata import packages_distributions
+    from importlib.util import find_spec
+
+    ours = Path(__file__).parents[2]
+    providers = packages_distributions()
+    found = False
+    for name in OUR_PACKAGES:
+        others = sorted({other for other in providers.get(name, ()) if other != "anamnesis"})
+        spec = find_spec(name)
+        places = list(spec.submodule_search_locations or ()) if spec else []
+        shadowed = str(ours / name) not in places
+        if others or shadowed:
+            found = True
+            yield Finding(
+                "names",
+                "failed" if shadowed else "warning",
+                f"`{name}` is also brought by {', '.join(others) or places[0]}"
+                + ("; Python takes that one." if shadowed else "; Python takes ours."),
+                "Install anamnesis into an environment of its own (python3 -m venv …).",
+            )
+    if not found:
+        yield Finding("names", "ok", "no other distribution brings a package of our names")
+
+
+def tools() -> Finding:
+    """Programs that are used if they are there."""
+    there = [tool for tool in OPTIONAL_TOOLS if shutil.which(tool)]
+    missing = [tool for tool in OPTIONAL_TOOLS if tool not in there]
+    return Finding(
+        "tools",
+        "ok",
+        f"found: {', '.join(there) or 'none'}; not found: {', '.join(missing) or 'none'} (all optional)",
+    )

@@ -1,0 +1,442 @@
+"""The command line helps, says in one line what is wrong, and tells scripts by its exit code."""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from orchestrator import __version__
+from orchestrator.cli import cli, database
+from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions
+from orchestrator.settings import VARIABLES
+from orchestrator.store import migrations
+
+CANARY = "my chest hurts since Tuesday"
+HEAVY = {"alembic", "asyncio", "importlib.metadata", "pydantic", "sqlalchemy", "structlog"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The settings of whoever runs the tests do not count, and their data folder is left alone."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path / "data"))
+
+
+def run(*arguments: str | Path) -> Result:
+    """`anamnesis` with these arguments, in this process."""
+    return CliRunner().invoke(cli, list(map(str, arguments)), prog_name="anamnesis")
+
+
+def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
+    """`anamnesis` with these arguments, in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def change_behind_our_back(tmp_path: Path, statement: str, *values: str) -> None:
+    """Run a statement on the embedded database without going through the store."""
+    with closing(sqlite3.connect(tmp_path / "data" / "anamnesis.db", isolation_level=None)) as file:
+        file.execute(statement, values)
+
+
+# --- help, and how it ends --------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
+    told = run("--help").output
+
+    before, _, examples = told.partition("Examples:")
+    rows = [line.split()[0] for line in before.splitlines() if line.startswith("  ") and line.strip()]
+    assert sorted(word for word in rows if word in cli.commands) == sorted(cli.commands)
+    assert "anamnesis doctor  " in examples
+
+
+def every_command(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that lead to each command."""
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*path, name))
+
+
+@pytest.mark.parametrize("words", list(every_command(cli)), ids=" ".join)
+def test_every_command_has_help_of_its_own(words: tuple[str, ...]) -> None:
+    shown = run(*words, "-h")
+
+    assert shown.exit_code == 0
+    assert f"Usage: anamnesis {' '.join(words)}" in shown.output
+    assert "--data DIR" in shown.output
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").output == f"anamnesis, version {__version__}\n"
+
+
+@pytest.mark.parametrize("place", ["before", "between", "after"])
+def test_shared_options_may_stand_before_or_after_the_command(tmp_path: Path, place: str) -> None:
+    option = ("--data", str(tmp_path / place))
+    words: dict[str, tuple[str, ...]] = {
+        "before": (*option, "db", "upgrade"),
+        "between": ("db", *option, "upgrade"),
+        "after": ("db", "upgrade", *option),
+    }
+
+    done = run(*words[place])
+
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / place / "anamnesis.db").exists()
+
+
+def test_the_option_nearest_to_the_command_wins(tmp_path: Path) -> None:
+    run("--data", tmp_path / "far", "db", "upgrade", "--data", tmp_path / "near")
+
+    assert (tmp_path / "near").exists()
+    assert not (tmp_path / "far").exists()
+
+
+def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "default.toml").write_text("[server]\nport = 99\n")
+
+    told = json.loads(run("doctor", "--config", tmp_path, "--json").stdout)
+
+    chosen = {setting["key"]: setting for setting in told["settings"]}
+    assert chosen["server.port"] == {
+        "key": "server.port",
+        "value": "99",
+        "from": str(tmp_path / "default.toml"),
+    }
+
+
+def test_what_is_refused_is_one_line_and_ends_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANAMNESIS_SEVER_PORT", "1")
+
+    done = run("doctor")
+
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "error: The environment has a setting `ANAMNESIS_SEVER_PORT` that does not exist. "
+        "Did you mean `ANAMNESIS_SERVER_PORT`?\n"
+    )
+    monkeypatch.delenv("ANAMNESIS_SEVER_PORT")
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_what_nobody_foresaw_is_told_by_type_and_place_and_ends_with_70(
+    monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    def fail(_settings: object) -> None:
+        raise LookupError(CANARY)
+
+    monkeypatch.setattr(database, "schema_status", fail)
+    monkeypatch.setenv("ANAMNESIS_LOGS_LEVEL", level)
+
+    done = run("db", "status")
+
+    assert done.exit_code == 70
+    assert CANARY not in done.output
+    assert "error: LookupError at unit/test_cli.py:" in done.stderr
+    assert ("cli/database.py:" in done.stderr) == (level == "debug")
+
+
+def test_ctrl_c_ends_it_quietly_with_130() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        waiting = start("doctor", LETTA_BASE_URL=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with silent.accept()[0]:  # now it waits for an answer
+            waiting.send_signal(signal.SIGINT)
+            told, errors = waiting.communicate(timeout=60)
+
+    assert (waiting.returncode, told, errors.strip()) == (130, "", "")
+
+
+def test_a_script_that_stops_reading_ends_it_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with os.fdopen(writer, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", "doctor"], stdout=pipe, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.stderr == b""
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    program = "import sys, orchestrator.cli; print(*sys.modules)"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert HEAVY & set(loaded.split()) == set()
+
+
+# --- the database -----------------------------------------------------------------------------------------
+
+
+def test_a_database_is_missing_then_made_then_up_to_date(tmp_path: Path) -> None:
+    missing, made, again, there = (
+        run("db", *words) for words in (("status",), ("upgrade",), ("upgrade",), ("status",))
+    )
+
+    assert (missing.exit_code, made.exit_code, again.exit_code, there.exit_code) == (1, 0, 0, 0)
+    assert "no database yet" in missing.output
+    assert "now has schema" in made.output
+    assert "up to date" in again.output
+    assert "up to date" in there.output
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    for command in (("db", "status"), ("doctor",), ("check",)):
+        run(*command)
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_schema_is_told_to_scripts() -> None:
+    needed = migrations.REVISIONS[-1]
+
+    missing, made, there = (
+        json.loads(run("db", word, "--json").stdout) for word in ("status", "upgrade", "status")
+    )
+
+    assert missing == {"found": None, "needed": needed, "state": "missing"}
+    assert made == {"before": None, "found": needed, "needed": needed}
+    assert there == {"found": needed, "needed": needed, "state": "current"}
+
+
+@pytest.mark.parametrize(
+    ("revision", "state", "then"),
+    [("0000", "older", "Run `anamnesis db upgrade`."), ("9999", "newer", "Install a newer anamnesis.")],
+)
+def test_another_schema_is_told_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str, state: str, then: str
+) -> None:
+    run("db", "upgrade")
+    monkeypatch.setattr(migrations, "REVISIONS", ("0000", *migrations.REVISIONS))
+    change_behind_our_back(tmp_path, "UPDATE alembic_version SET version_num = ?", revision)
+
+    told, data, looked, checked = (
+        run("db", "status"),
+        json.loads(run("db", "status", "--json").stdout),
+        run("doctor"),
+        run("check"),
+    )
+
+    assert (told.exit_code, looked.exit_code, checked.exit_code) == (1, 1, 2)
+    assert (data["found"], data["state"]) == (revision, state)
+    assert f"schema {revision}" in told.output
+    for shown in (told, looked, checked):
+        assert then in shown.output
+
+
+def test_serve_makes_the_database_and_says_that_the_house_is_not_open(tmp_path: Path) -> None:
+    serving = start("serve", HOME=str(tmp_path), ANAMNESIS_DATA_DIR="")
+    told, errors = serving.communicate(timeout=60)
+
+    assert (serving.returncode, errors) == (0, "")
+    assert "The house is not open yet." in told
+    assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
+
+
+def test_a_sound_database_has_no_violations() -> None:
+    run("db", "upgrade")
+
+    told, data = run("check"), json.loads(run("check", "--json").stdout)
+
+    assert (told.exit_code, told.stdout) == (0, "no violations in 0 conversations\n")
+    assert data == {"conversations": 0, "violations": []}
+
+
+def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
+    run("db", "upgrade")
+    change_behind_our_back(
+        tmp_path,
+        "INSERT INTO alicia_conversations (id, user_id, title, last_client_stanza_id, created_at, updated_at)"
+        " VALUES ('conv_odd', 'p', ?, 5, '2026-01-15T10:30:00.000Z', '2026-01-15T10:30:00.000Z')",
+        CANARY,
+    )
+
+    told, as_json = run("check"), run("check", "--json")
+
+    assert (told.exit_code, as_json.exit_code) == (1, 1)
+    assert "conv_odd" in told.stdout
+    assert "1 violations in 1 conversations" in told.stdout
+    assert [violation["ids"] for violation in json.loads(as_json.stdout)["violations"]] == [["conv_odd"]]
+    assert CANARY not in told.output + as_json.output
+
+
+# --- doctor -----------------------------------------------------------------------------------------------
+
+
+def findings(done: Result) -> dict[str, dict[str, str]]:
+    """What the doctor found, by name."""
+    return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[str]]]:
+    """A server on loopback that answers 503 below /ill and 404 elsewhere, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(503 if self.path.startswith("/ill") else 404)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing to say."""
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_the_doctor_finds_nothing_wrong_with_the_shipped_settings() -> None:
+    done = run("doctor", "--json")
+
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["ok"] is True
+    assert {name for name, finding in findings(done).items() if finding["status"] == "off"} == {
+        "letta",
+        "livekit",
+        "telemetry",
+    }
+    assert sys.version.split()[0] in findings(done)["python"]["says"]
+
+
+def test_the_doctor_says_where_each_setting_comes_from_and_shows_no_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LETTA_API_KEY", "s3cr3t")
+    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
+    monkeypatch.setenv("ANAMNESIS_TURN_ATTEMPTS", "4")
+
+    told, data = run("doctor"), run("doctor", "--json")
+
+    assert "turn.attempts = 4  (the variable ANAMNESIS_TURN_ATTEMPTS)" in told.stdout
+    assert "letta.api_key = **********  (the variable LETTA_API_KEY)" in told.stdout
+    assert "s3cr3t" not in told.output + data.output
+    assert (told.exit_code, findings(data)["database"]["status"]) == (1, "failed")
+
+
+def test_what_is_configured_and_answers_is_well(
+    monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
+) -> None:
+    address, asked = server
+    monkeypatch.setenv("LETTA_BASE_URL", address + "/letta/")
+    monkeypatch.setenv("LIVEKIT_URL", address.replace("http", "ws"))
+    monkeypatch.setenv("LIVEKIT_API_KEY", "key")
+    monkeypatch.setenv("LIVEKIT_API_SECRET", "secret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+
+    done = run("doctor", "--json")
+
+    assert done.exit_code == 0
+    assert {findings(done)[name]["status"] for name in ("letta", "livekit", "telemetry")} == {"ok"}
+    assert asked == ["/letta/v1/health/", "/", "/"]
+
+
+def test_what_is_configured_and_does_not_work_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("LETTA_BASE_URL", nobody)
+    monkeypatch.setenv("LIVEKIT_URL", "ws://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server[0] + "/ill")
+
+    done = run("doctor", "--json")
+
+    assert done.exit_code == 1
+    assert "does not answer (ConnectionRefusedError)" in findings(done)["letta"]["says"]
+    assert "its key or secret is not" in findings(done)["livekit"]["says"]
+    assert "answers with 503" in findings(done)["telemetry"]["says"]
+
+
+def test_a_data_folder_others_can_read_is_warned_about(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+
+    done = run("doctor", "--json")
+
+    assert (done.exit_code, findings(done)["data folder"]["status"]) == (0, "warning")
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_a_data_folder_that_cannot_be_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path / folder))
+
+    done = run("doctor", "--json")
+
+    assert (done.exit_code, findings(done)["data folder"]["status"]) == (1, "failed")
+
+
+def a_distribution(folder: Path, name: str, package: str) -> Path:
+    """A folder with an installed distribution that brings `package`."""
+    (folder / package).mkdir(parents=True)
+    (folder / package / "__init__.py").touch()
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "RECORD").write_text(
+        f"{package}/__init__.py,,\n{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n"
+    )
+    return folder
+
+
+def test_no_other_distribution_brings_our_names_here() -> None:
+    assert [finding.status for finding in collisions()] == ["ok"]
+
+
+@pytest.mark.parametrize("package", OUR_PACKAGES)
+def test_another_distribution_of_one_of_our_names_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str
+) -> None:
+    elsewhere = a_distribution(tmp_path / "site", "openai-agents", package)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(elsewhere)])
+
+    (found,) = collisions()
+
+    assert found == Finding(
+        "names",
+        "warning",
+        f"`{package}` is also brought by openai-agents; Python takes ours.",
+        "Install anamnesis into an environment of its own (python3 -m venv …).",
+    )
+
+
+def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path: Path) -> None:
+    elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
+
+    looking = start("doctor", PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
+    told, _ = looking.communicate(timeout=60)
+
+    assert looking.returncode == 1
+    assert "`agents` is also brought by openai-agents; Python takes that one." in told
