@@ -57,7 +57,8 @@ describe("the browser's storage", () => {
     const storage = new SmallStorage();
     const memory = new StorageMemory(storage);
     memory.begin("conv_1");
-    const entries = [message(2, 0), trace(1, "a"), trace(2, "b"), message(3, 2), message(4, 2), trace(10, "c")];
+    const said = [message(2, 0), message(3, 2), message(4, 2), message(5, 10)] as const;
+    const entries = [said[0], trace(1, "a"), trace(2, "b"), said[1], said[2], trace(10, "c"), said[3]];
 
     for (const entry of [...entries].reverse()) memory.keep("conv_1", entry);
 
