@@ -26,11 +26,11 @@ Format: TypeAlias = Literal["auto", "json", "text"]
 
 _IDS: Final = (
     "conversation_id message_id answer_id turn_id sentence_id memory_id memory_trace_id tool_use_id note_id "
-    "connection_id stanza_id trace_id span_id"
+    "connection_id trace_id span_id"
 )
 _COUNTS: Final = (
     "attempt attempts bytes characters conversations count epoch frames limit most number pid port position "
-    "rows sentences sequence size traces turns utilization violations"
+    "rows seen sentences sequence size stanza traces turn turns utilization violations"
 )
 _DURATIONS: Final = "ms seconds"
 _REVISIONS: Final = "digest found needed revision schema version"

@@ -1,12 +1,15 @@
 """A log line holds events and facts of ours; what a person wrote does not get in, whichever way it tries."""
 
+import ast
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -307,6 +310,38 @@ def test_configuring_twice_says_everything_once() -> None:
     logging.getLogger("httpx").warning("ready")
 
     assert the_line(stream)["event"] == "library_log"
+
+
+def log_calls() -> list[tuple[str, ast.Call]]:
+    """Every log call and every binding of context in our packages, with its place."""
+    checkout = Path(logs.__file__).parents[1]
+    return [
+        (f"{path.relative_to(checkout)}:{call.lineno}", call)
+        for package in ("orchestrator", "agents", "memory_blocks")
+        for path in sorted((checkout / package).rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(call, ast.Call)
+        and re.fullmatch(
+            r"(\w+\.)*_?log(ger)?\.(debug|info|warning|error|critical|exception|bind)"
+            r"|(\w+\.)*(bound_contextvars|bind_contextvars)",
+            ast.unparse(call.func),
+        )
+    ]
+
+
+def test_every_log_call_there_is_keeps_to_the_vocabulary() -> None:
+    allowed = logs.VOCABULARY | {"exc_info"}
+
+    strange = [place for place, call in log_calls() if not {key.arg for key in call.keywords} <= allowed]
+
+    assert len(log_calls()) > 4
+    assert strange == []
+
+
+def test_every_log_call_there_is_names_its_event_in_the_source() -> None:
+    events = [(place, said) for place, call in log_calls() for said in call.args]
+
+    assert [place for place, said in events if not re.fullmatch("'[a-z_]+'", ast.unparse(said))] == []
 
 
 LAST_WORDS = {
