@@ -1,0 +1,79 @@
+"""A fresh store for each test, on SQLite and on Postgres, looked through when the test has ended."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+
+from orchestrator.store import migrations
+from orchestrator.store.database import Store
+from orchestrator.store.invariants import check
+from tests.builders import CountedIds, HandClock
+from tests.servers.postgres import fresh_database
+
+DATABASES = ("sqlite", "postgres")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file, to copy the tests' own ones from."""
+    path = tmp_path_factory.mktemp("template") / "store.db"
+    migrations.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server_url: str) -> Iterator[str]:
+    """The name of a migrated database, to copy the tests' own ones from."""
+    with fresh_database(postgres_server_url) as url:
+        migrations.upgrade(url)
+        yield make_url(url).database or ""
+
+
+@contextmanager
+def empty_store(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The address of a migrated and empty database of one kind."""
+    if kind == "sqlite":
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), folder / "store.db")
+        yield f"sqlite:///{folder / 'store.db'}"
+    else:
+        server = request.getfixturevalue("postgres_server_url")
+        with fresh_database(server, template=request.getfixturevalue("postgres_template")) as url:
+            yield url
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty store's address, for this test alone; the test runs once for each database."""
+    with empty_store(request.param, request, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """The clock of the test's store."""
+    return HandClock()
+
+
+@pytest.fixture
+def ids() -> CountedIds:
+    """Where the test's store takes its ids from."""
+    return CountedIds()
+
+
+@pytest.fixture
+def loose_store(database_url: str, clock: HandClock, ids: CountedIds) -> Iterator[Store]:
+    """A store in which a test may leave a torn state, such as a message without its turn."""
+    store = Store.open(database_url, clock=clock, ids=ids, synchronous="OFF", connections=2)
+    yield store
+    store.close_now()
+
+
+@pytest.fixture
+def store(loose_store: Store) -> Iterator[Store]:
+    """A store in which every invariant must hold when the test has ended."""
+    yield loose_store
+    assert check(loose_store) == []
