@@ -1,0 +1,45 @@
+"""One message with its number and its conversation: what a frame says once it is understood."""
+
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from orchestrator.errors import AnamnesisError
+from orchestrator.wire.ids import ConversationId, ErrorId
+from orchestrator.wire.messages import Body, ErrorMessage
+
+Scalar: TypeAlias = str | int | float | bool | None
+B_co = TypeVar("B_co", bound=Body, covariant=True)
+
+
+class Envelope(NamedTuple, Generic[B_co]):
+    """A message on its way. A tuple, because one is made for every frame."""
+
+    stanza_id: int
+    conversation_id: ConversationId
+    body: B_co
+    meta: Mapping[str, Scalar] | None = None
+
+
+def error_envelope(
+    error: AnamnesisError,
+    *,
+    error_id: ErrorId,
+    conversation_id: ConversationId,
+    stanza_id: int = 0,
+    originating_id: str | None = None,
+) -> Envelope[ErrorMessage]:
+    """The ErrorMessage that tells a client of `error`; which row of the table it is stands in the meta.
+
+    Refusals have stanza 0: only an error that ends a turn is numbered.
+    """
+    row = error.problem
+    body = ErrorMessage(
+        id=error_id,
+        conversation_id=conversation_id,
+        code=row.number,
+        message=str(error),
+        severity=int(row.severity),
+        recoverable=row.recoverable,
+        originating_id=originating_id,
+    )
+    return Envelope(stanza_id, conversation_id, body, {"error": row.name})
