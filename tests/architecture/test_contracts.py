@@ -16,7 +16,7 @@ FOREIGN = re.compile(
     rf"https?://[\w.-]*\b(?:{'|'.join(REGISTRIES)})\.(?:org|com)"  # where packages come from is your choice
     r"|(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/"  # a folder of the machine this was written on
 )
-ONE_SENTENCE = re.compile(r"[^\n].*[.:]", re.DOTALL)
+ONE_SENTENCE = re.compile(r"[^\n].*[.:?]", re.DOTALL)
 
 
 def test_the_import_contracts_hold() -> None:
