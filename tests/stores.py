@@ -52,6 +52,15 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield url
 
 
+@pytest.fixture(scope="module", params=DATABASES)
+def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store for all tests of a module, which must not mind what the others leave there."""
+    with empty_store(request.param, request, tmp_path_factory.mktemp("store")) as url:
+        store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
+        yield store
+        store.close_now()
+
+
 @pytest.fixture
 def clock() -> HandClock:
     """The clock of the test's store."""

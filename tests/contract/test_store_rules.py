@@ -1,7 +1,6 @@
 """Every rule of the tables is enforced by the database itself: for each there is a change that it refuses."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,7 +8,7 @@ import pytest
 from sqlalchemy import Text
 
 from orchestrator.errors import CONSTRAINT, NUL_IN_TEXT, AnamnesisError
-from orchestrator.store.database import Store
+from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import (
     ArchivedTurn,
     Audio,
@@ -32,8 +31,6 @@ from orchestrator.store.rows import (
 from orchestrator.store.statements import IsRow
 from orchestrator.store.tables import metadata
 from orchestrator.store.types import JsonValue, Moment, Words
-from tests.builders import CountedIds, HandClock
-from tests.stores import DATABASES, empty_store
 
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)
@@ -385,15 +382,16 @@ SQLITE_ONLY = [
 """What Postgres' own types refuse."""
 
 
-@pytest.fixture(scope="module", params=DATABASES)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+@pytest.fixture(scope="module")
+def world(shared_store: Store) -> Store:
     """A store with at least one row in each table, which every test below tries to spoil in vain."""
-    with empty_store(request.param, request, tmp_path_factory.mktemp("world")) as url:
-        store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
+
+    def fill(tx: Transaction) -> None:
         for row in WORLD:
-            store.write_now(lambda tx, row=row: tx.unit.insert(row))  # type: ignore[misc]
-        yield store
-        store.close_now()
+            tx.unit.insert(row)
+
+    shared_store.write_now(fill)
+    return shared_store
 
 
 def refusal(store: Store, table: str, change: str, where: str = "1 = 1") -> AnamnesisError:
@@ -455,10 +453,8 @@ def test_nothing_that_is_required_can_be_left_out(world: Store, subtests: pytest
                     assert f"{table.name}.{column.name} is required" == error.facts["rule"]
 
 
+@pytest.mark.parametrize("shared_store", ["sqlite"], indirect=True)
 def test_no_text_holds_a_nul(world: Store, subtests: pytest.Subtests) -> None:
-    """Postgres cannot keep one at all; its driver refuses it, as the repositories' tests show."""
-    if kind_of(world) == "postgresql":
-        return
     for table in metadata.sorted_tables:
         for column in table.c:
             if isinstance(column.type, Text | JsonValue | Words) and not column.computed:
