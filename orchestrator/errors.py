@@ -207,6 +207,11 @@ FENCED: Final = Problem(
 )
 RATE_LIMITED: Final = Problem(204, "rate_limited", 429, "Too many messages.", "Try again in {seconds} s.")
 
+DISCONNECTED: Final = Problem(
+    202, "disconnected", 503, "The connection has ended.", "Connect again; what was acknowledged is kept."
+)
+REFUSED: Final = Problem(202, "refused", 409, "{message}", "")
+
 # --- 3xx: tools, 4xx: memory ------------------------------------------------------------------------------
 
 TOOL_UNKNOWN: Final = Problem(

@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from orchestrator import faults
+import structlog
+
+from orchestrator import faults, telemetry
 from orchestrator.mirror import record
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Frame
 from orchestrator.wire.codec import encode
 from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.ids import ConversationId
-from orchestrator.wire.messages import Body
+from orchestrator.wire.messages import Body, MemoryTrace
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -42,6 +46,7 @@ class Page:
     tx: Transaction
     conversation: Conversation
     fence: Fence | None
+    traced: list[MemoryTrace] = field(default_factory=list)
     _packets: list[tuple[int, bytes]] = field(default_factory=list)
 
     @property
@@ -55,6 +60,8 @@ class Page:
         envelope = Envelope(number, self.conversation_id, body, meta or None)
         record(self.tx, self.conversation, envelope)
         self._packets.append((body.TYPE, encode(envelope)))
+        if isinstance(body, MemoryTrace):
+            self.traced.append(body)
 
     def close(self) -> list[Frame]:
         """Store what was said, with the numbers it was said under."""
@@ -108,20 +115,29 @@ class Outbox:
         Whoever waits may be cancelled; the transaction and the handing over then still happen, both.
         """
 
-        def transact(tx: Transaction) -> tuple[T, list[Frame]]:
+        def transact(tx: Transaction) -> tuple[T, list[Frame], list[MemoryTrace]]:
             if fence is not None:
                 tx.leases.check_epoch(conversation_id, fence.epoch)
             page = Page(tx, tx.conversations.lock(conversation_id), fence)
             result = work(page)
             said = page.close()
             faults.point(f"before_{step}_commit")
-            return result, said
+            return result, said, page.traced
 
         async def settle() -> T:
-            result, said = await self.store.write(transact)
+            result, said, traced = await self.store.write(transact)
             faults.point(f"after_{step}_commit")
             for listener in self._listeners.get(conversation_id, ()):
                 listener.hear(said)
+            for trace in traced:
+                telemetry.trace_kept(trace.action)
+                log.info(
+                    "memory_traced",
+                    conversation_id=conversation_id,
+                    trace_id=trace.id,
+                    memory_id=trace.memory_id,
+                    action=trace.action,
+                )
             return result
 
         return await uninterrupted(settle())

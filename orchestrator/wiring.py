@@ -3,14 +3,17 @@
 from pathlib import Path
 
 from agents import roster
+from agents.errors import AgentError
 from agents.ports import Recalled
+from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from orchestrator.clock import SystemClock
+from orchestrator.errors import as_ours
 from orchestrator.house import House
 from orchestrator.outbox import Outbox
 from orchestrator.prompt_shelf import PromptShelf
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, shipped_config
 from orchestrator.store.database import Store
 from orchestrator.turn import Stations
 from orchestrator.wire.ids import ConversationId, RandomIds
@@ -40,11 +43,26 @@ def open_store(settings: Settings) -> Store:
     )
 
 
-def build_house(settings: Settings, config: Path) -> House:
-    """A house on the embedded brain and the settings' database."""
+def configured(name: str, overlay: Path | None) -> Path:
+    """A file or folder of the configuration: the overlay's, where it has one, else the shipped one."""
+    if overlay is not None and (overlay / name).exists():
+        return overlay / name
+    return shipped_config() / name
+
+
+def load_roster(overlay: Path | None = None) -> Roster:
+    """The agents that `agents.toml` names."""
+    try:
+        return roster.load(configured("agents.toml", overlay))
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
+def build_house(settings: Settings, overlay: Path | None = None) -> House:
+    """A house on the embedded brain and the settings' database; `overlay` is a folder of configuration."""
     from agents.brains.local import LocalBrain
 
-    agents = roster.load(config / "agents.toml")
+    agents = load_roster(overlay)
     brain = LocalBrain(agents)
     ledger = Ledger(
         SystemClock(),
@@ -58,7 +76,7 @@ def build_house(settings: Settings, config: Path) -> House:
             brain=brain,
             recall=NothingRecalled(),
             roster=agents,
-            prompts=PromptShelf(config / "prompts"),
+            prompts=PromptShelf(configured("prompts", overlay)),
             ledger=ledger,
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,

@@ -3,17 +3,22 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import database, doctor, serve
+from orchestrator.cli import chat, database, doctor, serve, traces
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
 @click.group(
     cls=House,
-    sections={"Run it": ("serve",), "Look into it": ("doctor", "check"), "Look after it": ("db",)},
+    sections={
+        "Run it": ("serve", "chat"),
+        "Look into it": ("traces", "doctor", "check"),
+        "Look after it": ("db",),
+    },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  anamnesis serve                      open the house
+  anamnesis serve                      open the house, and print the page's address
+  anamnesis chat                       talk in the terminal
   anamnesis doctor                     what is configured, and does it work
   anamnesis --data ./data db upgrade   make the database in a folder of your choice
   anamnesis check --json               look for what must never be, for scripts
@@ -29,7 +34,7 @@ def cli() -> None:
     """A health chat that remembers, and shows which memory said so."""
 
 
-for _command in (serve.serve, doctor.doctor, database.check, database.db):
+for _command in (serve.serve, chat.chat, traces.traces, doctor.doctor, database.check, database.db):
     cli.add_command(_command)
 
 

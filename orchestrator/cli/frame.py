@@ -30,14 +30,18 @@ class Invocation:
     data: Path | None = None
     own_process: bool = False
 
-    def settings(self, given: Mapping[str, object] | None = None) -> "Settings":
-        """Load the settings and log as they say. `given` are options of the command, by setting."""
+    def settings(self, given: Mapping[str, object] | None = None, *, quietly: bool = False) -> "Settings":
+        """Load the settings and log as they say. `given` are options of the command, by setting.
+
+        `quietly` is for commands with a conversation on the screen: only warnings, unless a level was set.
+        """
         from orchestrator import logs
         from orchestrator.settings import load
 
         options = {} if self.data is None else {"data.dir": str(self.data)}
         settings = load(self.config, options | dict(given or {}))
-        logs.configure(settings.logs.level, settings.logs.format)
+        level = "warning" if quietly and "logs.level" not in settings.origins else settings.logs.level
+        logs.configure(level, settings.logs.format)
         if self.own_process:
             logs.watch_last_words()
         return settings

@@ -1,0 +1,177 @@
+"""`anamnesis chat`: talks in the terminal, or as a filter for scripts."""
+
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+    from orchestrator.settings import Settings
+    from orchestrator.wire.messages import MemoryTrace
+
+
+@click.command()
+@click.option("--user", default="local", show_default=True, help="Who is talking.")
+@click.option("--conversation", metavar="ID", help="Go on with an earlier conversation.")
+@click.option("--json", "as_json", is_flag=True, help="A message per input line; envelopes as lines of JSON.")
+@click.option("--quiet", is_flag=True, help="Do not show the memory traces beneath an answer.")
+@shared_options
+@pass_invocation
+def chat(invocation: Invocation, user: str, conversation: str | None, as_json: bool, quiet: bool) -> None:
+    """Talk in the terminal. Ctrl-C stops an answer, Ctrl-D ends the conversation.
+
+    \b
+    For scripts, one message per line:
+      printf 'I am having a headache\\n8\\n' | anamnesis chat --json
+    """
+    settings = invocation.settings(quietly=True)
+    all_answered = asyncio.run(
+        _filter(settings, invocation.config, user, conversation)
+        if as_json
+        else _converse(settings, invocation.config, user, conversation, quiet)
+    )
+    if not all_answered:
+        raise SystemExit(FOUND_SOMETHING)
+
+
+@asynccontextmanager
+async def _entered(settings: "Settings", config: Path | None, user: str) -> AsyncIterator["Client"]:
+    """A client in a house of its own, in this process."""
+    from orchestrator.client import Client
+    from orchestrator.transports.in_process import pair
+    from orchestrator.wire.ids import RandomIds
+    from orchestrator.wiring import build_house
+
+    ours, theirs = pair()
+    async with build_house(settings, config).open() as house:
+        attending = asyncio.create_task(house.attend(theirs, user))
+        client = Client(ours, RandomIds())
+        try:
+            yield client
+        finally:
+            await client.close()
+            await attending
+
+
+async def _filter(settings: "Settings", config: Path | None, user: str, conversation: str | None) -> bool:
+    """Answer each line of standard input; true when every line was text."""
+    from orchestrator.wire.codec import as_json
+
+    readable = True
+    async with _entered(settings, config, user) as client:
+        async with aclosing(client.open(conversation)) as opening:
+            async for envelope in opening:
+                click.echo(as_json(envelope))
+        async for number, line in _lines(sys.stdin.buffer.readline):
+            try:
+                said = line.decode().rstrip("\r\n")
+            except UnicodeDecodeError:
+                click.echo(f"error: line {number} is not UTF-8; it was passed over", err=True)
+                readable = False
+                continue
+            if not said.strip():
+                continue
+            async with aclosing(client.answer_to(await client.say(said))) as answer:
+                async for envelope in answer:
+                    click.echo(as_json(envelope))
+    return readable
+
+
+async def _lines(read: Callable[[], bytes]) -> AsyncIterator[tuple[int, bytes]]:
+    """The lines that come, numbered from 1, without holding up anything else."""
+    number = 0
+    while line := await asyncio.to_thread(read):
+        number += 1
+        yield number, line
+
+
+async def _converse(
+    settings: "Settings", config: Path | None, user: str, conversation: str | None, quiet: bool
+) -> bool:
+    """Talk with whoever sits at the terminal, until they have had enough."""
+    async with _entered(settings, config, user) as client:
+        async with aclosing(client.open(conversation)) as opening:
+            async for _ in opening:
+                pass
+        click.secho(f"Conversation {client.conversation_id}. Ctrl-D ends it.", dim=True)
+        enough, stopping = asyncio.Event(), set[asyncio.Task[None]]()
+        answering = False
+
+        def interrupt() -> None:
+            if answering:
+                stopping.add(asyncio.create_task(client.stop()))
+            else:
+                enough.set()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        while (said := await _typed(enough)) is not None:
+            if said.strip():
+                answering = True
+                await _show_answer(client, said, quiet)
+                answering = False
+        await asyncio.gather(*stopping)
+        click.secho(f"\nTo go on: anamnesis chat --conversation {client.conversation_id}", dim=True)
+    return True
+
+
+async def _typed(enough: asyncio.Event) -> str | None:
+    """The next line that is typed; None when there will be no more."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str | None] = loop.create_future()
+
+    def wait() -> None:  # in a thread that nobody waits for: a terminal cannot be told to give up
+        try:
+            line: str | None = input("you> ")
+        except (EOFError, UnicodeDecodeError):
+            line = None
+        loop.call_soon_threadsafe(typed.set_result, line)
+
+    threading.Thread(target=wait, daemon=True).start()
+    giving_up = asyncio.create_task(enough.wait())
+    await asyncio.wait((typed, giving_up), return_when=asyncio.FIRST_COMPLETED)
+    giving_up.cancel()
+    return typed.result() if typed.done() else None
+
+
+async def _show_answer(client: "Client", said: str, quiet: bool) -> None:
+    """The answer as it comes, and beneath it which memories it opened and wrote."""
+    from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
+
+    traces: list[MemoryTrace] = []
+    async with aclosing(client.answer_to(await client.say(said))) as answer:
+        async for envelope in answer:
+            match envelope.body:
+                case AssistantSentence(text=text):
+                    click.echo(text, nl=False)
+                case AssistantMessage(content=text):
+                    click.echo(text, nl=False)
+                case MemoryTrace() as trace:
+                    traces.append(trace)
+                case ErrorMessage(message=message):
+                    click.secho(message, fg="red", nl=False)
+    click.echo()
+    if not quiet:
+        for trace in traces:
+            click.secho(f"  {trace_line(trace)}", dim=True)
+
+
+def trace_line(trace: "MemoryTrace") -> str:
+    """A trace in one line: what was done with which memory."""
+    about = trace.metadata or {}
+    name = about.get("label") or trace.memory_type or trace.memory_id
+    facts = [f"{trace.action} {name}"]
+    if "revision" in about:
+        facts.append(f"revision {about['revision']}")
+        facts.append(f"{about['size']} of {about['limit']} characters ({about['level']})")
+    if trace.confidence is not None:
+        facts.append(f"relevance {trace.confidence:.2f}")
+    return ", ".join(facts)

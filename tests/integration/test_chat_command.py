@@ -1,0 +1,171 @@
+"""`anamnesis chat` and `anamnesis traces` as a script sees them: a real process, a real database."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Line = dict[str, Any]
+
+
+def run(data: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "orchestrator", "--data", str(data), *arguments]
+    return subprocess.run(command, input=typed, capture_output=True, text=True, timeout=60, check=False)
+
+
+def lines(output: str) -> list[Line]:
+    """What it printed, line by line."""
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def rows(data: Path, query: str) -> list[sqlite3.Row]:
+    """What the database holds."""
+    connection = sqlite3.connect(data / "anamnesis.db")
+    connection.row_factory = sqlite3.Row
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def headache(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
+    """The conversation everybody begins with."""
+    data = tmp_path_factory.mktemp("chat")
+    done = run(data, "chat", "--json", typed="I am having a headache\n8\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    return data, lines(done.stdout)
+
+
+def turns(said: list[Line]) -> list[list[Line]]:
+    """The lines of each turn, from its Acknowledgement to its last sentence."""
+    found: list[list[Line]] = []
+    for line in said:
+        if line["stanzaId"] == 0:
+            continue
+        if line["name"] == "Acknowledgement":
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+@pytest.mark.requirement("000-009", "000-026", "000-027", "000-034", "003-159")
+def test_each_line_is_acknowledged_then_answered_with_its_traces(headache: tuple[Path, list[Line]]) -> None:
+    _, said = headache
+
+    assert len(turns(said)) == 2
+    for turn in turns(said):
+        names = [line["name"] for line in turn]
+        assert names[:3] == ["Acknowledgement", "StartAnswer", "MemoryTrace"]
+        assert names[-1] == "AssistantSentence"
+        assert [line["body"]["isFinal"] for line in turn if line["name"] == "AssistantSentence"][-1] is True
+        assert len({line["body"]["previousId"] for line in turn if line["name"] == "MemoryTrace"}) == 1
+
+
+@pytest.mark.requirement(
+    "000-006", "000-041", "000-042", "000-045", "000-046", "000-048", "000-049", "003-084"
+)
+def test_each_trace_is_a_row_with_equal_fields(headache: tuple[Path, list[Line]]) -> None:
+    data, said = headache
+    sent = {line["body"]["id"]: line["body"] for line in said if line["name"] == "MemoryTrace"}
+
+    kept = {row["id"]: row for row in rows(data, "SELECT * FROM alicia_memory_used")}
+
+    assert kept.keys() == sent.keys()
+    for trace_id, body in sent.items():
+        row = kept[trace_id]
+        assert (row["message_id"], row["memory_id"]) == (body["previousId"], body["memoryId"])
+        assert (row["action"], row["content"]) == (body["action"], body["content"])
+        assert (row["confidence"], row["memory_type"]) == (body.get("confidence"), body["memoryType"])
+        assert json.loads(row["metadata"]) == body["metadata"]
+
+
+@pytest.mark.requirement("003-020", "003-031", "003-033", "003-035")
+def test_the_messages_are_linked_one_after_the_other(headache: tuple[Path, list[Line]]) -> None:
+    data, _ = headache
+
+    kept = rows(data, "SELECT * FROM alicia_messages ORDER BY sequence_number")
+
+    assert [row["message_role"] for row in kept] == ["user", "assistant", "user", "assistant"]
+    assert [row["previous_id"] for row in kept] == [None, *(row["id"] for row in kept[:-1])]
+    assert {row["completion_status"] for row in kept} == {"completed"}
+
+
+@pytest.mark.requirement("001-027", "001-028")
+def test_a_bare_8_is_understood_as_the_headaches_severity(headache: tuple[Path, list[Line]]) -> None:
+    data, _ = headache
+
+    (block,) = rows(data, "SELECT value FROM blocks WHERE label = 'conversation_history'")
+    first, second = json.loads(block["value"])["turns"]
+
+    assert first["context_enrichment"]["relevant_history"] == []
+    assert first["intent_classification"]["intent"] == "GENERAL_HEALTH"
+    enriched = second["context_enrichment"]["enriched_message"].lower()
+    assert "headache" in enriched
+    assert "8 out of 10" in enriched
+    assert second["context_enrichment"]["relevant_history"] == ["turn_1"]
+    assert "scale" not in second["agent_response"]["content"]
+
+
+def test_a_conversation_is_resumed_where_it_was_left(headache: tuple[Path, list[Line]]) -> None:
+    data, said = headache
+    conversation = said[0]["conversationId"]
+
+    done = run(data, "chat", "--json", "--conversation", conversation, typed="since Tuesday\n")
+
+    resumed = lines(done.stdout)
+    assert done.returncode == 0
+    assert resumed[0]["body"]["lastServerStanza"] == said[-1]["stanzaId"]
+    assert resumed[3]["stanzaId"] == said[-1]["stanzaId"] - 1
+    assert "Tuesday" in "".join(line["body"].get("text", "") for line in resumed)
+
+
+def test_an_unknown_conversation_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed="hello\n")
+
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: There is no such conversation. Start one by leaving out the id."
+    assert rows(tmp_path, "SELECT * FROM alicia_conversations") == []
+
+
+def test_another_persons_conversation_is_as_unknown(headache: tuple[Path, list[Line]]) -> None:
+    data, said = headache
+
+    done = run(data, "chat", "--json", "--user", "somebody_else", "--conversation", said[0]["conversationId"])
+
+    assert done.returncode == 2
+    assert "no such conversation" in done.stderr
+
+
+def test_traces_are_listed_in_the_order_they_were_sent(headache: tuple[Path, list[Line]]) -> None:
+    data, said = headache
+    sent = [line["body"]["id"] for line in said if line["name"] == "MemoryTrace"]
+
+    done = run(data, "traces", said[0]["conversationId"], "--json")
+
+    assert [trace["id"] for trace in lines(done.stdout)][: len(sent)] == sent
+
+
+def test_in_the_terminal_the_traces_stand_beneath_the_answer(tmp_path: Path) -> None:
+    shown = run(tmp_path, "chat", typed="I am having a headache\n").stdout
+    hidden = run(tmp_path, "chat", "--quiet", typed="I am having a headache\n").stdout
+
+    assert shown.index("headache") < shown.index("stored conversation_history, revision 1")
+    assert "conversation_history" not in hidden
+    assert "headache" in hidden
+
+
+def test_a_line_that_is_not_text_is_passed_over_and_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "orchestrator", "--data", str(tmp_path), "chat", "--json"]
+    done = subprocess.run(
+        command, input=b"\xff\xfe\nI am having a headache\n", capture_output=True, timeout=60
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.decode().strip() == "error: line 1 is not UTF-8; it was passed over"
+    assert done.stdout.count(b'"isFinal":true') == 1
