@@ -184,6 +184,15 @@ class Page:
         self._ask("Emulation.setEmulatedMedia", features=listed)
         return self
 
+    def until_answered(self, messages: int) -> Self:
+        """Wait until that many messages have a whole answer, and none is under way."""
+        answered = "document.querySelectorAll('.exchange:has(.answer[aria-busy=false] .sentence)').length"
+        return self.until(f"{answered} === {messages} && !document.querySelector('.thinking')")
+
+    def seen(self) -> list[str]:
+        """Each message with all that came of it, as it can be read."""
+        return self.texts(".exchange")
+
     def accessible_names(self) -> set[tuple[str, str]]:
         """The role and name of everything that somebody who cannot see the page is told of."""
         nodes = self._ask("Accessibility.getFullAXTree")["nodes"]

@@ -4,7 +4,9 @@ import { memo, useEffect, useRef, type UIEvent } from "react";
 import { isAwaited, type Answer, type Exchange, type Transcript } from "../chat/transcript.ts";
 import { Traces } from "./Traces.tsx";
 
-const NEAR_THE_END = 120;
+const NEAR_THE_END = 40;
+// A sentence brings the space behind it along; where one does not, the next would stick to it.
+const LACKS_ITS_SPACE = /[.!?…]["'”’»)\]]*$/;
 const SAFETY_TITLES: Record<string, string> = { emergency: "This may be an emergency", crisis: "You are not alone" };
 
 interface ConversationProps {
@@ -37,9 +39,13 @@ function useFollowing(messages: number) {
   const window = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
+  const top = useRef(0);
   const follow = () => following.current && window.current?.scrollTo({ top: window.current.scrollHeight });
   const watch = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: UIEvent) => {
-    following.current = scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
+    // Only somebody who scrolls up has left: the end also moves away by itself, when an answer grows.
+    if (scrollHeight - scrollTop - clientHeight < NEAR_THE_END) following.current = true;
+    else if (scrollTop < top.current) following.current = false;
+    top.current = scrollTop;
   };
   useEffect(() => {
     following.current = true;
@@ -105,7 +111,7 @@ function OneAnswer({ answer }: { answer: Answer }) {
       <p>
         {sentences.map(({ sequence, text }) => (
           <span className="sentence" key={sequence}>
-            {text}{" "}
+            {LACKS_ITS_SPACE.test(text) ? `${text} ` : text}
           </span>
         ))}
       </p>
