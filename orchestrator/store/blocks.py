@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import BindParameter, bindparam, update
+from sqlalchemy import BindParameter, bindparam, select, update
 
-from orchestrator.errors import CONSTRAINT, NOT_FOUND, STALE_REVISION, AnamnesisError
+from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.memories import MEMORY_BLOCK, Memories
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Quarantined
@@ -16,7 +16,19 @@ _blocks, _revisions = Block.table, BlockRevision.table
 _archive, _quarantine = ArchivedTurn.table, Quarantined.table
 _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _label: BindParameter[str] = bindparam("label")
-_LOAD = Statement(all_of(Block).where(_blocks.c.conversation_id == _conversation_id), Block)
+_LOAD = Statement(
+    all_of(Block).where(_blocks.c.conversation_id == _conversation_id, _blocks.c.revision.is_not(None)), Block
+)
+_MEMORY_IDS = Statement(
+    select(_blocks.c.label, _blocks.c.memory_id).where(_blocks.c.conversation_id == _conversation_id),
+    lambda label, memory_id: (label, memory_id),
+)
+_HEAD = Statement(
+    select(_blocks.c.revision, _blocks.c.digest)
+    .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
+    .with_for_update(),
+    lambda revision, digest: (revision or 0, digest),
+)
 _SET = Statement(
     changing(_blocks)
     .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
@@ -68,34 +80,26 @@ class Blocks:
 
     def load(self, conversation_id: str) -> dict[str, Block]:
         """The blocks that have been written, by label."""
-        found = self._unit.all(_LOAD, conversation_id=conversation_id)
-        return {block.label: block for block in found if block.revision is not None}
+        return {block.label: block for block in self._unit.all(_LOAD, conversation_id=conversation_id)}
 
     def memory_ids(self, conversation_id: str) -> Mapping[str, str]:
         """The memory under which each block is known to traces; made here the first time."""
-        found = self._unit.all(_LOAD, conversation_id=conversation_id)
-        known = {block.label: block.memory_id for block in found}
+        known = dict(self._unit.all(_MEMORY_IDS, conversation_id=conversation_id))
         if len(known) == len(LABELS):
             return known
-        self._conversations.lock(conversation_id)
-        owner = self._conversations.get(conversation_id)
-        if owner is None:
-            raise AnamnesisError(NOT_FOUND)
-        known = {
-            block.label: block.memory_id for block in self._unit.all(_LOAD, conversation_id=conversation_id)
-        }
+        owner = self._conversations.lock(conversation_id).user_id
+        known = dict(self._unit.all(_MEMORY_IDS, conversation_id=conversation_id))
         for label in LABELS:
             if label not in known:
                 memory = self._memories.add(
                     "",
-                    user_id=owner.user_id,
+                    user_id=owner,
                     title=label,
                     source_type=MEMORY_BLOCK,
                     source_info={"conversation_id": conversation_id, "label": label},
                 )
-                self._unit.insert(
-                    Block(conversation_id, label, memory.id, None, None, None, None, self._unit.now)
-                )
+                empty = Block(conversation_id, label, memory.id, None, None, None, None, self._unit.now)
+                self._unit.insert(empty)
                 known[label] = memory.id
         return known
 
@@ -112,10 +116,11 @@ class Blocks:
         schema_version: str,
     ) -> BlockRevision:
         """Write the revision after `expected`, 0 being none yet; refused when another came first."""
-        self._conversations.lock(conversation_id)
-        self.memory_ids(conversation_id)
-        current = self.load(conversation_id).get(label)
-        stored = current.revision if current and current.revision else 0
+        head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
+        if head is None:
+            self.memory_ids(conversation_id)
+            head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
+        stored, previous_digest = head or (0, None)
         if stored != expected:
             raise AnamnesisError(STALE_REVISION, label=label, stored=stored, yours=expected)
         written = BlockRevision(
@@ -124,7 +129,7 @@ class Blocks:
             revision=stored + 1,
             value=value,
             digest=digest,
-            previous_digest=current.digest if current else None,
+            previous_digest=previous_digest,
             actor=actor,
             turn=turn,
             schema_version=schema_version,

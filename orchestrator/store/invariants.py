@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 from sqlalchemy import bindparam, select
 
 from orchestrator.store.database import Store, Transaction
