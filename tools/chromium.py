@@ -16,6 +16,7 @@ from tools.toolchain import CHECKOUT, cache_dir, ensure_node, fingerprint, locke
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OLDEST = 123
 PACKAGE = CHECKOUT / "tests" / "browser"
+SET_THE_PATH = "Install a Chromium and set CHROMIUM_PATH to its executable."
 UNPACK = 'import chromium from "@sparticuz/chromium"; await chromium.executablePath();'
 WITH_LIBRARIES = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs24.x"}  # makes the package unpack its libraries, too
 
@@ -37,8 +38,10 @@ def ensure_chromium(names: Iterable[str] = NAMES) -> Path:
 def library_path(executable: Path) -> dict[str, str]:
     """What to add to the environment: the libraries from the package, where the machine lacks some."""
     libraries = executable.parent / "al2023" / "lib"
+    if not libraries.is_dir():
+        return {}
     linked = subprocess.run(["ldd", executable], capture_output=True, text=True, check=False).stdout
-    return {"LD_LIBRARY_PATH": str(libraries)} if "not found" in linked and libraries.is_dir() else {}
+    return {"LD_LIBRARY_PATH": str(libraries)} if "not found" in linked else {}
 
 
 def _packaged() -> Path:
@@ -60,8 +63,12 @@ def _packaged() -> Path:
                         [node / "node", "--input-type=module", "--eval", UNPACK],
                         env={**env, **WITH_LIBRARIES, "TMPDIR": str(unpacked)},
                         cwd=scratch,
-                        otherwise="Set CHROMIUM_PATH to a Chromium of this machine.",
+                        otherwise=SET_THE_PATH,
                     )
+                executable = unpacked / "chromium"
+                run(
+                    [executable, "--version"], env={**env, **library_path(executable)}, otherwise=SET_THE_PATH
+                )
                 unpacked.rename(folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
