@@ -25,7 +25,7 @@ from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
 
 CANARY = "my chest hurts since Tuesday"
-HEAVY = {"alembic", "asyncio", "importlib.metadata", "pydantic", "sqlalchemy", "structlog"}
+HEAVY = {"alembic", "fastapi", "importlib.metadata", "msgpack", "pydantic", "sqlalchemy", "structlog"}
 
 
 @pytest.fixture(autouse=True)
@@ -250,12 +250,15 @@ def test_another_schema_is_told_by_name(
         assert then in shown.output
 
 
-def test_serve_makes_the_database_and_says_that_the_house_is_not_open(tmp_path: Path) -> None:
-    serving = start("serve", HOME=str(tmp_path), ANAMNESIS_DATA_DIR="")
-    told, errors = serving.communicate(timeout=60)
+def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path: Path) -> None:
+    with start("serve", "--json", "--port", "0", HOME=str(tmp_path), ANAMNESIS_DATA_DIR="") as serving:
+        assert serving.stdout is not None
+        ready = json.loads(serving.stdout.readline())
+        serving.send_signal(signal.SIGINT)
+        told, errors = serving.communicate(timeout=60)
 
-    assert (serving.returncode, errors) == (0, "")
-    assert "The house is not open yet." in told
+    assert ready["pid"] == serving.pid
+    assert (told, "Traceback" in errors) == ("", False)
     assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
 
 

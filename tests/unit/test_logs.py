@@ -350,7 +350,7 @@ LAST_WORDS = {
     "an error in a finalizer": "Falling()",
     "a warning": "warnings.warn(canary, stacklevel=1)",
     "a task nobody waited for": "asyncio.run(forgetful())",
-    "a log call that cannot be formatted": "logging.getLogger('x').warning('%d', canary)",
+    "a log call that cannot be formatted": "chatty.warning('%d', canary)",
 }
 
 
@@ -372,6 +372,8 @@ def test_what_python_prints_by_itself_is_watched_as_well(statement: str) -> None
             await asyncio.sleep(0)
             gc.collect()
 
+        chatty = logging.getLogger("chatty")
+        chatty.addHandler(logging.StreamHandler())
         canary = sys.argv[1]
         logs.configure()
         logs.watch_last_words()
