@@ -5,6 +5,7 @@ from functools import singledispatch
 from typing import Final
 
 from memory_blocks.trace import SNIPPET
+from orchestrator import faults
 from orchestrator.errors import (
     CURSOR_TOO_HIGH,
     ID_REUSE,
@@ -106,6 +107,7 @@ def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
         _keep(tx, conversation.id, arrival)
     record(tx, conversation, arrival.envelope)
     tx.connections.take(conversation.id, arrival.visitor.connection_id)
+    faults.point("before_open_commit")
     return Opened(tx.conversations.owned(conversation.id, person_id), seen)
 
 

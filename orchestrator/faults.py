@@ -1,40 +1,42 @@
-"""The places where a process may die, by name, so that a test can make it die there.
+"""The places where a process may die or stand still, by name, so that a test can make it do so there.
 
-`ANAMNESIS_FAULT=after_begin_commit:2` kills this process, as `kill -9` would, the second time it comes by.
+`ANAMNESIS_FAULT=after_begin_commit:2` kills this process, as `kill -9` would, the second time it comes by;
+`after_begin_commit:2:stop` lets it stand there until somebody continues it.
 """
 
 import os
 import signal
 from typing import Final
 
+STEPS: Final = ("open", "accept", "take", "begin", "recall", "sentence", "end", "release")
+"""What is done in one transaction each; a process may die right before its commit and right after."""
+
 POINTS: Final = (
-    "before_accept_commit",
-    "after_accept_commit",
-    "before_take_commit",
-    "after_take_commit",
-    "before_begin_commit",
-    "after_begin_commit",
+    *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
     "after_extract",
     "after_classify",
-    "before_recall_commit",
-    "after_recall_commit",
-    "before_sentence_commit",
-    "after_sentence_commit",
-    "before_end_commit",
-    "after_end_commit",
-    "before_release_commit",
     "before_send",
     "after_send",
 )
 
-_name, _, _count = os.environ.get("ANAMNESIS_FAULT", "").partition(":")
-_left = int(_count or 1)
+_name, _left, _signal = "", 0, signal.SIGKILL
+
+
+def arm(fault: str) -> None:
+    """Die, or stand still, at the point that `fault` names; an empty one disarms."""
+    global _name, _left, _signal
+    _name, count, how = (*fault.split(":"), "", "")[:3]
+    _left = int(count or 1)
+    _signal = signal.SIGSTOP if how == "stop" else signal.SIGKILL
 
 
 def point(name: str) -> None:
-    """Die here, if the environment asks for it."""
+    """Here it happens, if the environment asked for it."""
     global _left
     if name == _name:
         _left -= 1
         if _left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), _signal)
+
+
+arm(os.environ.get("ANAMNESIS_FAULT", ""))

@@ -128,6 +128,7 @@ class Session:
 
     async def _open(self, arrival: Arrival) -> None:
         opened: Opened = await self._lobby.outbox.store.write(lambda tx: open_conversation(tx, arrival))
+        faults.point("after_open_commit")
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)

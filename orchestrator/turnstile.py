@@ -159,6 +159,8 @@ class Turnstile:
             self._again.discard(conversation_id)
             ticket = await self._store.write(partial(self._take, conversation_id, lease))
             if ticket is None:
+                if lease is not None:
+                    faults.point("after_release_commit")
                 return
             faults.point("after_take_commit")
             lease = ticket.lease
@@ -177,7 +179,7 @@ class Turnstile:
         if turn is None:
             if held is not None:
                 tx.leases.release(held)
-            faults.point("before_release_commit")
+                faults.point("before_release_commit")
             return None
         lease = tx.leases.acquire(conversation_id, self._holder, seconds=self._lease_seconds)
         if lease is None:
