@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Final, Self, TypeAlias, TypeVar
 
@@ -30,8 +31,8 @@ _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[
 
 def moment_text(moment: datetime) -> str:
     """RFC 3339 in UTC, as in a block: whole seconds without a fraction, else milliseconds."""
-    text = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{moment.microsecond // 1000:03d}Z" if moment.microsecond >= 1000 else f"{text}Z"
+    fraction = "milliseconds" if moment.microsecond >= 1000 else "seconds"
+    return moment.astimezone(UTC).isoformat(timespec=fraction).removesuffix("+00:00") + "Z"
 
 
 def _as_moment(value: object) -> datetime:
@@ -80,6 +81,13 @@ class Model(BaseModel):
     """The base of what a block holds. What a person wrote stays out of error messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    @cached_property
+    def text(self) -> str:
+        """It as JSON: compact, keys in their order, non-ASCII as it is; written once, for it never changes."""
+        return json.dumps(
+            self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
 
 
 # --- conversation_history ---------------------------------------------------------------------------------
@@ -376,10 +384,8 @@ def changed(model: AnyModel, **values: Any) -> AnyModel:
 
 
 def as_json(model: Model) -> str:
-    """The text of a JSON block: compact, keys in the order above, non-ASCII as it is."""
-    return json.dumps(
-        model.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    """The text of a JSON block."""
+    return model.text
 
 
 def render(label: Label, blocks: Blocks) -> str:

@@ -23,6 +23,7 @@ from memory_blocks.ledger import Ledger, Reading
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from orchestrator import telemetry, traces
 from orchestrator.errors import FENCED, INTERRUPTED, POISON_MESSAGE, TURN_TIMED_OUT, AnamnesisError, as_ours
+from orchestrator.logs import get_logger
 from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turnstile import Ticket
@@ -30,7 +31,7 @@ from orchestrator.wire.envelope import error_envelope
 from orchestrator.wire.ids import ErrorId, MessageId, SentenceId
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, StartAnswer
 
-log = structlog.get_logger(__name__)
+log = get_logger()
 
 READER: Final = "context_extractor"
 """Who reads and writes the blocks in a turn."""

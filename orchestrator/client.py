@@ -42,7 +42,7 @@ class Client:
         asking = Configuration(conversation_id=named, last_sequence_seen=seen)
         await self._transport.send(encode(Envelope(0 if conversation_id else 1, named, asking)))
         while True:
-            envelope = await self._receive()
+            envelope = await self.receive()
             yield envelope
             match envelope.body:
                 case Configuration() as settings:
@@ -68,7 +68,7 @@ class Client:
         """Everything the server says until the answer to that message has ended, in one way or another."""
         answer_id = None
         while True:
-            envelope = await self._receive()
+            envelope = await self.receive()
             yield envelope
             match envelope.body:
                 case StartAnswer(id=started, previous_id=asked) if asked == message_id:
@@ -88,7 +88,7 @@ class Client:
         self._count += 1
         await self._transport.send(encode(Envelope(self._count, self.conversation_id, body)))
 
-    async def _receive(self) -> Envelope[Body]:
+    async def receive(self) -> Envelope[Body]:
         """The next new envelope. A number that was seen is passed over; after a gap, one connects again."""
         while (packet := await self._transport.receive()) is not None:
             envelope = decode(packet, sender="server", most=self._transport.most)

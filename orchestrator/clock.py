@@ -10,7 +10,7 @@ def cut_to_milliseconds(moment: datetime) -> datetime:
 
 def as_text(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds, as on the wire: `2026-01-15T10:30:00.000Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 class SystemClock:

@@ -12,6 +12,7 @@ import structlog
 from memory_blocks.ports import Ids
 from orchestrator.desk import Visitor
 from orchestrator.errors import AnamnesisError
+from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
 from orchestrator.session import Lobby, Session
@@ -21,7 +22,7 @@ from orchestrator.turn import Stations, take_turn
 from orchestrator.turnstile import Turnstile
 from orchestrator.wire.messages import ServerInfo
 
-log = structlog.get_logger(__name__)
+log = get_logger()
 
 GRACE_SECONDS: Final = 10.0
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import structlog
-
 from orchestrator import faults, telemetry
+from orchestrator.logs import get_logger
 from orchestrator.mirror import record
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Frame
@@ -23,7 +22,7 @@ from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.ids import ConversationId
 from orchestrator.wire.messages import Body, MemoryTrace
 
-log = structlog.get_logger(__name__)
+log = get_logger()
 
 T = TypeVar("T")
 
@@ -87,17 +86,23 @@ class _Listener:
         """These have just been stored."""
         if said:
             self.fresh.extend(said)
-            self.known = -said[-1].stanza_id
+            self.known = max(self.known, -said[-1].stanza_id)
             self.woken.set()
 
     def take(self, seen: int) -> list[Frame]:
-        """The fresh stanzas right after number `seen`. With a gap before them, the store has them."""
-        fresh = [frame for frame in self.fresh if -frame.stanza_id > seen]
+        """The fresh stanzas right after number `seen`, up to the first gap; what lies beyond is in the store.
+
+        Commits on several threads may be heard of in another order than they were made in.
+        """
+        following = []
+        for frame in self.fresh:
+            if -frame.stanza_id == seen + 1:
+                following.append(frame)
+                seen += 1
+            elif -frame.stanza_id > seen:
+                self.look = True
         self.fresh.clear()
-        if fresh and -fresh[0].stanza_id != seen + 1:
-            self.look = True
-            return []
-        return fresh
+        return following
 
 
 class Outbox:
@@ -134,7 +139,7 @@ class Outbox:
                 log.info(
                     "memory_traced",
                     conversation_id=conversation_id,
-                    trace_id=trace.id,
+                    memory_trace_id=trace.id,
                     memory_id=trace.memory_id,
                     action=trace.action,
                 )
@@ -189,4 +194,6 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # it was told; nobody is left to hear it
         raise

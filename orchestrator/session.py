@@ -6,8 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import structlog
-
 from memory_blocks.ports import Ids
 from orchestrator import faults, telemetry
 from orchestrator.desk import Arrival, Consequence, Opened, Visitor, accept, open_conversation
@@ -20,6 +18,7 @@ from orchestrator.errors import (
     AnamnesisError,
     as_ours,
 )
+from orchestrator.logs import get_logger
 from orchestrator.mirror import SETTINGS
 from orchestrator.outbox import Outbox, uninterrupted
 from orchestrator.ports import Transport
@@ -30,7 +29,7 @@ from orchestrator.wire.envelope import Envelope, error_envelope
 from orchestrator.wire.ids import ConversationId, ErrorId
 from orchestrator.wire.messages import Acknowledgement, Body, Configuration, ServerInfo, name_of
 
-log = structlog.get_logger(__name__)
+log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
 MINUTE: Final = 60.0

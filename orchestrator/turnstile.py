@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-import structlog
-
 from orchestrator import faults
 from orchestrator.errors import FENCED, NOT_FOUND, AnamnesisError
+from orchestrator.logs import get_logger
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Lease, Message, Turn
 
-log = structlog.get_logger(__name__)
+log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class Store:
         Nothing is made or changed, unless `create` asks for it: then a missing or older one is brought up.
         """
         driver = driver_for(url, busy_seconds=busy_seconds, synchronous=synchronous)
-        if create:
+        if create and not migrations.status(url).is_current:
             migrations.upgrade(url)
         schema = migrations.status(url, busy_seconds=busy_seconds)
         if not schema.is_current:
