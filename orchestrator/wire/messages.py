@@ -365,8 +365,9 @@ class UnreadableMessage(Wire):
     @property
     def conflict(self) -> str:
         """What is wrong with it, without quoting it."""
+        given = {to_camel(name): value for name, value in self if value is not None}
         try:
-            EarlierMessage.model_validate(self.__dict__)
+            EarlierMessage.model_validate(given, by_alias=True, by_name=False)
         except ValidationError as error:
             return in_words(error)
         return ""
