@@ -38,10 +38,9 @@ def ensure_chromium(names: Iterable[str] = NAMES) -> Path:
 def library_path(executable: Path) -> dict[str, str]:
     """What to add to the environment: the libraries from the package, where the machine lacks some."""
     libraries = executable.parent / "al2023" / "lib"
-    if not libraries.is_dir():
+    if not libraries.is_dir() or _major_version(str(executable)):
         return {}
-    linked = subprocess.run(["ldd", executable], capture_output=True, text=True, check=False).stdout
-    return {"LD_LIBRARY_PATH": str(libraries)} if "not found" in linked else {}
+    return {"LD_LIBRARY_PATH": str(libraries)}
 
 
 def _packaged() -> Path:
