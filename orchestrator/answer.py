@@ -46,8 +46,9 @@ async def answering(
 ) -> AsyncIterator["Answer"]:
     """An answer that ends once: completed, stopped, or failed with an error that says what to do next."""
     turn = ticket.turn
-    answer = Answer(ticket, outbox, ledger)
+    answer = Answer(ticket, outbox, ledger, attempts)
     problem: AnamnesisError | None = None
+    cut_off = False
     with (
         structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
@@ -55,23 +56,21 @@ async def answering(
         try:
             async with asyncio.timeout(deadline_seconds) as scope:
                 with ticket.stoppable(scope):
-                    if turn.begun:
-                        raise AnamnesisError(INTERRUPTED)
-                    if turn.turn.attempts > attempts:
-                        raise AnamnesisError(POISON_MESSAGE, attempts=attempts)
                     yield answer
         except asyncio.CancelledError:
-            await answer.end(AnamnesisError(INTERRUPTED))
-            watched.outcome = "interrupted"
-            raise
+            problem, cut_off = AnamnesisError(INTERRUPTED), True
         except Exception as error:
             problem = _problem(error, scope, ticket, deadline_seconds)
-        if problem is not None and problem.problem is FENCED:
-            watched.outcome = "interrupted"
-            log.warning("turn_lost", error=problem.problem.name)
-            return
-        await answer.end(problem)
         watched.outcome = "failed" if problem else "stopped" if ticket.stopped else "completed"
+        try:
+            await answer.end(problem)
+        except AnamnesisError as error:
+            if error.problem is not FENCED:
+                raise
+            watched.outcome = "interrupted"
+            log.warning("turn_lost", error=error.problem.name)
+        if cut_off:
+            raise asyncio.CancelledError
 
 
 def _problem(
@@ -91,14 +90,15 @@ def _problem(
 class Answer:
     """What one turn has said so far, and what it has found out."""
 
-    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger) -> None:
+    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, attempts: int) -> None:
         turn = ticket.turn
+        self._attempts = attempts
         self._ticket = ticket
         self._turn = turn
         self._outbox = outbox
         self._ledger = ledger
         self._fence = Fence(turn.number, ticket.lease.epoch)
-        self._id = ""
+        self._id = turn.turn.answer_id or ""
         self._conversation = Conversation(
             turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
         )
@@ -113,7 +113,15 @@ class Answer:
         self._context_seconds: float | None = None
 
     async def begin(self) -> Blocks:
-        """Say that an answer comes, and read the blocks: as they were before this turn."""
+        """Say that an answer comes, and read the blocks: as they were before this turn.
+
+        One that had begun when its process died is not spoken over, and one that never gets to begin is given
+        up at last.
+        """
+        if self._turn.begun:
+            raise AnamnesisError(INTERRUPTED)
+        if self._turn.turn.attempts > self._attempts:
+            raise AnamnesisError(POISON_MESSAGE, attempts=self._attempts)
 
         def work(page: Page) -> Reading:
             self._start(page)
@@ -172,13 +180,14 @@ class Answer:
 
     async def end(self, problem: AnamnesisError | None) -> None:
         """Write the blocks, trace it, say the last sentence or what went wrong, and close the turn."""
-        last = self._held if problem is None and not self._ticket.stopped else None
-        remember = True
+        stopped = problem is None and self._ticket.stopped
+        last = None if problem or stopped else self._held
+        remember = problem is None or problem.problem is not POISON_MESSAGE  # its turn may be what is deadly
         for attempt in range(TRIES + 1):
             try:
                 await self._outbox.commit(
                     self._turn.conversation_id,
-                    partial(self._close, last=last or "", problem=problem, remember=remember),
+                    partial(self._close, last or "", problem, stopped=stopped, remember=remember),
                     self._fence,
                     step="end",
                 )
@@ -223,7 +232,9 @@ class Answer:
             )
             page.say(trace)
 
-    def _close(self, page: Page, last: str, problem: AnamnesisError | None, remember: bool) -> None:
+    def _close(
+        self, last: str, problem: AnamnesisError | None, page: Page, *, stopped: bool, remember: bool
+    ) -> None:
         said = "".join(self._said) + last
         if problem is None and not self._begun:
             self._start(page)
@@ -232,7 +243,7 @@ class Answer:
         if problem is not None:
             self._say_problem(page, problem)
             return
-        meta = {"stopped": True} if self._ticket.stopped else None
+        meta = {"stopped": True} if stopped else None
         if self._turn.streaming:
             page.say(self._sentence(page, last, final=True), meta)
         else:
@@ -304,7 +315,9 @@ class Answer:
             response=None
             if problem and not content
             else AgentResponse(
-                agent_type=agent.agent_type if agent else COORDINATOR, content=content, response_id=self._id
+                agent_type=agent.agent_type if agent else COORDINATOR,
+                content=content,
+                response_id=self._id or self._turn.answers_id,
             ),
             context_seconds=self._context_seconds,
             response_seconds=perf_counter() - self._started,
