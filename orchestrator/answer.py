@@ -187,7 +187,9 @@ class Answer:
             try:
                 await self._outbox.commit(
                     self._turn.conversation_id,
-                    partial(self._close, last or "", problem, stopped=stopped, remember=remember),
+                    partial(
+                        self._close, last=last or "", problem=problem, stopped=stopped, remember=remember
+                    ),
                     self._fence,
                     step="end",
                 )
@@ -233,7 +235,7 @@ class Answer:
             page.say(trace)
 
     def _close(
-        self, last: str, problem: AnamnesisError | None, page: Page, *, stopped: bool, remember: bool
+        self, page: Page, *, last: str, problem: AnamnesisError | None, stopped: bool, remember: bool
     ) -> None:
         said = "".join(self._said) + last
         if problem is None and not self._begun:

@@ -20,11 +20,11 @@ from orchestrator.errors import (
     TURN_RUNNING,
     AnamnesisError,
 )
-from orchestrator.mirror import edited, record, remembered, synced
+from orchestrator.mirror import edited, record, remembered
 from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
-from orchestrator.store.rows import Conversation, Memory
+from orchestrator.store.rows import Conversation, Memory, Turn
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MemoryId, MessageId, TraceId
@@ -45,14 +45,28 @@ from orchestrator.wire.messages import (
     SyncRequest,
     SyncResponse,
     ToolUseResult,
+    UnreadableMessage,
     UserMessage,
     UserNote,
 )
 
-ACKNOWLEDGED: Final = (UserMessage, ControlStop, ControlVariation, Commentary, ToolUseResult)
-"""What an Acknowledgement answers, besides Configuration. The others have a confirmation of their own."""
+ANSWERED: Final = (
+    UserMessage,
+    ControlStop,
+    ControlVariation,
+    Commentary,
+    ToolUseResult,
+    UserNote,
+    MemoryAction,
+    SyncRequest,
+)
+"""What gets an Acknowledgement or a confirmation of its own, besides Configuration: the next stored frame."""
+
+STREAMING: Final = ("streaming",)
+"""The features of a client that names none."""
 
 OPEN_TOOL_STATES: Final = ("pending", "running")
+OPEN_TURN_STATES: Final = ("pending", "in_progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +90,23 @@ class Arrival:
     """One frame of a client, as it came and as it was understood."""
 
     envelope: Envelope[Body]
+    type: int
     packet: bytes
     visitor: Visitor
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What follows once the frame is stored: turns to take, an answer to stop, settings to tell."""
+    """What follows once the frame is stored: turns to take, the one to stop, settings to tell."""
 
     to_answer: bool = False
-    to_stop: bool = False
+    to_stop: int | None = None
     configured: bool = False
 
 
 def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
     """The conversation that a first Configuration asks for: a new one, or one of this person's."""
-    body, stanza_id = arrival.envelope.body, arrival.envelope.stanza_id
+    envelope, body = arrival.envelope, arrival.envelope.body
     assert isinstance(body, Configuration)  # noqa: S101 - the session hands nothing else to us first
     person_id = arrival.visitor.person_id
     if asked := body.conversation_id or arrival.envelope.conversation_id:
@@ -103,9 +118,13 @@ def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
     seen = sent if body.last_sequence_seen is None else body.last_sequence_seen
     if seen > sent:
         raise AnamnesisError(CURSOR_TOO_HIGH, seen=seen, sent=sent)
-    if stanza_id > conversation.last_client_stanza_id:
+    if envelope.stanza_id > conversation.last_client_stanza_id:
         _keep(tx, conversation.id, arrival)
-    record(tx, conversation, arrival.envelope)
+    else:
+        envelope = envelope._replace(meta=None)  # a frame that is not kept says nothing about the kept ones
+    if body.features is None:
+        envelope = envelope._replace(body=body.model_copy(update={"features": STREAMING}))
+    record(tx, conversation, envelope)
     tx.connections.take(conversation.id, arrival.visitor.connection_id)
     faults.point("before_open_commit")
     return Opened(tx.conversations.owned(conversation.id, person_id), seen)
@@ -124,43 +143,24 @@ def accept(page: Page, arrival: Arrival) -> Consequence:
     stored = page.tx.frames.client_frame(page.conversation.id, envelope.stanza_id)
     if stored is None or stored.payload != arrival.packet:
         raise AnamnesisError(STANZA_OUT_OF_ORDER, stanza=envelope.stanza_id, last=last)
-    return _answer_again(page, arrival)
+    return _answer_again(page, arrival.envelope.body, stored.position)
 
 
 def _keep(tx: Transaction, conversation_id: str, arrival: Arrival) -> None:
     tx.frames.accept_client(
         conversation_id,
         arrival.envelope.stanza_id,
-        arrival.envelope.body.TYPE,
+        arrival.type,
         arrival.packet,
         sender=arrival.visitor.person_id,
     )
 
 
-def _answer_again(page: Page, arrival: Arrival) -> Consequence:
-    """The same frame once more: it gets its answer again, and nothing else happens."""
-    body = arrival.envelope.body
-    match body:
-        case Configuration():
-            return Consequence(configured=True)
-        case SyncRequest():
-            _confirm_sync(page, body)
-        case UserNote():
-            _confirm_note(page, body)
-        case MemoryAction():
-            _confirm_memory(page, body)
-        case _ if isinstance(body, ACKNOWLEDGED):
-            _acknowledge(page, arrival, success=_was_successful(page, arrival.envelope.stanza_id))
-    return Consequence()
-
-
-def _was_successful(page: Page, stanza_id: int) -> bool:
-    """What the first Acknowledgement of that stanza said."""
-    for frame in page.tx.frames.of_type(page.conversation.id, Acknowledgement.TYPE):
-        said = decode(frame.payload, sender="server", most=MOST_IN_FRAME).body
-        if isinstance(said, Acknowledgement) and said.acknowledged_stanza_id == stanza_id:
-            return said.success
-    return True
+def _answer_again(page: Page, body: Body, position: int) -> Consequence:
+    """The same frame once more: it gets the answer it got, which was stored next to it, and nothing else."""
+    if isinstance(body, ANSWERED) and (answer := page.tx.frames.at(page.conversation.id, position + 1)):
+        page.say(decode(answer.payload, sender="server", most=MOST_IN_FRAME).body)
+    return Consequence(configured=isinstance(body, Configuration))
 
 
 def _acknowledge(page: Page, arrival: Arrival, *, success: bool = True) -> None:
@@ -200,7 +200,11 @@ def _(body: Configuration, page: Page, arrival: Arrival) -> Consequence:
 def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
     known = page.tx.messages.get(body.id)
     if known is not None:
-        if known.conversation_id != page.conversation.id or known.contents != body.content:
+        if (known.conversation_id, known.message_role, known.contents) != (
+            page.conversation.id,
+            "user",
+            body.content,
+        ):
             raise AnamnesisError(ID_REUSE)
         _acknowledge(page, arrival)
         return Consequence()
@@ -213,12 +217,23 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
 
 @_handle.register
 def _(body: ControlStop, page: Page, arrival: Arrival) -> Consequence:
-    turn = page.tx.turns.next_open(page.conversation.id)
-    meant = turn is not None and body.target_id in (None, turn.user_message_id, turn.answer_id)
-    if turn is not None and meant:
+    turn = _to_stop(page, body)
+    if turn is not None:
         page.tx.turns.request_stop(page.conversation.id, turn.number)
-    _acknowledge(page, arrival, success=meant)
-    return Consequence(to_stop=meant)
+    _acknowledge(page, arrival, success=turn is not None)
+    return Consequence(to_stop=turn.number if turn else None)
+
+
+def _to_stop(page: Page, body: ControlStop) -> Turn | None:
+    """The turn that is meant, by its answer or its message; without a target, the one under way."""
+    turn = page.tx.turns.next_open(page.conversation.id)
+    if turn is None or body.stop_type == "speech":  # nothing is read aloud here
+        return None
+    if body.target_id in (None, turn.answer_id):
+        return turn
+    named = page.tx.turns.of_message(body.target_id or "")
+    here = named is not None and named.conversation_id == page.conversation.id
+    return named if named is not None and here and named.state in OPEN_TURN_STATES else None
 
 
 @_handle.register
@@ -227,7 +242,7 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
     target = turn and (turn.user_message_id if body.mode == "edit" else turn.answer_id)
     if turn is None or body.target_id != target:
         raise AnamnesisError(NOT_LATEST_TURN)
-    if turn.state in ("pending", "in_progress"):
+    if turn.state in OPEN_TURN_STATES:
         raise AnamnesisError(TURN_RUNNING)
     if body.mode == "continue" and not _was_cut_short(page, body.target_id):
         raise AnamnesisError(NOT_ALLOWED, what="Going on with an answer that was not stopped")
@@ -251,7 +266,7 @@ def _was_cut_short(page: Page, answer_id: str) -> bool:
 @_handle.register
 def _(body: Commentary, page: Page, arrival: Arrival) -> Consequence:
     _check_message(page, body.message_id, "body.messageId")
-    known = page.tx.notes.get(body.id)
+    known = page.tx.notes.ever(body.id)
     if known is None:
         record(page.tx, page.conversation, arrival.envelope)
     elif (known.conversation_id, known.content) != (page.conversation.id, body.content):
@@ -263,46 +278,43 @@ def _(body: Commentary, page: Page, arrival: Arrival) -> Consequence:
 @_handle.register
 def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
     _check_message(page, body.message_id, "body.messageId")
-    known = page.tx.notes.get(body.id)
+    known = page.tx.notes.ever(body.id)
     if known is not None and known.conversation_id != page.conversation.id:
         raise AnamnesisError(ID_REUSE)
     if known is not None and body.action == "create" and known.content != body.content:
         raise AnamnesisError(ID_REUSE)
     record(page.tx, page.conversation, arrival.envelope)
-    _confirm_note(page, body, success=body.action == "create" or known is not None)
-    return Consequence()
-
-
-def _confirm_note(page: Page, body: UserNote, *, success: bool = True) -> None:
+    can_be = known is not None and (known.deleted_at is None or body.action == "delete")
     page.say(
         NoteConfirmation(
             conversation_id=page.conversation_id,
             request_id=body.id,
             note_id=body.id,
             message_id=body.message_id,
-            success=success,
+            success=can_be or body.action == "create",
         )
     )
+    return Consequence()
 
 
 @_handle.register
 def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
-    memory_id = body.memory_id or remembered(page.conversation.id, body.id)
-    memory = page.tx.memories.get(memory_id)
-    if body.action != "create":
+    created = body.action == "create"
+    memory_id = remembered(page.conversation.id, body.id) if created else body.memory_id or ""
+    memory = page.tx.memories.ever(memory_id)
+    if created:
+        again = memory is not None
+        if memory is not None and body.memory is not None and memory.content != body.memory.content:
+            raise AnamnesisError(ID_REUSE)
+    else:
         if memory is None or memory.user_id != page.conversation.user_id:
             raise AnamnesisError(MEMORY_NOT_FOUND)
         if memory.source_type == MEMORY_BLOCK:
             raise AnamnesisError(NOT_ALLOWED, what="Changing a memory block this way")
+        again = memory.deleted_at is not None
+        if again and body.action != "delete":
+            raise AnamnesisError(MEMORY_NOT_FOUND)
     record(page.tx, page.conversation, arrival.envelope)
-    _confirm_memory(page, body)
-    if body.action != "create" or memory is None:
-        _trace_memory(page, body, page.tx.memories.get(memory_id) or memory)
-    return Consequence()
-
-
-def _confirm_memory(page: Page, body: MemoryAction) -> None:
-    memory_id = body.memory_id or remembered(page.conversation.id, body.id)
     page.say(
         MemoryConfirmation(
             conversation_id=page.conversation_id,
@@ -312,6 +324,9 @@ def _confirm_memory(page: Page, body: MemoryAction) -> None:
             success=True,
         )
     )
+    if not again:
+        _trace_memory(page, body, page.tx.memories.ever(memory_id))
+    return Consequence()
 
 
 def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None:
@@ -337,28 +352,23 @@ def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None
 @_handle.register
 def _(body: SyncRequest, page: Page, arrival: Arrival) -> Consequence:
     record(page.tx, page.conversation, arrival.envelope)
-    _confirm_sync(page, body)
-    return Consequence()
-
-
-def _confirm_sync(page: Page, body: SyncRequest) -> None:
-    conversation_id = page.conversation_id
     page.say(
         SyncResponse(
-            conversation_id=conversation_id,
-            synced_messages=tuple(
-                SyncedMessage(
-                    local_id=item.local_id,
-                    server_id=MessageId(synced(conversation_id, item.local_id)),
-                    status="synced",
-                )
-                if isinstance(item, EarlierMessage)
-                else SyncedMessage(local_id=item.local_id, status="conflict", conflict=item.conflict)
-                for item in body.messages
-            ),
+            conversation_id=page.conversation_id,
+            synced_messages=tuple(_what_became_of(item, page) for item in body.messages),
             synced_at=page.tx.now,
         )
     )
+    return Consequence()
+
+
+def _what_became_of(item: EarlierMessage | UnreadableMessage, page: Page) -> SyncedMessage:
+    if isinstance(item, UnreadableMessage):
+        return SyncedMessage(local_id=item.local_id, status="conflict", conflict=item.conflict)
+    stored = page.tx.messages.by_local_id(page.conversation.id, item.local_id)
+    if stored is None or (stored.message_role, stored.contents) != (item.role, item.contents):
+        return SyncedMessage(local_id=item.local_id, status="conflict", conflict=ID_REUSE.says)
+    return SyncedMessage(local_id=item.local_id, server_id=MessageId(stored.id), status="synced")
 
 
 @_handle.register

@@ -91,13 +91,15 @@ class House:
     async def _watch(self) -> None:
         """For ever: notice what other processes store for the conversations that have a connection here."""
         async for _ in self.store.changes():
-            present = dict(self._lobby.present)
-            if not present:
+            if not self._lobby.present:
                 continue
-            standing = await self.store.read(partial(_standing, present))
+            try:
+                standing = await self.store.read(partial(_standing, tuple(self._lobby.present)))
+            except AnamnesisError as error:
+                log.warning("watch_failed", error=error.problem.name)
+                continue
             for conversation_id, now in standing.items():
-                if now.connection_id != present[conversation_id].visitor.connection_id:
-                    await present[conversation_id].replaced()
+                self._lobby.settle(conversation_id, now.connection_id)
                 self._outbox.wake(conversation_id, now.sent)
 
 

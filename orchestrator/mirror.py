@@ -8,6 +8,7 @@ lot.
 import hashlib
 import json
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -183,7 +184,7 @@ def _(body: Commentary, tx: Transaction, conversation: Conversation, stanza_id: 
 def _(body: UserNote, tx: Transaction, conversation: Conversation, _: int) -> None:
     about: JsonObject | None = {"category": body.category} if body.category else None
     match body.action:
-        case "create" if tx.notes.get(body.id) is None:
+        case "create" if tx.notes.ever(body.id) is None:
             tx.notes.add(
                 conversation.id,
                 body.content,
@@ -265,9 +266,10 @@ def _(body: ControlVariation, tx: Transaction, conversation: Conversation, stanz
     target = tx.messages.get(body.target_id)
     if target is None or body.mode == "continue":
         return
-    superseded = [target.id]
+    for each in _branch(tx, conversation.id, target.id):
+        if not any(pair.key == "superseded" for pair in tx.meta.of(each)):
+            tx.meta.add(each, "superseded", "true", id=derived("meta_", each, "superseded"))
     if body.mode == "edit":
-        superseded += [answer.id for answer in tx.messages.answers_to(conversation.id, target.id)]
         tx.messages.append(
             conversation.id,
             "user",
@@ -275,8 +277,13 @@ def _(body: ControlVariation, tx: Transaction, conversation: Conversation, stanz
             id=edited(conversation.id, stanza_id),
             previous_id=target.previous_id,
         )
-    for each in superseded:
-        tx.meta.add(each, "superseded", "true", id=derived("meta_", each, "superseded"))
+
+
+def _branch(tx: Transaction, conversation_id: str, message_id: str) -> Iterator[str]:
+    """A message with all that was answered to it, and what these answers were gone on with."""
+    yield message_id
+    for answer in tx.messages.answers_to(conversation_id, message_id):
+        yield from _branch(tx, conversation_id, answer.id)
 
 
 @_record.register
@@ -291,7 +298,7 @@ def _(body: MemoryAction, tx: Transaction, conversation: Conversation, _: int) -
     match body.action:
         case "create":
             memory_id = remembered(conversation.id, body.id)
-            if tx.memories.get(memory_id) is None:
+            if tx.memories.ever(memory_id) is None:
                 tx.memories.add(
                     columns.pop("content"),
                     id=memory_id,

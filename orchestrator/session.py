@@ -32,6 +32,8 @@ from orchestrator.wire.messages import Acknowledgement, Body, Configuration, Ser
 log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
+OUR_FAULT: Final = 500
+"""From this HTTP status on, an error says nothing against the peer."""
 MINUTE: Final = 60.0
 
 
@@ -44,8 +46,14 @@ class Lobby:
     ids: Ids
     server_info: ServerInfo
     bad_frames_per_minute: int
-    present: dict[str, "Session"] = field(default_factory=dict)
-    """The connection that each conversation has in this process."""
+    present: dict[str, set["Session"]] = field(default_factory=dict)
+    """The connections that each conversation has in this process; all but the newest are about to leave."""
+
+    def settle(self, conversation_id: str, connection_id: str | None) -> None:
+        """This connection has the conversation now; the others here leave."""
+        for session in self.present.get(conversation_id, ()):
+            if session.visitor.connection_id != connection_id:
+                session.replaced()
 
 
 class Session:
@@ -58,27 +66,38 @@ class Session:
         self._lobby = lobby
         self._sending = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
+        self._stay = asyncio.timeout(None)
         self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
 
     async def attend(self) -> None:
         """Receive until the peer leaves, or until a newer connection takes the conversation over."""
         try:
-            while await self._attend_to_one():
-                pass
+            async with self._stay:
+                while await self._attend_to_one():
+                    pass
+        except TimeoutError:
+            await self._stop_following()
+            await self._refuse(AnamnesisError(SESSION_REPLACED))
         finally:
-            if self._lobby.present.get(self.conversation_id or "") is self:
-                del self._lobby.present[self.conversation_id or ""]
-            if self._following is not None:
-                self._following.cancel()
-                await asyncio.gather(self._following, return_exceptions=True)
+            self._leave()
+            await self._stop_following()
             await self._transport.close()
 
-    async def replaced(self) -> None:
+    def replaced(self) -> None:
         """A newer connection of the same person has the conversation now: say so, and leave."""
+        if not self._stay.expired():
+            self._stay.reschedule(asyncio.get_running_loop().time())
+
+    def _leave(self) -> None:
+        here = self._lobby.present.get(self.conversation_id or "", set())
+        here.discard(self)
+        if not here:
+            self._lobby.present.pop(self.conversation_id or "", None)
+
+    async def _stop_following(self) -> None:
         if self._following is not None:
             self._following.cancel()
-        await self._refuse(AnamnesisError(SESSION_REPLACED))
-        await self._transport.close()
+            await asyncio.gather(self._following, return_exceptions=True)
 
     async def _attend_to_one(self) -> bool:
         """Take the next frame; false when it was the last."""
@@ -88,7 +107,7 @@ class Session:
             if packet is None:
                 return False
             frame = open_frame(packet, most=self._transport.most)
-            arrival = Arrival(read(frame, sender="client"), packet, self.visitor)
+            arrival = Arrival(read(frame, sender="client"), frame.fields["type"], packet, self.visitor)
             telemetry.frame_received(type(arrival.envelope.body).__name__)
             await uninterrupted(self._take(arrival))
         except Exception as error:
@@ -96,7 +115,9 @@ class Session:
             if refusal is not error:
                 log.error("frame_failed", exc_info=error)
             await self._refuse(refusal, frame)
-            return refusal.problem not in ENDS_THE_CONNECTION and await self._patient()
+            if refusal.problem in ENDS_THE_CONNECTION:
+                return False
+            return refusal.problem.http >= OUR_FAULT or await self._patient()
         return True
 
     async def _take(self, arrival: Arrival) -> None:
@@ -120,8 +141,8 @@ class Session:
             )
             if conversation is not None:
                 await self._tell_settings(conversation, arrival.envelope.stanza_id)
-        if consequence.to_stop:
-            self._lobby.turnstile.stop(self.conversation_id)
+        if consequence.to_stop is not None:
+            self._lobby.turnstile.stop(self.conversation_id, consequence.to_stop)
         if consequence.to_answer:
             self._lobby.turnstile.nudge(self.conversation_id)
 
@@ -131,10 +152,11 @@ class Session:
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
-        older = self._lobby.present.get(conversation.id)
-        self._lobby.present[conversation.id] = self
-        if older is not None:
-            await older.replaced()
+        here = self._lobby.present.setdefault(conversation.id, set())
+        here.add(self)
+        if len(here) > 1:
+            newest = await self._lobby.outbox.store.read(lambda tx: tx.connections.current(conversation.id))
+            self._lobby.settle(conversation.id, newest)
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
             self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})

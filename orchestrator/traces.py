@@ -39,9 +39,10 @@ def of_memory(
     hit: MemoryHit, trace_id: str, conversation_id: str, message_id: str, *, actor: str
 ) -> MemoryTrace:
     """The trace of a long-term memory that was retrieved."""
+    score = min(max(hit.score, 0.0), 1.0)  # a cosine of two floats may be a hair beyond
     facts = {
         "agent": actor,
-        "retrievalScore": hit.score,
+        "retrievalScore": score,
         "tags": list(hit.tags),
         "source": hit.source,
         "queryPrompt": hit.query_prompt,
@@ -57,6 +58,6 @@ def of_memory(
         memory_type=hit.memory_type,
         action="retrieved",
         content=hit.content[:SNIPPET],
-        confidence=hit.score,
+        confidence=score,
         metadata={name: fact for name, fact in facts.items() if fact is not None},
     )

@@ -25,8 +25,8 @@ log = get_logger()
 class OpenTurn:
     """A message that waits for its answer, with all that answering needs to know of it.
 
-    `answers_id` is what the answer follows: the message, or the stopped answer it goes on with, of which
-    `said` holds the text. `message_ids` are those under which the turn may stand in the blocks already.
+    `answers_id` is what the answer follows: the message, or an answer that was cut short. `said` is what was
+    said before it came to this attempt. `message_ids` are those under which the turn may stand in the blocks.
     """
 
     conversation: Conversation
@@ -71,7 +71,7 @@ class Ticket:
     def stop(self) -> None:
         """End the answer as soon as possible, keeping what was said."""
         self.stopped = True
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     @contextmanager
@@ -119,9 +119,10 @@ class Turnstile:
         self._workers[conversation_id] = worker
         worker.add_done_callback(lambda done: self._ended(conversation_id, done))
 
-    def stop(self, conversation_id: str) -> None:
-        """Stop the answer that runs here for this conversation; elsewhere the turn's row tells."""
-        if ticket := self._tickets.get(conversation_id):
+    def stop(self, conversation_id: str, number: int) -> None:
+        """Stop the answer to that turn if it runs here; elsewhere, or later, the turn's row tells."""
+        ticket = self._tickets.get(conversation_id)
+        if ticket is not None and ticket.turn.number == number:
             ticket.stop()
 
     async def sweep(self) -> None:
@@ -174,14 +175,16 @@ class Turnstile:
 
     def _take(self, conversation_id: str, held: Lease | None, tx: Transaction) -> Ticket | None:
         """The oldest open turn, with the lease on it; when there is none, the lease is given back."""
-        turn = tx.turns.next_open(conversation_id)
-        if turn is None:
-            if held is not None:
-                tx.leases.release(held)
+        lease, turn = held, tx.turns.next_open(conversation_id)
+        if turn is not None:
+            lease = tx.leases.acquire(conversation_id, self._holder, seconds=self._lease_seconds)
+            if lease is None:
+                return None
+            turn = tx.turns.next_open(conversation_id)  # whoever had the lease before may just have ended it
+        if lease is None or turn is None:
+            if lease is not None:
+                tx.leases.release(lease)
                 faults.point("before_release_commit")
-            return None
-        lease = tx.leases.acquire(conversation_id, self._holder, seconds=self._lease_seconds)
-        if lease is None:
             return None
         deadline = tx.now + timedelta(seconds=self._deadline_seconds)
         begun = tx.turns.begin(conversation_id, turn.number, deadline=deadline)
@@ -216,13 +219,23 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
     message = tx.messages.get(turn.user_message_id)
     if conversation is None or message is None:
         raise AnamnesisError(NOT_FOUND)
-    goes_on = tx.messages.get(turn.target_id or "") if turn.variation == "continue" else None
+    begun, target = tx.messages.get(turn.answer_id or ""), tx.messages.get(turn.target_id or "")
+    if target is not None and turn.variation == "regenerate":
+        target = tx.messages.get(target.previous_id or "")  # a sibling follows what the other one followed
+    follows = message if target is None or turn.variation == "edit" else target
     return OpenTurn(
         conversation=conversation,
         turn=turn,
         message=message,
-        answers_id=goes_on.id if goes_on else message.id,
-        said=goes_on.contents if goes_on else "",
+        answers_id=follows.id,
+        said=_spoken(tx, begun or follows),
         message_ids=frozenset({message.id, turn.target_id or message.id}),
         meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
     )
+
+
+def _spoken(tx: Transaction, message: Message | None) -> str:
+    """What an answer says, after what it goes on with; nothing, if it is a message of the person."""
+    if message is None or message.message_role != "assistant":
+        return ""
+    return _spoken(tx, tx.messages.get(message.previous_id or "")) + message.contents

@@ -52,6 +52,7 @@ _OF_TYPE = Statement(
     .order_by(_frames.c.position),
     Frame,
 )
+_AT = Statement(all_of(Frame).where(_here, _frames.c.position == bindparam("position")), Frame)
 _IN_ORDER = Statement(all_of(Frame).where(_here).order_by(_frames.c.position), Frame)
 
 
@@ -125,6 +126,10 @@ class Frames:
     def of_type(self, conversation_id: str, type: int) -> list[Frame]:
         """What the server sent of one kind."""
         return self._unit.all(_OF_TYPE, conversation_id=conversation_id, type=type)
+
+    def at(self, conversation_id: str, position: int) -> Frame | None:
+        """What stands at that place in the order in which frames were stored."""
+        return self._unit.first(_AT, conversation_id=conversation_id, position=position)
 
     def in_order(self, conversation_id: str) -> list[Frame]:
         """Everything both sides sent, in the order in which it was stored."""

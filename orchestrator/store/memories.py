@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
-from sqlalchemy import bindparam, or_
+from sqlalchemy import bindparam, false, or_
 
 from orchestrator.store.rows import Memory
 from orchestrator.store.statements import Statement, all_of
@@ -27,12 +27,13 @@ def _as_wide_as_it_was(*columns: Any) -> Memory:
 
 
 _BY_ID = Statement(all_of(Memory).where(_table.c.id == bindparam("id"), _alive), _as_wide_as_it_was)
+_EVER = Statement(all_of(Memory).where(_table.c.id == bindparam("id")), _as_wide_as_it_was)
 _OF_PERSON = Statement(
     all_of(Memory)
     .where(
         _table.c.user_id == bindparam("user_id"),
         _alive,
-        _table.c.archived.is_(False),
+        _table.c.archived.is_(false()),
         or_(_table.c.source_type.is_(None), _table.c.source_type != MEMORY_BLOCK),
     )
     .order_by(_table.c.pinned.desc(), _table.c.updated_at.desc(), _table.c.id)
@@ -100,6 +101,10 @@ class Memories:
     def get(self, id: str) -> Memory | None:
         """The one with that id, archived or not, unless it is deleted."""
         return self._unit.first(_BY_ID, id=id)
+
+    def ever(self, id: str) -> Memory | None:
+        """The one with that id, deleted or not: an id is used once."""
+        return self._unit.first(_EVER, id=id)
 
     def of_person(self, user_id: str, *, most: int = 100) -> list[Memory]:
         """Somebody's memories as they normally see them: pinned first, none that is archived."""

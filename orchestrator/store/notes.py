@@ -12,6 +12,7 @@ from orchestrator.store.unit import Unit
 _table = Note.table
 _alive = _table.c.deleted_at.is_(None)
 _BY_ID = Statement(all_of(Note).where(_table.c.id == bindparam("id"), _alive), Note)
+_EVER = Statement(all_of(Note).where(_table.c.id == bindparam("id")), Note)
 _OF_CONVERSATION = Statement(
     all_of(Note)
     .where(_table.c.conversation_id == bindparam("conversation_id"), _alive)
@@ -46,6 +47,10 @@ class Notes:
     def get(self, id: str) -> Note | None:
         """The one with that id, unless it is deleted."""
         return self._unit.first(_BY_ID, id=id)
+
+    def ever(self, id: str) -> Note | None:
+        """The one with that id, deleted or not: an id is used once."""
+        return self._unit.first(_EVER, id=id)
 
     def of_conversation(self, conversation_id: str) -> list[Note]:
         """All notes of a conversation, in the order they were made."""
