@@ -8,7 +8,7 @@ export PYTHONUTF8 := 1
 .PHONY: help setup ready run test check lint bench soak requirements pins clean
 
 help:
-	@echo "make run            set up what running needs, then open the house"
+	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
 	@echo "make test           set up everything, then every check and every test"
 	@echo "make check          the linters and the quick tests, in under a minute"
 	@echo "make setup          fetch all that run and test need, to work offline afterwards"
@@ -26,7 +26,7 @@ ready:
 
 run:
 	@$(PYTHON) -m tools.bootstrap --run
-	@$(BIN)/anamnesis serve
+	@$(BIN)/anamnesis serve $(ARGS)
 
 test: setup lint
 	@$(BIN)/pytest -n 2
