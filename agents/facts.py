@@ -36,11 +36,11 @@ _HURTS: Final = _pattern(
     r"\bmy ((?:left |right |lower |upper )?[a-z]+) (?:hurts?|aches?|is (?:hurting|aching|sore|swollen))\b"
 )
 _REPORTED: Final = _pattern(rf"\b{_HAVING}(?: \w+){{0,3}}? {_COMPLAINT}\b")
-_NAMED: Final = _pattern(rf"^\W*(?:an? |my |some )?{_COMPLAINT}\b")
+_NAMED: Final = _pattern(rf"(?:an? |my |some )?{_COMPLAINT}\b")
 _DENIED: Final = _pattern(rf"\b(?:no|not|without|don't have|never)(?: \w+){{0,2}}? {_COMPLAINT}\b")
 _RATED: Final = _pattern(r"\b(10|[0-9])(?:\s*/\s*10|\s+out of (?:10|ten))\b")
 _ONLY_NUMBER: Final = _pattern(
-    r"^\W*(?:it'?s|it is|maybe|about|around|i'?d say|i would say|probably|like)?\W*(?:an? )?(10|[0-9])\W*$"
+    r"(?:(?:it'?s|it is|maybe|about|around|i'?d say|i would say|probably|like) )*(?:an? )?(10|[0-9])"
 )
 _TAKES: Final = _pattern(
     r"\b(?:i(?:'m| am)? (?:take|taking|took|use|using)|i've been taking)"
@@ -50,16 +50,16 @@ _DURATION: Final = _pattern(
     rf"\b(?:for|lasts?|lasted|it's been|it has been) (?:the (?:last|past) )?({_SPAN})\b"
 )
 _ONSET: Final = _pattern(rf"\b(?:since|started|began|starting|from|first) (?:on |at |in )?({_MOMENT})")
-_ONLY_MOMENT: Final = _pattern(rf"^\W*(?:i think |maybe |about |on |in )?({_MOMENT})\W*$")
-_ONLY_SPAN: Final = _pattern(rf"^\W*(?:for )?({_SPAN})\W*$")
-_QUESTION: Final = _pattern(
-    r"\?\s*$|^\W*(?:what|who|how|why|when|which|can|could|should|do|does|is|are|will)\b"
-)
+_ONLY_MOMENT: Final = _pattern(rf"(?:i think |maybe |about |on |in )?({_MOMENT})")
+_ONLY_SPAN: Final = _pattern(rf"(?:for )?({_SPAN})")
+_QUESTION: Final = _pattern(r"(?:what|who|how|why|when|which|can|could|should|do|does|is|are|will)\b")
 _NO_ANSWER: Final = _pattern(
-    r"^\W*(?:please|not sure|no idea|hm+|i'm|i'd"
+    r"(?:please|not sure|no idea|hm+|i'm|i'd"
     r"|i (?:want|need|would|can't|cannot|feel|am|don't know|do not know))\b"
 )
 
+_AROUND: Final = " .,;:!?'\"()*-~\u2026\u201c\u201d"
+_MOST_READ: Final = 2_000  # of a long message, the beginning is searched for facts
 _FREE: Final = frozenset(("location", "quality"))
 _YES_OR_NO: Final = frozenset(("triggers", "associated_symptoms", "medications", "conditions", "allergies"))
 _NONE: Final = frozenset(("no", "none", "nope", "nothing", "not really", "not that i know", "no, nothing"))
@@ -83,7 +83,7 @@ _UNCOUNTED: Final = frozenset(
 
 def stated(message: str, asked: tuple[str, ...], turn: int, known: Mapping[str, str]) -> tuple[Fact, ...]:
     """The facts in a message, read after a question that asked for the kinds in `asked`."""
-    text = " ".join(message.replace("\u2019", "'").split())
+    text = " ".join(message[:_MOST_READ].replace("\u2019", "'").split())
     found = dict(_found(text, asked))
     if not found and len(asked) == 1 and (answer := _short_answer(text, asked[0])):
         found[asked[0]] = answer
@@ -124,7 +124,7 @@ def with_article(thing: str) -> str:
 
 def asks_back(text: str) -> bool:
     """Whether a message is a question of its own rather than a reply."""
-    return _QUESTION.search(text) is not None
+    return text.rstrip().endswith("?") or _QUESTION.match(text.lstrip(_AROUND)) is not None
 
 
 def as_word(word: str) -> re.Pattern[str]:
@@ -134,14 +134,15 @@ def as_word(word: str) -> re.Pattern[str]:
 
 def _found(text: str, asked: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """A bare number, day or span is a fact only after a question that asked for one."""
+    plain = text.strip(_AROUND)
     time_asked = "onset" in asked or "duration" in asked
     if (concern := _concern(text)) is not None:
         yield "concern", concern
-    if rated := _RATED.search(text) or ("severity" in asked and _ONLY_NUMBER.search(text)):
+    if rated := _RATED.search(text) or ("severity" in asked and _ONLY_NUMBER.fullmatch(plain)):
         yield "severity", f"{rated[1]}/10"
-    if onset := _ONSET.search(text) or (time_asked and _ONLY_MOMENT.search(text)):
+    if onset := _ONSET.search(text) or (time_asked and _ONLY_MOMENT.fullmatch(plain)):
         yield "onset", onset[1]
-    elif duration := _DURATION.search(text) or (time_asked and _ONLY_SPAN.search(text)):
+    elif duration := _DURATION.search(text) or (time_asked and _ONLY_SPAN.fullmatch(plain)):
         yield "duration", duration[1]
     if takes := _TAKES.search(text):
         yield "medications", takes[1]
@@ -150,7 +151,7 @@ def _found(text: str, asked: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _concern(text: str) -> str | None:
     if (hurts := _HURTS.search(text)) is not None:
         return f"{hurts[1].lower()} pain"
-    reported = _REPORTED.search(text) or _NAMED.search(text)
+    reported = _REPORTED.search(text) or _NAMED.match(text.lstrip(_AROUND))
     if reported is None or _DENIED.search(text):
         return None
     return str(reported[1]).lower()
@@ -158,8 +159,8 @@ def _concern(text: str) -> str | None:
 
 def _short_answer(text: str, kind: str) -> str | None:
     """A short reply as the value of what was asked; not one that asks back or begins something else."""
-    plain = text.rstrip(".! ")
-    if not plain or len(plain) > _MOST_ANSWER or _NO_ANSWER.search(text) or asks_back(text):
+    plain = text.strip(_AROUND)
+    if not plain or len(plain) > _MOST_ANSWER or _NO_ANSWER.match(plain) or asks_back(text):
         return None
     if kind in _YES_OR_NO:
         word = plain.lower()

@@ -31,11 +31,17 @@ NAMES: Final = {
 
 def last_question(text: str) -> str | None:
     """The last question in an answer, or None when it asked nothing."""
-    found = re.findall(r"[^.!?]*[^.!?\s][^.!?]*\?", text)
-    return str(found[-1]).strip() if found else None
+    asked = _questions(text)
+    return asked[-1] if asked else None
 
 
 def kinds_asked(text: str) -> tuple[str, ...]:
     """The kinds of fact that the questions in an answer ask for."""
-    questions = " ".join(re.findall(r"[^.!?]*\?", text))
+    questions = " ".join(_questions(text))
     return tuple(kind for kind, asks in _ASKS.items() if re.search(asks, questions, re.IGNORECASE))
+
+
+def _questions(text: str) -> list[str]:
+    """Split, not matched, so that a long answer costs no more than its length."""
+    parts = (part.strip() for part in re.split(r"(?<=[.!?])", text))
+    return [part for part in parts if part.endswith("?") and len(part) > 1]

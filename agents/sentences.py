@@ -9,8 +9,9 @@ _AHEAD: Final = 12  # how far behind a full stop one may have to look to underst
 _WINDOW: Final = MOST + _AHEAD
 
 _WIDE: Final = "\u3002\uff01\uff1f"  # full stops of scripts that put no space behind them
-_END: Final = re.compile(rf"[.!?\u2026]+|[{_WIDE}]+|\n")
-_CLOSERS: Final = "\"'\u201d\u2019\u00bb)]}*_`\u300d\u300f\uff09"
+_END: Final = re.compile(rf"[.!?\u2026]+|[{_WIDE}]+|\n\s*")
+_CLOSERS: Final = re.compile(r"[\"'\u201d\u2019\u00bb)\]}*_`\u300d\u300f\uff09]+")
+_SPACE: Final = re.compile(r"\s+")
 _MARKER: Final = re.compile(r"[-*\u2022\u2013]\s|\d{1,3}[.)]\s")
 _MARKER_SO_FAR: Final = re.compile(r"[-*\u2022\u2013]?|\d{1,3}[.)]?")
 _WORD_BEFORE: Final = re.compile(r"[^\W_](?:[^\W_]|[.'\u2019])*\Z")
@@ -50,60 +51,68 @@ async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
     Where a sentence ends depends on the text alone, not on how it was cut into fragments. A text without an
     end is cut at a space before `MOST` characters. Closing this generator closes the stream.
     """
-    text = ""
+    text, seen = "", 0
     try:
         async for fragment in fragments:
             text += fragment
-            while end := _first_end(text, more=True):
+            while True:
+                end, seen = _first_end(text, seen, more=True)
+                if not end:
+                    break
                 yield text[:end]
-                text = text[end:]
+                text, seen = text[end:], 0
         while text:
-            end = _first_end(text, more=False) or len(text)
-            yield text[:end]
-            text = text[end:]
+            end, _ = _first_end(text, 0, more=False)
+            yield text[: end or len(text)]
+            text = text[end:] if end else ""
     finally:
         if isinstance(fragments, AsyncGenerator):
             await fragments.aclose()
 
 
-def _first_end(text: str, *, more: bool) -> int:
-    """Where the first sentence ends, its white space included; 0 while that cannot be known yet."""
+def _first_end(text: str, seen: int, *, more: bool) -> tuple[int, int]:
+    """Where the first sentence ends, its white space included, or 0 while that cannot be known yet.
+
+    Beside it, up to where the text is decided: `seen` of the next call, so that nothing is read twice.
+    """
     window = text[:_WINDOW]
     open_ended = more and len(text) < _WINDOW
-    for found in _END.finditer(window):
+    for found in _END.finditer(window, seen):
         end = _end_at(window, found, open_ended)
         if end is None:
-            return 0
+            return 0, found.start()
         if end > MOST:
             break
         if end:
-            return end
+            return end, 0
     if len(text) <= MOST or open_ended:
-        return 0
-    spaces = [space.end() for space in re.finditer(r"\s+", text[:MOST])]
-    return spaces[-1] if spaces else MOST
+        return 0, len(text)
+    spaces = [space.end() for space in _SPACE.finditer(text[:MOST])]
+    return (spaces[-1] if spaces else MOST), 0
 
 
 def _end_at(text: str, found: re.Match[str], open_ended: bool) -> int | None:
     """The end of the sentence if `found` ends it, 0 if it does not, None if more text must come first."""
-    closed = found.end()
-    while closed < len(text) and text[closed] in _CLOSERS:
-        closed += 1
-    end = closed
-    while end < len(text) and text[end].isspace():
-        end += 1
-    if open_ended and (end == len(text) or ("\n" in text[found.start() : end] and _may_be_marker(text, end))):
+    closed = _after(_CLOSERS, text, found.end())
+    end = _after(_SPACE, text, closed)
+    new_line = "\n" in text[found.start() : end]
+    if open_ended and (end == len(text) or (new_line and _may_be_marker(text, end))):
         return None
-    if not text[: found.start()].strip():
+    if text[: found.start()].isspace() or not found.start():
         return 0
     if end == len(text):
         return end
-    ends = (
-        _line_ends(text, found, end)
-        if found[0] == "\n"
-        else found[0][0] in _WIDE or (end > closed and _stop_ends(text, found, closed, end))
-    )
-    return end if ends else 0
+    if new_line and _line_ends(text, found.start(), end):
+        return end
+    if found[0][0] in _WIDE:
+        return end
+    return end if found[0][0] != "\n" and closed < end and _stop_ends(text, found, closed, end) else 0
+
+
+def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Where a run of what `pattern` matches ends that begins at `start`, if there is one."""
+    found = pattern.match(text, start)
+    return found.end() if found else start
 
 
 def _may_be_marker(text: str, start: int) -> bool:
@@ -112,15 +121,13 @@ def _may_be_marker(text: str, start: int) -> bool:
     return len(rest) < 5 and _MARKER_SO_FAR.fullmatch(rest) is not None
 
 
-def _line_ends(text: str, found: re.Match[str], end: int) -> bool:
+def _line_ends(text: str, start: int, end: int) -> bool:
     """A line ends a sentence before an empty line and before the next item of a list."""
-    return text[found.start() : end].count("\n") > 1 or _MARKER.match(text, end) is not None
+    return text.count("\n", start, end) > 1 or _MARKER.match(text, end) is not None
 
 
 def _stop_ends(text: str, found: re.Match[str], closed: int, end: int) -> bool:
     mark, following = found[0], text[end]
-    if "\n" in text[closed:end] and _line_ends(text, found, end):
-        return True
     if mark != ".":
         quoted = closed > found.end()
         dots = mark[0] in ".\u2026" and not set(mark) & set("!?")

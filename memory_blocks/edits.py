@@ -35,7 +35,6 @@ from memory_blocks.models import (
     TurnStatus,
     Usage,
     UserMessage,
-    as_json,
     built,
     changed,
 )
@@ -194,7 +193,7 @@ def after_rotation(blocks: Blocks, rotation: Rotation, now: datetime, limits: Li
 def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
     """The same blocks with every size, count and switch as the texts and the settings now have them."""
     history = blocks.conversation_history
-    size = len(as_json(history))
+    size = len(history.text)
     percent = min(100, whole_percent(size, limits.of(Label.CONVERSATION_HISTORY)))
     session = _trimmed(
         changed(
@@ -210,7 +209,7 @@ def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
             turns_stored=len(history.turns),
             last_cleanup=metadata.memory_usage.conversation_history.last_cleanup,
         ),
-        active_session=_usage(len(as_json(session)), limits.of(Label.ACTIVE_SESSION)),
+        active_session=_usage(len(session.text), limits.of(Label.ACTIVE_SESSION)),
         context_summary=_usage(len(blocks.context_summary), limits.of(Label.CONTEXT_SUMMARY)),
     )
     archival = changed(
@@ -414,7 +413,7 @@ def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | 
 
 def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
     """The session within its limit: its lists lose their oldest entries, the longer list first."""
-    while len(as_json(session)) > limits.of(Label.ACTIVE_SESSION):
+    while len(session.text) > limits.of(Label.ACTIVE_SESSION):
         state, agents = session.conversation_state, session.agent_context
         if len(state.topic_transitions) >= max(len(agents.routing_history), 2):
             state = changed(state, topic_transitions=state.topic_transitions[1:])

@@ -14,7 +14,6 @@ from memory_blocks.models import (
     Conversation,
     Label,
     Turn,
-    as_json,
     from_texts,
     render,
 )
@@ -125,7 +124,7 @@ class Ledger:
                     stored[write.label],
                     Action.STORED if write.revision == 1 else Action.UPDATED,
                     actor,
-                    changed=changed_paths(write.label, reading.stored[write.label].text, write.text),
+                    changed=changed_paths(write.label, reading.blocks, blocks),
                     before_rotation=rotation.level,
                 )
             )
@@ -140,7 +139,7 @@ class Ledger:
         """What rotation makes of the history; turns that stand shortened in it are first made whole."""
         history, limits = blocks.conversation_history, self._limits
         if not limits.rotation_enabled:
-            size = len(as_json(history))
+            size = len(history.text)
             return Rotation(history, (), (), level(size, limits.of(Label.CONVERSATION_HISTORY), limits))
         rotation = rotate(history, limits)
         if rotation.happened and (held := store.held(conversation.id)):
@@ -191,7 +190,7 @@ class Ledger:
 
 
 def _archived(turns: Iterable[Turn], *, left: bool) -> list[ArchivedTurn]:
-    texts = [(turn.turn_id, as_json(turn)) for turn in turns]
+    texts = [(turn.turn_id, turn.text) for turn in turns]
     return [ArchivedTurn(turn_id, text, trace.digest(text), left) for turn_id, text in texts]
 
 

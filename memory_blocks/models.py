@@ -84,10 +84,12 @@ class Model(BaseModel):
 
     @cached_property
     def text(self) -> str:
-        """It as JSON: compact, keys in their order, non-ASCII as it is; written once, for it never changes."""
-        return json.dumps(
-            self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        )
+        """How it is written in a block: compact JSON, keys in their order, non-ASCII as it is."""
+        return _dumps(self.model_dump(mode="json"))
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 # --- conversation_history ---------------------------------------------------------------------------------
@@ -160,6 +162,13 @@ class ConversationHistory(Model):
     turns: tuple[Turn, ...]
     total_turns: Count
     last_updated: Moment | None
+
+    @cached_property
+    def text(self) -> str:
+        """The same as of any block, put together from its turns: they are many, and most do not change."""
+        rest = _dumps(self.model_dump(mode="json", exclude={"session_id", "turns"}))
+        turns = ",".join(turn.text for turn in self.turns)
+        return f'{{"session_id":{_dumps(self.session_id)},"turns":[{turns}],{rest[1:]}'
 
     @model_validator(mode="after")
     def _turns_follow_each_other(self) -> Self:
@@ -383,15 +392,10 @@ def changed(model: AnyModel, **values: Any) -> AnyModel:
     return type(model)(**kept | values)
 
 
-def as_json(model: Model) -> str:
-    """The text of a JSON block."""
-    return model.text
-
-
 def render(label: Label, blocks: Blocks) -> str:
     """The text of one block. Its length decides the block's size."""
     block: Model | str = getattr(blocks, label.value)
-    return block if isinstance(block, str) else as_json(block)
+    return block if isinstance(block, str) else block.text
 
 
 def built(label: Label, build: Callable[[], Built]) -> Built:

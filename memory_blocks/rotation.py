@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from memory_blocks.limits import DEFAULTS, Level, Limits, level
-from memory_blocks.models import ConversationHistory, Label, Model, Turn, as_json, changed
+from memory_blocks.models import ConversationHistory, Label, Model, Turn, changed
 
 SHORTEST: Final = 160  # what a shortened text keeps of itself at least
 _MARK: Final = 60  # more than the note in place of the rest takes
@@ -36,13 +36,13 @@ def rotate(
     `whole` has the turns that stand shortened in the history, as they were: they leave whole, and what must
     be shortened anew is shortened from the whole.
     """
-    before = level(len(as_json(history)), limits.of(Label.CONVERSATION_HISTORY), limits)
+    before = level(len(history.text), limits.of(Label.CONVERSATION_HISTORY), limits)
     kept = _last(history, _turns_to_keep(history, before, limits))
-    while len(kept.turns) > limits.emergency_keep and len(as_json(kept)) > limits.archival_trigger_threshold:
+    while len(kept.turns) > limits.emergency_keep and len(kept.text) > limits.archival_trigger_threshold:
         kept = _last(kept, len(kept.turns) - 1)
     gone = history.turns[: len(history.turns) - len(kept.turns)]
     overflow: tuple[Turn, ...] = ()
-    if len(as_json(kept)) > limits.archival_trigger_threshold:
+    if len(kept.text) > limits.archival_trigger_threshold:
         kept, overflow = _shorten(kept, limits.archival_trigger_threshold, whole)
     return Rotation(
         kept=kept,
@@ -99,7 +99,7 @@ def _shorten(
     now = dict(texts)
     sizes = {place: _size(text) for place, text in texts.items()}
     keep = {place: len(text) for place, text in texts.items()}
-    excess = len(as_json(changed(history, turns=originals))) - most
+    excess = len(changed(history, turns=originals).text) - most
     while excess > 0:
         longest = max(sizes, key=lambda place: sizes[place])
         if keep[longest] <= SHORTEST:

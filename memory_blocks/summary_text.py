@@ -13,7 +13,7 @@ POINTS: Final = "KEY CONTEXT POINTS"
 NEXT: Final = "NEXT LIKELY TOPICS"
 QUALITY: Final = "CONVERSATION QUALITY"
 _AGENT: Final = "ACTIVE AGENT: "
-_SECTIONS: Final = (FLOW, POINTS, NEXT, QUALITY)
+_HEADINGS: Final = {f"--- {name} ---": name for name in (FLOW, POINTS, NEXT, QUALITY)}
 
 _PAINS: Final = ("pain", "ache", "hurt", "sore", "cramp", "migraine", "burn")
 _UNDETERMINED: Final = "Not yet determined"
@@ -139,15 +139,13 @@ def quality_lines(
 
 def sections(text: str) -> Mapping[str, str]:
     """The text by section; what stands before the first heading is `header`. Empty text has none."""
-    found: dict[str, list[str]] = {"header": []} if text else {}
+    found: dict[str, list[str]] = {}
     name = "header"
     for line in text.split("\n") if text else ():
-        heading = line.removeprefix("--- ").removesuffix(" ---")
-        if heading in _SECTIONS and line == _heading(heading):
-            name = heading
-            found[name] = []
-        else:
-            found[name].append(line)
+        name = _HEADINGS.get(line, name)
+        lines = found.setdefault(name, [])
+        if line not in _HEADINGS:
+            lines.append(line)
     return {name: "\n".join(lines).strip("\n") for name, lines in found.items()}
 
 
@@ -164,7 +162,9 @@ def titled(slug: str) -> str:
 
 def one_line(text: str, most: int = _MOST_LINE) -> str:
     """`text` with a space for whatever would break the line, cut where it is longer than a line may be."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 

@@ -34,7 +34,7 @@ MESSAGES = [
     "🤢" * 300,
     "Mir ist übel\n\nund schwindlig",
     "word " * 5_000,
-    "?" * 1_000,
+    *(text * 20_000 for text in ("a", "?", "\u2019", "i am ", "no ", "- \n")),
 ]
 
 

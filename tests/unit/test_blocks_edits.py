@@ -10,7 +10,7 @@ from memory_blocks import schema
 from memory_blocks.edits import complete_turn, refresh
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import utilization
-from memory_blocks.models import Blocks, Label, TurnStatus, as_json, changed, render
+from memory_blocks.models import Blocks, Label, TurnStatus, changed, render
 from tests.builders import START, a_completed_turn, an_enrichment, some_blocks
 
 NOW = START + timedelta(hours=1)
@@ -23,7 +23,7 @@ def test_a_turn_is_appended_and_the_old_ones_stay_as_they_are() -> None:
     after = complete_turn(before, a_completed_turn(3, message="8", answer="Since when?"), NOW)
 
     *old, new = after.conversation_history.turns
-    assert [as_json(turn) for turn in old] == [as_json(turn) for turn in before.conversation_history.turns]
+    assert [turn.text for turn in old] == [turn.text for turn in before.conversation_history.turns]
     assert (new.turn_id, new.user_message.content, new.turn_status) == (3, "8", TurnStatus.COMPLETED)
     assert new.agent_response is not None
     assert new.agent_response.content == "Since when?"

@@ -13,7 +13,7 @@ from memory_blocks.edits import complete_turn
 from memory_blocks.errors import BlockInvalid, BlockTooLarge, StaleRevision
 from memory_blocks.ledger import Ledger, Reading, Written
 from memory_blocks.limits import DEFAULTS, Level, Limits
-from memory_blocks.models import Label, Turn, as_json, changed, render
+from memory_blocks.models import Label, Turn, changed, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
 from orchestrator.errors import TABLE
@@ -287,7 +287,7 @@ def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[s
         assert len(written.blocks.conversation_history.turns) >= min(3, written.blocks.next_turn - 1)
 
     held = house.store.held(CONVERSATION.id)
-    kept = [held.get(turn.turn_id, as_json(turn)) for turn in house.read().blocks.conversation_history.turns]
+    kept = [held.get(turn.turn_id, turn.text) for turn in house.read().blocks.conversation_history.turns]
     archived = [turn.text for turn in house.store.archive(CONVERSATION.id)]
     turns = [json.loads(text) for text in (*archived, *kept)]
     assert [(turn["user_message"]["content"], turn["agent_response"]["content"]) for turn in turns] == said

@@ -7,7 +7,7 @@ import pytest
 
 from memory_blocks import edits
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.models import Blocks, ConversationHistory, Label, as_json, from_texts, parse, render
+from memory_blocks.models import Blocks, ConversationHistory, Label, from_texts, parse, render
 from tests.builders import a_conversation, a_history, a_turn, some_blocks
 
 HISTORY: dict[str, Any] = {
@@ -156,7 +156,7 @@ def test_a_block_is_written_as_it_was_read_key_by_key(label: Label) -> None:
     block = parse(label, text)
 
     assert not isinstance(block, str)
-    assert as_json(block) == text
+    assert block.text == text
 
 
 @pytest.mark.requirement("001-012", "001-114")
@@ -174,13 +174,13 @@ def test_a_time_is_kept_in_utc(written: str, kept: str) -> None:
     )
 
     assert isinstance(history, ConversationHistory)
-    assert json.loads(as_json(history))["last_updated"] == kept
+    assert json.loads(history.text)["last_updated"] == kept
 
 
 def test_what_people_write_is_not_escaped() -> None:
     history = a_history([a_turn(1, message="Mir ist übel 🤢")])
 
-    assert "Mir ist übel 🤢" in as_json(history)
+    assert "Mir ist übel 🤢" in history.text
 
 
 BROKEN = [
@@ -318,9 +318,9 @@ def test_a_refusal_quotes_nothing() -> None:
 
 @pytest.mark.requirement("001-110")
 def test_twenty_five_turns_are_held_and_twenty_six_are_refused() -> None:
-    text = as_json(a_history([a_turn(number) for number in range(1, 26)]))
+    text = a_history([a_turn(number) for number in range(1, 26)]).text
     more = json.loads(text)
-    more["turns"].append(json.loads(as_json(a_turn(26))))
+    more["turns"].append(json.loads(a_turn(26).text))
     more |= {"total_turns": 26, "last_updated": "2024-01-15T10:56:00Z"}
 
     parse(Label.CONVERSATION_HISTORY, text)
@@ -361,3 +361,10 @@ def test_blocks_come_back_from_their_texts() -> None:
     blocks: Blocks = some_blocks(turns=3)
 
     assert from_texts({label: render(label, blocks) for label in Label}) == blocks
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_history_put_together_from_its_turns_is_what_json_would_write(turns: int) -> None:
+    history = some_blocks(turns).conversation_history
+
+    assert history.text == compact(history.model_dump(mode="json"))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_blocks.limits import Level
-from memory_blocks.models import ConversationHistory, Turn, as_json
+from memory_blocks.models import ConversationHistory, Turn
 from memory_blocks.rotation import rotate, shortened
 from tests.builders import a_history, a_turn
 
@@ -13,7 +13,7 @@ from tests.builders import a_history, a_turn
 def a_history_of(size: int, turns: int) -> ConversationHistory:
     """A history of exactly `size` characters, evenly spread over its turns."""
     plain = a_history([a_turn(number, message="", answer="") for number in range(1, turns + 1)])
-    missing = size - len(as_json(plain))
+    missing = size - len(plain.text)
     each = missing // turns
     messages = ["x" * each] * (turns - 1) + ["x" * (missing - each * (turns - 1))]
     return a_history(
@@ -43,7 +43,7 @@ def test_what_stays_depends_on_size_and_number(size: int, turns: int, kept: int,
 
     rotation = rotate(history)
 
-    assert len(as_json(history)) == size
+    assert len(history.text) == size
     assert (len(rotation.kept.turns), rotation.level) == (kept, level)
     assert (*rotation.rotated_out, *rotation.kept.turns) == history.turns
 
@@ -55,7 +55,7 @@ def test_three_turns_that_are_too_long_are_shortened_and_kept_whole() -> None:
 
     assert rotation.rotated_out == ()
     assert rotation.overflow == history.turns[1:]
-    assert len(as_json(rotation.kept)) <= 28_000
+    assert len(rotation.kept.text) <= 28_000
     assert rotation.kept.turns[0] == history.turns[0]
     assert "characters kept in the archive] … y" in rotation.kept.turns[1].user_message.content
 
@@ -122,4 +122,4 @@ def test_rotation_loses_nothing_keeps_the_last_three_and_always_fits(history: Co
     assert (*rotation.rotated_out, *(kept[number] for number in sorted(kept))) == history.turns
     assert len(rotation.kept.turns) >= min(3, len(history.turns))
     assert len(rotation.kept.turns) <= 20
-    assert len(as_json(rotation.kept)) <= 28_000
+    assert len(rotation.kept.text) <= 28_000
