@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import BindParameter, bindparam, select, update
+from sqlalchemy import BindParameter, bindparam, false, select, update
 
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.conversations import Conversations
@@ -55,7 +55,7 @@ _one_turn = (_archive.c.conversation_id == _conversation_id, _archive.c.turn_id 
 _ARCHIVED_TURN = Statement(all_of(ArchivedTurn).where(*_one_turn), ArchivedTurn)
 _REPLACE = Statement(
     update(_archive)
-    .where(*_one_turn, _archive.c.has_left.is_(False))
+    .where(*_one_turn, _archive.c.has_left.is_(false()))
     .values(
         value=bindparam("value"),
         digest=bindparam("digest"),

@@ -10,7 +10,7 @@ from orchestrator.store.unit import Unit
 
 _table = Trace.table
 _alive = _table.c.deleted_at.is_(None)
-_in_order = (_table.c.created_at, _table.c.position_in_results, _table.c.id)
+_in_order = (_table.c.created_at, _table.c.position_in_results.nulls_last(), _table.c.id)
 _BY_ID = Statement(all_of(Trace).where(_table.c.id == bindparam("id"), _alive), Trace)
 _OF_MESSAGE = Statement(
     all_of(Trace).where(_table.c.message_id == bindparam("message_id"), _alive).order_by(*_in_order), Trace
