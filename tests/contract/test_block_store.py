@@ -1,33 +1,60 @@
 """What every block store must do, whatever keeps the blocks. To try another one, add it to `WAYS`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import SCHEMA_VERSION, Label
-from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite
+from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, StoredBlock
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import digest
-from tests.builders import CountedIds
+from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.store.database import Store
+from tests.builders import CountedIds, HandClock
+from tests.stores import DATABASES, empty_store
 
 HERE, ELSEWHERE = "conv_here", "conv_elsewhere"
 """Two conversations that exist before a test begins."""
 
-
-@contextmanager
-def in_memory() -> Iterator[BlockStore]:
-    yield InMemoryBlockStore(CountedIds())
+WAYS = ("in_memory", *DATABASES)
 
 
-WAYS: dict[str, Callable[[], AbstractContextManager[BlockStore]]] = {"in_memory": in_memory}
+class EachInItsOwnTransaction:
+    """The store over the tables, with a transaction around every call."""
+
+    def __init__(self, tables: Store) -> None:
+        self._tables = tables
+
+    def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
+        return self._tables.read_now(lambda tx: SqlBlockStore(tx.blocks).load(conversation_id))
+
+    def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
+        return self._tables.write_now(lambda tx: SqlBlockStore(tx.blocks).memory_ids(conversation_id))
+
+    def held(self, conversation_id: str) -> Mapping[int, str]:
+        return self._tables.read_now(lambda tx: SqlBlockStore(tx.blocks).held(conversation_id))
+
+    def commit(
+        self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
+    ) -> Mapping[Label, str]:
+        return self._tables.write_now(
+            lambda tx: SqlBlockStore(tx.blocks).commit(conversation_id, writes, archived)
+        )
 
 
 @pytest.fixture(params=WAYS)
-def store(request: pytest.FixtureRequest) -> Iterator[BlockStore]:
-    with WAYS[request.param]() as opened:
-        yield opened
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockStore]:
+    if request.param == "in_memory":
+        yield InMemoryBlockStore(CountedIds())
+        return
+    with empty_store(request.param, request, tmp_path) as url:
+        tables = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
+        tables.write_now(lambda tx: tx.conversations.create("user_456", id=HERE))
+        tables.write_now(lambda tx: tx.conversations.create("user_456", id=ELSEWHERE))
+        yield EachInItsOwnTransaction(tables)
+        tables.close_now()
 
 
 def a_write(label: Label, text: str, replaces: int = 0) -> BlockWrite:
