@@ -69,6 +69,7 @@ def test_a_receipt_says_how_the_block_stood() -> None:
     assert (receipt.content, receipt.truncated) == (text[:1_000], True)
 
 
+@pytest.mark.requirement("001-038", "001-060", "001-071")
 def test_the_first_turn_stores_four_blocks_and_the_second_updates_them() -> None:
     house = House()
 
@@ -82,7 +83,6 @@ def test_the_first_turn_stores_four_blocks_and_the_second_updates_them() -> None
     assert "CONVERSATION FLOW" in second.receipts[2].changed
 
 
-@pytest.mark.requirement("001-099", "001-038", "001-060", "001-071")
 def test_only_what_changed_gets_a_new_revision() -> None:
     house = House()
     house.take_turn()
@@ -110,6 +110,7 @@ def test_writing_what_stands_already_writes_nothing() -> None:
     assert written.revisions == reading.revisions
 
 
+@pytest.mark.requirement("001-072", "001-078", "001-079")
 def test_the_blocks_come_back_as_written() -> None:
     house = House()
     for _ in range(21):
@@ -121,6 +122,17 @@ def test_the_blocks_come_back_as_written() -> None:
     archival = written.blocks.memory_metadata.archival_info
     assert (archival.total_archived_turns, archival.last_archival) == (6, house.clock.now())
     assert written.blocks.memory_metadata.memory_usage.conversation_history.last_cleanup == house.clock.now()
+
+
+@pytest.mark.requirement("001-025", "001-031")
+def test_after_thirty_short_turns_the_latest_fifteen_to_twenty_are_held() -> None:
+    house = House()
+    for _ in range(30):
+        written = house.take_turn()
+
+    history = written.blocks.conversation_history
+    assert 15 <= len(history.turns) <= 20
+    assert history.total_turns == len(history.turns) + len(house.store.archive(CONVERSATION.id)) == 30
 
 
 def test_what_was_written_can_be_written_upon() -> None:
@@ -183,7 +195,7 @@ def test_the_blocks_of_another_conversation_are_not_written_here() -> None:
         )
 
 
-@pytest.mark.requirement("001-116")
+@pytest.mark.requirement("001-021", "001-116")
 def test_an_agent_that_is_not_of_this_house_is_refused() -> None:
     house = House()
     reading = house.read()

@@ -329,6 +329,7 @@ def test_twenty_five_turns_are_held_and_twenty_six_are_refused() -> None:
         parse(Label.CONVERSATION_HISTORY, compact(more))
 
 
+@pytest.mark.requirement("001-039", "001-040", "001-041")
 def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_true() -> None:
     blocks = edits.empty(a_conversation())
 

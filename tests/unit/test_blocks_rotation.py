@@ -21,7 +21,7 @@ def a_history_of(size: int, turns: int) -> ConversationHistory:
     )
 
 
-@pytest.mark.requirement("001-031", "001-095", "001-096", "001-097", "001-098", "001-032")
+@pytest.mark.requirement("001-031", "001-095", "001-096", "001-097", "001-098")
 @pytest.mark.parametrize(
     ("size", "turns", "kept", "level"),
     [
@@ -110,7 +110,7 @@ def histories(draw: st.DrawFn) -> ConversationHistory:
     return a_history(turns)
 
 
-@pytest.mark.requirement("001-034", "001-007", "001-033")
+@pytest.mark.requirement("001-007", "001-032", "001-033", "001-034")
 @settings(max_examples=100, deadline=None)
 @given(histories())
 def test_rotation_loses_nothing_keeps_the_last_three_and_always_fits(history: ConversationHistory) -> None:

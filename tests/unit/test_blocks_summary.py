@@ -224,6 +224,18 @@ def test_quality_is_told_in_words(
     )
 
 
+@pytest.mark.requirement("001-067")
+def test_the_percentages_are_those_of_the_metrics() -> None:
+    turn = replace(a_completed_turn(2), context_quality=0.5, corrected=True)
+
+    blocks = complete_turn(some_blocks(turns=1), turn, START + timedelta(hours=1))
+
+    assert blocks.active_session.session_metadata.context_quality_score == 0.7
+    assert blocks.memory_metadata.performance_metrics.context_accuracy_score == 0.5
+    assert "Context Continuity: Fair (70%)" in blocks.context_summary
+    assert "Intent Classification: Unsure (50% correct routing)" in blocks.context_summary
+
+
 def test_a_topic_that_stays_makes_no_transition() -> None:
     blocks = some_blocks(turns=3)
 
