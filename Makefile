@@ -52,4 +52,4 @@ pins: ready
 	@$(BIN)/python -m tools.pins
 
 clean:
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build console/dist console/node_modules
