@@ -1,14 +1,375 @@
 """What must never be is found, wherever somebody makes it so."""
 
-from orchestrator.store.database import Store
+import inspect
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import psycopg
+import pytest
+
+from memory_blocks.trace import digest
+from orchestrator.store import invariants
+from orchestrator.store.database import Store, Transaction
 from orchestrator.store.invariants import check
-from tests.world import PERSON, take_turn
+from orchestrator.wire.messages import AssistantMessage, AssistantSentence, Body, StartAnswer
+from tests.servers.postgres import as_psycopg
+from tests.stores import DATABASES
+from tests.world import PERSON, FinishedTurn, a_trace, ask, send, take_turn
+
+NO_DIGEST = "0" * 64
 
 
-def test_a_store_in_which_turns_were_taken_is_sound(store: Store) -> None:
+@dataclass(frozen=True)
+class World:
+    """A sound store to spoil: a conversation of three turns, and another one with its blocks only."""
+
+    store: Store
+    url: str
+    last: FinishedTurn
+    other_id: str
+
+    def sql(self, *statements: str) -> None:
+        """Do it behind the database's back, with no rule in force."""
+        if self.url.startswith("sqlite"):
+            with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as connection:
+                connection.execute("PRAGMA ignore_check_constraints = ON")
+                for statement in statements:
+                    connection.execute(statement)
+                connection.commit()
+        else:
+            with psycopg.connect(as_psycopg(self.url)) as server:
+                server.execute("SET session_replication_role = replica")
+                for statement in statements:
+                    server.execute(statement)
+
+    def reframe(self, stanza_id: int, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change what a frame says."""
+
+        def work(tx: Transaction) -> None:
+            (frame,) = (f for f in tx.frames.in_order(self.here) if f.stanza_id == stanza_id)
+            envelope = msgpack.unpackb(frame.payload)
+            change(envelope)
+            mark = "?" if self.is_sqlite else "%s"
+            tx.unit.connection.execute(
+                f"UPDATE frames SET payload = {mark} WHERE stanza_id = {mark}",  # noqa: S608
+                (msgpack.packb(envelope), stanza_id),
+            )
+
+        self.store.write_now(work)
+
+    def say(self, *bodies: Body, turn: int = 3) -> None:
+        """Send some more."""
+        self.store.write_now(lambda tx: send(tx, self.here, *bodies, turn=turn, epoch=self.last.lease.epoch))
+
+    def trace(self, **changes: Any) -> None:
+        """Keep one more trace, and do not send it."""
+        memory_id = self.last.traces[0].memory_id
+        self.store.write_now(
+            lambda tx: tx.traces.add([a_trace(tx, self.last.question, memory_id, **changes)])
+        )
+
+    @property
+    def here(self) -> str:
+        return self.last.conversation_id
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.startswith("sqlite")
+
+    @property
+    def started(self) -> StartAnswer:
+        return StartAnswer.model_validate(
+            {"id": self.last.answer.id, "conversation_id": self.here, "previous_id": self.last.question.id}
+        )
+
+    @property
+    def ended(self) -> AssistantSentence:
+        sentence = {"id": "sent_x", "sequence": 1, "text": "", "is_final": True}
+        return AssistantSentence.model_validate(
+            {**sentence, "conversation_id": self.here, "previous_id": self.last.answer.id}
+        )
+
+    @property
+    def whole(self) -> AssistantMessage:
+        return AssistantMessage.model_validate(
+            {
+                "id": self.last.answer.id,
+                "conversation_id": self.here,
+                "previous_id": self.last.question.id,
+                "content": "",
+            }
+        )
+
+
+@pytest.fixture
+def world(loose_store: Store, database_url: str) -> World:
+    conversation = loose_store.write_now(lambda tx: tx.conversations.create(PERSON))
+    other = loose_store.write_now(lambda tx: tx.conversations.create(PERSON))
+    loose_store.write_now(lambda tx: tx.blocks.memory_ids(other.id))
+    turns = [loose_store.write_now(lambda tx: take_turn(tx, conversation.id)) for _ in range(3)]
+    return World(loose_store, database_url, turns[-1], other.id)
+
+
+def sql(*statements: str) -> Callable[[World], None]:
+    return lambda world: world.sql(
+        *(each.format(here=world.here, other=world.other_id) for each in statements)
+    )
+
+
+def archived(turn_id: int, text: str, text_digest: str, *, has_left: bool) -> Callable[[World], None]:
+    return lambda world: world.store.write_now(
+        lambda tx: tx.blocks.archive(world.here, turn_id, text, digest=text_digest, has_left=has_left)
+    )
+
+
+def body(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], object]:
+    return lambda envelope: change(envelope["body"])
+
+
+# Stanza -1 acknowledges; -2 begins the first answer; then a trace, a sentence, a trace, the last sentence.
+SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
+    ("I2", "a message of the person has no turn", sql("DELETE FROM turns WHERE number = 3")),
+    (
+        "I2",
+        "a turn asks or answers with a message of the wrong role",
+        sql("UPDATE turns SET user_message_id = answer_id, answer_id = user_message_id WHERE number = 3"),
+    ),
+    (
+        "I2",
+        "a turn is over and its answer is not, or has another end",
+        sql("UPDATE alicia_messages SET completion_status = 'failed' WHERE sequence_number = 6"),
+    ),
+    ("I3", "the turns are not numbered 1..n", sql("UPDATE turns SET number = 4 WHERE number = 3")),
+    ("I4", "a turn is open", sql("UPDATE turns SET state = 'pending', ended_at = NULL WHERE number = 3")),
+    (
+        "I4",
+        "an answer still streams",
+        sql("UPDATE alicia_messages SET completion_status = 'streaming' WHERE sequence_number = 6"),
+    ),
+    (
+        "I5",
+        "a turn is over and was not told so, or told otherwise",
+        lambda world: world.reframe(-18, body(lambda said: said.update(isFinal=False))),
+    ),
+    (
+        "I5",
+        "a turn is over and was not told so, or told otherwise",
+        sql("UPDATE turns SET state = 'failed', error = 'internal' WHERE number = 3"),
+    ),
+    (
+        "I5",
+        "a turn was ended more often than it was begun",
+        lambda world: world.say(world.started, world.ended),
+    ),
+    ("I5", "an answer ends in no turn", sql("UPDATE frames SET turn = NULL WHERE stanza_id = -18")),
+    ("I6", "the server's stanzas are not numbered -1..-n", sql("DELETE FROM frames WHERE stanza_id = -1")),
+    ("I6", "the server's stanzas are not numbered -1..-n", sql("DELETE FROM frames WHERE stanza_id = -7")),
+    (
+        "I8",
+        "a count is not that of the last frame",
+        sql("UPDATE alicia_conversations SET last_client_stanza_id = 9"),
+    ),
+    (
+        "I8",
+        "a count is not that of the last frame",
+        sql("UPDATE alicia_conversations SET last_server_stanza_id = -9"),
+    ),
+    ("I10", "a trace did not go out once", lambda world: world.trace()),
+    (
+        "I10",
+        "a trace did not go out once",
+        lambda world: world.reframe(-5, body(lambda said: said.update(id=world.last.traces[0].id))),
+    ),
+    (
+        "I10",
+        "a trace went out otherwise than stored",
+        sql("UPDATE alicia_memory_used SET content = 'coffee'"),
+    ),
+    (
+        "I10",
+        "a trace went out that is not stored",
+        sql("DELETE FROM alicia_memory_used WHERE action = 'stored'"),
+    ),
+    ("I11", "archived and active turns are not 1..n", archived(1, "{}", digest("{}"), has_left=True)),
+    ("I11", "a turn is kept beside a block it is not in", archived(9, "{}", digest("{}"), has_left=False)),
+    ("I13", "the history is not JSON with turns", sql("UPDATE blocks SET value = 'no' WHERE revision = 3")),
+    (
+        "I15",
+        "a trace names a memory of another person",
+        sql("UPDATE alicia_memory SET user_id = 'bob' WHERE source_type IS NULL"),
+    ),
+    (
+        "I15",
+        "a trace names a block of another conversation",
+        sql(
+            "UPDATE alicia_memory_used SET memory_id = (SELECT memory_id FROM blocks"
+            " WHERE conversation_id = '{other}' AND label = 'active_session') WHERE action = 'stored'"
+        ),
+    ),
+    (
+        "I15",
+        "a block is known as something else than a block of its person",
+        sql("UPDATE alicia_memory SET source_type = 'note' WHERE source_type = 'memory_block'"),
+    ),
+    (
+        "I15",
+        "a frame says otherwise than its row",
+        lambda world: world.reframe(-3, lambda envelope: envelope.update(conversationId=world.other_id)),
+    ),
+    (
+        "I15",
+        "a frame says otherwise than its row",
+        lambda world: world.reframe(1, lambda frame: frame.update(type=3)),
+    ),
+    (
+        "I16",
+        "an answer begins within another, or in no turn",
+        lambda world: world.say(world.started, world.started),
+    ),
+    (
+        "I16",
+        "a trace stands outside of its answer",
+        sql("UPDATE frames SET turn = 1 WHERE type = 14 AND turn = 3"),
+    ),
+    (
+        "I16",
+        "a sentence stands outside of its answer",
+        lambda world: world.reframe(-16, body(lambda said: said.update(previousId="msg_other"))),
+    ),
+    ("I16", "a whole answer stands within another", lambda world: world.say(world.started, world.whole)),
+    ("I17", "an epoch goes back", sql("UPDATE frames SET epoch = 2 WHERE stanza_id = -2")),
+    (
+        "I17",
+        "a frame has an epoch that no lease has had",
+        sql("UPDATE frames SET epoch = 2 WHERE direction = 'server'"),
+    ),
+    (
+        "messages",
+        "the messages are not numbered 1..n",
+        sql("UPDATE alicia_messages SET sequence_number = 9 WHERE sequence_number = 6"),
+    ),
+    (
+        "messages",
+        "a message comes before the one it follows",
+        sql(
+            "UPDATE alicia_messages SET previous_id ="
+            " (SELECT id FROM alicia_messages WHERE sequence_number = 5) WHERE sequence_number = 1"
+        ),
+    ),
+    (
+        "sentences",
+        "the sentences are not numbered 1..n",
+        sql("UPDATE alicia_sentences SET sentence_sequence_number = 9 WHERE sentence_sequence_number = 2"),
+    ),
+    (
+        "sentences",
+        "a message of the person has sentences",
+        sql("UPDATE alicia_messages SET message_role = 'user' WHERE sequence_number = 2"),
+    ),
+    (
+        "sentences",
+        "an answer is not its sentences",
+        sql("UPDATE alicia_sentences SET text = 'No. ' WHERE sentence_sequence_number = 1"),
+    ),
+    (
+        "frames",
+        "a frame cannot be read",
+        sql("UPDATE frames SET payload = substr(payload, 2) WHERE stanza_id = -3"),
+    ),
+    (
+        "blocks",
+        "a block is not its latest revision",
+        sql("UPDATE blocks SET value = '{{}}' WHERE revision = 3"),
+    ),
+    (
+        "blocks",
+        "a block is not its latest revision",
+        sql("UPDATE blocks SET revision = 2 WHERE revision = 3"),
+    ),
+    ("blocks", "a revision's digest is not that of its text", sql("UPDATE block_revisions SET value = 'no'")),
+    (
+        "blocks",
+        "a revision is missing before this one",
+        sql("DELETE FROM block_revisions WHERE revision = 2"),
+    ),
+    (
+        "blocks",
+        "a revision does not follow the one before",
+        sql(f"UPDATE block_revisions SET previous_digest = '{NO_DIGEST}' WHERE revision = 2"),  # noqa: S608
+    ),
+    (
+        "blocks",
+        "an archived turn's digest is not that of its text",
+        archived(1, "{}", NO_DIGEST, has_left=False),
+    ),
+    ("I21", "a row refers to one that is not there", sql("DELETE FROM alicia_memory")),
+    (
+        "I21",
+        "the file is damaged",
+        sql("UPDATE alicia_messages SET message_role = 'robot' WHERE sequence_number = 1"),
+    ),
+    (
+        "I21",
+        "a rule is not in force",
+        sql("ALTER TABLE turns ADD CONSTRAINT slack CHECK (number > 0) NOT VALID"),
+    ),
+]
+ONLY_ON = {
+    "a row refers to one that is not there": "sqlite",
+    "the file is damaged": "sqlite",
+    "a rule is not in force": "postgres",
+}
+
+
+def test_a_store_in_which_turns_were_taken_is_sound(world: World) -> None:
+    assert check(world.store, quiesced=True) == []
+
+
+@pytest.mark.parametrize(
+    ("database_url", "invariant", "why", "spoil"),
+    [
+        pytest.param(database, *each, id=f"{database} {each[0]} {each[1]}")
+        for each in SPOILERS
+        for database in DATABASES
+        if ONLY_ON.get(each[1], database) == database
+    ],
+    indirect=["database_url"],
+)
+def test_what_must_never_be_is_found(
+    world: World, invariant: str, why: str, spoil: Callable[[World], Any]
+) -> None:
+    spoil(world)
+
+    found = check(world.store, quiesced=True)
+
+    assert (invariant, why) in {(violation.invariant, violation.why) for violation in found}
+    assert all(violation.ids for violation in found)
+
+
+def test_every_way_to_be_unsound_is_tried() -> None:
+    source = inspect.getsource(invariants)
+    told = re.findall(r'Violation\(\s*"(\w+)", "([^"]+)"', source)
+    asked = [(invariant, why) for invariant, why, _ in (*invariants._QUERIES, *invariants._WHEN_QUIET)]
+
+    assert {*told, *asked} == {(invariant, why) for invariant, why, _ in SPOILERS}
+
+
+def test_turns_under_way_are_no_violation_until_all_should_be_quiet(store: Store) -> None:
     conversation = store.write_now(lambda tx: tx.conversations.create(PERSON))
+    store.write_now(lambda tx: ask(tx, conversation.id))
 
-    for _ in range(2):
-        store.write_now(lambda tx: take_turn(tx, conversation.id))
+    assert check(store) == []
+    assert [violation.invariant for violation in check(store, quiesced=True)] == ["I4"]
 
-    assert check(store, quiesced=True) == []
+
+def test_a_violation_is_told_in_ids_and_numbers(world: World) -> None:
+    world.sql("UPDATE turns SET number = 4 WHERE number = 3")
+
+    told = [str(violation) for violation in check(world.store)]
+
+    assert f"I3: the turns are not numbered 1..n ({world.here})" in told

@@ -1,0 +1,224 @@
+"""A database is brought to the schema this program needs, from nothing and from every earlier schema."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from psycopg import sql
+from sqlalchemy import create_engine, make_url
+
+from orchestrator.errors import PGVECTOR_MISSING, SCHEMA_NEWER, SCHEMA_OLDER, AnamnesisError
+from orchestrator.store import migrations
+from orchestrator.store.database import Store
+from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
+from orchestrator.store.tables import metadata
+from tests.builders import CountedIds, HandClock
+from tests.servers.postgres import as_psycopg, fresh_database
+from tests.stores import DATABASES
+
+NEEDED = REVISIONS[-1]
+
+
+@pytest.fixture(params=DATABASES)
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database that has nothing in it; the file of the one on SQLite is not even there."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Any]:
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            yield connection
+            connection.commit()
+    else:
+        with psycopg.connect(as_psycopg(url)) as server:
+            yield server
+
+
+def schema(url: str) -> list[Any]:
+    """Everything there is in a database besides rows: tables, columns, defaults, rules and indexes."""
+    with connected(url) as connection:
+        if url.startswith("sqlite"):
+            found = connection.execute("SELECT sql FROM sqlite_master WHERE tbl_name <> 'alembic_version'")
+            return sorted(" ".join(script.split()) for (script,) in found if script)
+        columns = """SELECT attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull,
+                attgenerated, pg_get_expr(adbin, adrelid)
+            FROM pg_attribute JOIN pg_class c ON c.oid = attrelid AND relkind = 'r'
+            JOIN pg_namespace n ON n.oid = relnamespace AND nspname = 'public'
+            LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+            WHERE attnum > 0 AND relname <> 'alembic_version'"""
+        rules = """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(pg_constraint.oid)
+            FROM pg_constraint JOIN pg_namespace n ON n.oid = connamespace AND nspname = 'public'
+            WHERE conrelid <> 'alembic_version'::regclass"""
+        indexes = """SELECT indexname, indexdef FROM pg_indexes
+            WHERE schemaname = 'public' AND tablename <> 'alembic_version'"""
+        return sorted(
+            tuple(map(str, row)) for ask in (columns, rules, indexes) for row in connection.execute(ask)
+        )
+
+
+def refused(url: str) -> AnamnesisError:
+    with pytest.raises(AnamnesisError) as caught:
+        Store.open(url, clock=HandClock(), ids=CountedIds())
+    return caught.value
+
+
+def test_the_migrated_schema_is_that_of_the_tables(empty_url: str, tmp_path: Path) -> None:
+    upgrade(empty_url)
+    migrated = schema(empty_url)
+    with connected(empty_url) as connection:
+        if empty_url.startswith("sqlite"):
+            shutil.move(tmp_path / "store.db", tmp_path / "migrated.db")
+        else:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(f"DROP TABLE {table.name}")
+
+    engine = create_engine(empty_url)
+    with engine.begin() as plain:
+        metadata.create_all(plain)
+    engine.dispose()
+
+    assert schema(empty_url) == migrated
+
+
+@pytest.mark.parametrize("released", [None, *REVISIONS])
+def test_every_schema_there_has_been_is_brought_up(empty_url: str, released: str | None) -> None:
+    if released:
+        upgrade(empty_url, to=released)
+    before = status(empty_url)
+
+    upgrade(empty_url)
+
+    assert before == SchemaStatus(released, NEEDED)
+    assert status(empty_url).is_current
+    store = Store.open(empty_url, clock=HandClock(), ids=CountedIds())
+    assert store.write_now(lambda tx: tx.conversations.create("ann")).user_id == "ann"
+    store.close_now()
+
+
+def test_our_list_of_schemas_is_that_of_the_steps() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    script = ScriptDirectory.from_config(config)
+
+    steps = [step.revision for step in script.walk_revisions()]
+
+    assert tuple(reversed(steps)) == REVISIONS
+
+
+def test_to_look_makes_nothing(empty_url: str, tmp_path: Path) -> None:
+    assert status(empty_url) == SchemaStatus(None, NEEDED)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_database_is_refused_by_name_unless_it_may_be_made(empty_url: str) -> None:
+    error = refused(empty_url)
+    store = Store.open(empty_url, clock=HandClock(), ids=CountedIds(), create=True)
+    store.close_now()
+
+    assert error.problem is SCHEMA_OLDER
+    assert error.facts == {"found": "none", "needed": NEEDED}
+    assert status(empty_url).is_current
+
+
+@pytest.mark.parametrize(("found", "problem"), [("0000", SCHEMA_OLDER), ("9999", SCHEMA_NEWER)])
+def test_another_schema_is_refused_at_start_by_name(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch, found: str, problem: object
+) -> None:
+    monkeypatch.setattr(migrations, "REVISIONS", ("0000", *REVISIONS))
+    upgrade(empty_url)
+    with connected(empty_url) as connection:
+        connection.execute(f"UPDATE alembic_version SET version_num = '{found}'")  # noqa: S608
+
+    error = refused(empty_url)
+
+    assert error.problem is problem
+    assert error.facts == {"found": found, "needed": NEEDED}
+
+
+def test_a_newer_schema_is_left_as_it_is(empty_url: str) -> None:
+    upgrade(empty_url)
+    with connected(empty_url) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = schema(empty_url)
+
+    with pytest.raises(AnamnesisError) as caught:
+        upgrade(empty_url)
+
+    assert caught.value.problem is SCHEMA_NEWER
+    assert schema(empty_url) == before
+
+
+def test_of_two_processes_that_upgrade_at_once_both_find_it_done(empty_url: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from orchestrator.store import migrations as m; m.upgrade(sys.argv[1])",
+    ]
+
+    with subprocess.Popen([*command, empty_url]) as one, subprocess.Popen([*command, empty_url]) as other:
+        pass
+
+    assert (one.returncode, other.returncode) == (0, 0)
+    assert status(empty_url).is_current
+
+
+def test_an_upgrade_that_fails_half_way_leaves_nothing(empty_url: str) -> None:
+    last = metadata.sorted_tables[-1].name
+    with connected(empty_url) as connection:
+        connection.execute(f"CREATE TABLE {last} (mine TEXT)")
+
+    with pytest.raises(AnamnesisError):
+        upgrade(empty_url)
+
+    assert status(empty_url).found is None
+    with connected(empty_url) as connection:
+        tables = (
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+            if empty_url.startswith("sqlite")
+            else "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        )
+        assert connection.execute(tables).fetchall() == [(last,)]
+
+
+def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
+    upgrade(f"sqlite:///{tmp_path / 'store.db'}")
+
+    mode = stat.S_IMODE(os.stat(tmp_path / "store.db").st_mode)
+
+    assert mode == 0o600
+
+
+def test_a_server_that_will_not_give_us_pgvector_is_told_so(postgres_server_url: str) -> None:
+    role = sql.Identifier(f"anamnesis_test_{os.getpid()}")
+    with (
+        fresh_database(postgres_server_url) as url,
+        psycopg.connect(as_psycopg(url), autocommit=True) as admin,
+    ):
+        admin.execute("DROP EXTENSION IF EXISTS vector")
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'none'").format(role))
+        admin.execute(sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(role))
+        try:
+            poor = make_url(url).set(username=role.as_string(admin).strip('"'), password="none")
+            with pytest.raises(AnamnesisError) as caught:
+                upgrade(poor.render_as_string(hide_password=False))
+        finally:
+            admin.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+
+    assert caught.value.problem is PGVECTOR_MISSING
+    assert caught.value.__context__ is None
