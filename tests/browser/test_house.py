@@ -121,7 +121,7 @@ def test_a_server_killed_in_the_middle_of_an_answer_comes_back_to_the_same_page(
     assert page.texts(".question p") == [HEADACHE]
     assert len(page.texts(".sentence")) == 1
 
-    page.click("Ask again").until_answered(1)
+    page.click("Ask again").until("!document.querySelector('.failure')").until_answered(1)
     after = page.seen()
     page.reload().until(CALM)
     assert page.seen() == after
