@@ -69,9 +69,9 @@ def test_a_message_may_lack_what_the_table_calls_optional(kind: type[Body]) -> N
             assert not field.is_required(), name
 
 
-@pytest.mark.parametrize("kind", set(MESSAGES) - {ControlStop}, ids=lambda kind: kind.__name__)
-def test_a_number_has_a_name(kind: type[Body]) -> None:
-    assert name_of(kind.TYPE) == kind.__name__
+def test_a_number_has_a_name() -> None:
+    for kind in MESSAGES:
+        assert kind is ControlStop or name_of(kind.TYPE) == kind.__name__
 
 
 @pytest.mark.parametrize("number", [4, 10])
