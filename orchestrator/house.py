@@ -15,7 +15,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
-from orchestrator.session import Lobby, Session
+from orchestrator.session import Lobby, Session, keep_newest
 from orchestrator.store.connections import Standing
 from orchestrator.store.database import Store, Transaction
 from orchestrator.turn import Stations, take_turn
@@ -91,15 +91,16 @@ class House:
     async def _watch(self) -> None:
         """For ever: notice what other processes store for the conversations that have a connection here."""
         async for _ in self.store.changes():
-            if not self._lobby.present:
+            here = {each: self._lobby.in_conversation(each) for each in self._lobby.present}
+            if not here:
                 continue
             try:
-                standing = await self.store.read(partial(_standing, tuple(self._lobby.present)))
+                standing = await self.store.read(partial(_standing, here))
             except AnamnesisError as error:
                 log.warning("watch_failed", error=error.problem.name)
                 continue
             for conversation_id, now in standing.items():
-                self._lobby.settle(conversation_id, now.connection_id)
+                keep_newest(here[conversation_id], now.connection_id)
                 self._outbox.wake(conversation_id, now.sent)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -49,11 +50,9 @@ class Lobby:
     present: dict[str, set["Session"]] = field(default_factory=dict)
     """The connections that each conversation has in this process; all but the newest are about to leave."""
 
-    def settle(self, conversation_id: str, connection_id: str | None) -> None:
-        """This connection has the conversation now; the others here leave."""
-        for session in self.present.get(conversation_id, ()):
-            if session.visitor.connection_id != connection_id:
-                session.replaced()
+    def in_conversation(self, conversation_id: str) -> tuple["Session", ...]:
+        """The connections it has now. Ask before looking up the newest: a later one is not in these."""
+        return tuple(self.present.get(conversation_id, ()))
 
 
 class Session:
@@ -85,7 +84,7 @@ class Session:
 
     def replaced(self) -> None:
         """A newer connection of the same person has the conversation now: say so, and leave."""
-        if not self._stay.expired():
+        if self in self._lobby.in_conversation(self.conversation_id or "") and not self._stay.expired():
             self._stay.reschedule(asyncio.get_running_loop().time())
 
     def _leave(self) -> None:
@@ -152,11 +151,11 @@ class Session:
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
-        here = self._lobby.present.setdefault(conversation.id, set())
-        here.add(self)
+        self._lobby.present.setdefault(conversation.id, set()).add(self)
+        here = self._lobby.in_conversation(conversation.id)
         if len(here) > 1:
             newest = await self._lobby.outbox.store.read(lambda tx: tx.connections.current(conversation.id))
-            self._lobby.settle(conversation.id, newest)
+            keep_newest(here, newest)
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
             self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})
@@ -226,3 +225,10 @@ class Session:
     async def _send(self, packet: bytes) -> None:
         async with self._sending:
             await self._transport.send(packet)
+
+
+def keep_newest(sessions: Iterable[Session], connection_id: str | None) -> None:
+    """Of a conversation's connections the one with that id stays; the others are replaced by it."""
+    for session in sessions:
+        if session.visitor.connection_id != connection_id:
+            session.replaced()

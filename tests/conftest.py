@@ -4,7 +4,13 @@ import os
 
 from orchestrator import logs
 
-pytest_plugins = ["tools.ledger", "tests.servers.once", "tests.servers.postgres", "tests.stores"]
+pytest_plugins = [
+    "tools.ledger",
+    "tests.servers.once",
+    "tests.servers.postgres",
+    "tests.stores",
+    "tests.houses",
+]
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"

@@ -1,0 +1,142 @@
+"""Houses to test: over a store of the test's own, with a brain that does what it is told."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, TypeVar
+
+import pytest
+
+from agents import roster
+from agents.brains.scripted import ScriptedBrain, ScriptedRecall
+from agents.ports import Brain, Recall
+from agents.roster import Roster
+from memory_blocks.ledger import Ledger
+from memory_blocks.models import ConversationHistory, Label
+from memory_blocks.ports import Clock
+from orchestrator.clock import SystemClock
+from orchestrator.house import House
+from orchestrator.outbox import Outbox
+from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.settings import shipped_config
+from orchestrator.store.database import Store
+from orchestrator.store.invariants import check
+from orchestrator.store.rows import Message, Turn
+from orchestrator.store.tables import metadata
+from orchestrator.turn import Stations
+from orchestrator.wire.ids import ConversationId, RandomIds
+from orchestrator.wire.messages import ModelInfo, ServerInfo
+
+ANN, BOB = "ann", "bob"
+ROSTER = cache(lambda: roster.load(shipped_config() / "agents.toml"))
+
+T = TypeVar("T")
+
+
+def agents() -> Roster:
+    """Who answers, as shipped."""
+    return ROSTER()
+
+
+def a_store(url: str, clock: Clock | None = None) -> Store:
+    """The store at an address."""
+    return Store.open(url, clock=clock or SystemClock(), ids=RandomIds(), synchronous="OFF", connections=2)
+
+
+def a_house(
+    url: str,
+    brain: Brain | None = None,
+    *,
+    recall: Recall | None = None,
+    clock: Clock | None = None,
+    deadline_seconds: float = 30.0,
+    attempts: int = 3,
+    lease_seconds: float = 15.0,
+    bad_frames_per_minute: int = 100,
+) -> House:
+    """A house over the store at that address; `async with a_house(…).open()` lets people in."""
+    clock = clock or SystemClock()
+    brain = brain or ScriptedBrain()
+
+    def stations(outbox: Outbox) -> Stations:
+        return Stations(
+            brain=brain,
+            recall=recall or ScriptedRecall(),
+            roster=agents(),
+            prompts=PromptShelf(shipped_config() / "prompts"),
+            ledger=Ledger(clock, agent_types=agents().agent_types),
+            outbox=outbox,
+            deadline_seconds=deadline_seconds,
+            attempts=attempts,
+        )
+
+    return House(
+        a_store(url, clock),
+        stations,
+        RandomIds(),
+        ServerInfo(
+            conversation_id=ConversationId("none"),
+            model=ModelInfo(name=brain.name, provider="anamnesis"),
+            backend="embedded",
+            agents=tuple(sorted(agents().agent_types)),
+        ),
+        lease_seconds=lease_seconds,
+        bad_frames_per_minute=bad_frames_per_minute,
+    )
+
+
+@pytest.fixture
+def address(database_url: str) -> Iterator[str]:
+    """A store's address. When the test has ended, nothing may be under way there and all invariants hold."""
+    yield database_url
+    store = a_store(database_url)
+    try:
+        assert check(store, quiesced=True) == []
+    finally:
+        store.close_now()
+
+
+# --- what a house has kept ----------------------------------------------------------------------------------
+
+
+async def messages(house: House, conversation_id: str) -> list[Message]:
+    """The messages of a conversation, in order."""
+    return await house.store.read(lambda tx: tx.messages.in_order(conversation_id))
+
+
+async def message(house: House, message_id: str) -> Message:
+    """One message."""
+    found = await house.store.read(lambda tx: tx.messages.get(message_id))
+    assert found is not None
+    return found
+
+
+async def turn(house: House, message_id: str) -> Turn:
+    """The turn that a message has."""
+    found = await house.store.read(lambda tx: tx.turns.of_message(message_id))
+    assert found is not None
+    return found
+
+
+async def meta(house: House, ref: str) -> dict[str, str]:
+    """What is kept about a row."""
+    return {pair.key: pair.value for pair in await house.store.read(lambda tx: tx.meta.of(ref))}
+
+
+async def history(house: House, conversation_id: str) -> ConversationHistory:
+    """The block that remembers the turns."""
+    blocks = await house.store.read(lambda tx: tx.blocks.load(conversation_id))
+    return ConversationHistory.model_validate_json(blocks[Label.CONVERSATION_HISTORY].value or "")
+
+
+async def rows(house: House, query: str) -> list[tuple[Any, ...]]:
+    """What a query of plain SQL finds."""
+    found = await house.store.read(lambda tx: tx.unit.connection.execute(query).fetchall())
+    return [tuple(row) for row in found]
+
+
+async def everything(house: House) -> dict[str, Any]:
+    """How many rows each table has, and what conversations' own rows say: a refusal changes none of it."""
+    counted = [f"SELECT '{name}', count(*) FROM {name}" for name in metadata.tables]  # noqa: S608
+    own = "SELECT id, last_client_stanza_id, last_server_stanza_id, preferences FROM alicia_conversations"
+    found: dict[str, Any] = dict(await rows(house, " UNION ALL ".join(counted)))
+    return found | {"counts": sorted(map(str, await rows(house, own)))}
