@@ -31,6 +31,7 @@ from orchestrator.store.unit import Unit
 from orchestrator.wire.messages import (
     AssistantMessage,
     AssistantSentence,
+    ControlVariation,
     ErrorMessage,
     MemoryTrace,
     StartAnswer,
@@ -222,6 +223,7 @@ def _here(row_type: Any, *order: str, **only: Any) -> Statement[Any]:
 
 
 _TURNS: Final = _here(Turn, "number")
+_MESSAGES: Final = _here(Message, "sequence_number")
 _TRACES: Final = _here(Trace, "id")
 _BLOCKS: Final = _here(Block, "label")
 _REVISIONS: Final = _here(BlockRevision, "label", "revision")
@@ -283,6 +285,7 @@ class _Sent:
 
 def _frames_hold(unit: Unit, conversation_id: str) -> Found:
     sent: list[_Sent] = []
+    variations = 0
     for frame in (
         *unit.all(_CLIENT_FRAMES, id=conversation_id),
         *unit.all(_SERVER_FRAMES, id=conversation_id),
@@ -291,18 +294,27 @@ def _frames_hold(unit: Unit, conversation_id: str) -> Found:
         if envelope is None:
             yield Violation("frames", "a frame cannot be read", (conversation_id, str(frame.stanza_id)))
             continue
-        told = (envelope.get("stanzaId"), envelope.get("type"), envelope.get("conversationId"))
-        first = frame.direction == "client" and not told[2]  # it asked for a conversation, so it had no id
-        if told != (frame.stanza_id, frame.type, frame.conversation_id) and not (
-            first and told[:2] == (frame.stanza_id, frame.type)
+        says = (envelope.get("stanzaId"), envelope.get("type"), envelope.get("conversationId"))
+        first = frame.direction == "client" and not says[2]  # it asked for a conversation, so it had no id
+        if says != (frame.stanza_id, frame.type, frame.conversation_id) and not (
+            first and says[:2] == (frame.stanza_id, frame.type)
         ):
             yield Violation(
                 "I15", "a frame says otherwise than its row", (conversation_id, str(frame.stanza_id))
             )
         if frame.direction == "server":
             sent.append(_Sent(frame, envelope["body"]))
+        variations += frame.type == ControlVariation.TYPE
     yield from _traces_match(unit.all(_TRACES, id=conversation_id), sent)
-    yield from _turns_match(unit.all(_TURNS, id=conversation_id), sent)
+    told = list(_in_place(sent))
+    yield from _order_holds(told)
+    yield from _ends_agree(
+        conversation_id,
+        unit.all(_TURNS, id=conversation_id),
+        unit.all(_MESSAGES, id=conversation_id),
+        variations,
+        told,
+    )
 
 
 def _opened(payload: bytes) -> dict[str, Any] | None:
@@ -342,48 +354,92 @@ def _told(body: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(body.get(name) for name in names)
 
 
-def _turns_match(turns: Iterable[Turn], sent: Iterable[_Sent]) -> Found:
-    """I5 and I16: a turn's frames are begun, told and ended in that order, and its end is the turn's own."""
-    by_number = {turn.number: turn for turn in turns}
-    ends: dict[int, list[tuple[str, str | None]]] = {number: [] for number in by_number}
-    whole = {each.frame.turn for each in sent if each.frame.type == AssistantMessage.TYPE}
-    running: tuple[int | None, str] | None = None  # the turn whose answer streams, and the answer
-    for each in sent:
-        turn, body = each.frame.turn, each.body
-        at = (each.frame.conversation_id, str(each.frame.stanza_id))
-        match each.frame.type:
-            case StartAnswer.TYPE:
-                if running is not None or turn is None:
-                    yield Violation("I16", "an answer begins within another, or in no turn", at)
-                running = (turn, str(body.get("id")))
-            case MemoryTrace.TYPE if not (body.get("metadata") or {}).get("background") and turn not in whole:
-                if running is None or running[0] != turn:
-                    yield Violation("I16", "a trace stands outside of its answer", at)
-            case AssistantSentence.TYPE:
-                if running != (turn, body.get("previousId")):
-                    yield Violation("I16", "a sentence stands outside of its answer", at)
-                if body.get("isFinal"):
-                    running = None
-                    ends.setdefault(turn or 0, []).append(("completed", body.get("previousId")))
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A frame of the server in its place: in which attempt at a turn, and while which answer streams."""
+
+    sent: _Sent
+    attempt: tuple[int | None, int | None, int]
+    streaming: tuple[int | None, str] | None
+
+    @property
+    def at(self) -> tuple[str, str]:
+        """Where it stands."""
+        return self.sent.frame.conversation_id, str(self.sent.frame.stanza_id)
+
+    @property
+    def end(self) -> tuple[str, str] | None:
+        """How it ends an answer, and which: an error ends the one that streams, or stands for one itself."""
+        body = self.sent.body
+        match self.sent.frame.type:
+            case AssistantSentence.TYPE if body.get("isFinal"):
+                return "completed", str(body.get("previousId"))
             case AssistantMessage.TYPE:
-                if running is not None:
-                    yield Violation("I16", "a whole answer stands within another", at)
-                ends.setdefault(turn or 0, []).append(("completed", body.get("id")))
+                return "completed", str(body.get("id"))
             case ErrorMessage.TYPE:
-                running = None
-                ends.setdefault(turn or 0, []).append(("failed", None))
-    for number, told in ends.items():
-        ended = by_number.get(number)
-        if ended is None:
-            yield Violation("I5", "an answer ends in no turn", tuple(str(answer) for _, answer in told))
-            continue
-        at = (ended.conversation_id, str(number))
-        if ended.state not in ("completed", "failed"):
-            continue
-        if not told or told[-1][0] != ended.state or (told[-1][1] not in (None, ended.answer_id)):
+                return "failed", self.streaming[1] if self.streaming else str(body.get("id"))
+        return None
+
+
+def _in_place(sent: Iterable[_Sent]) -> Iterator[_Told]:
+    streaming, ends = None, Counter[int | None]()
+    for each in sent:
+        turn = each.frame.turn
+        told = _Told(each, (turn, each.frame.epoch, ends[turn]), streaming)
+        yield told
+        if each.frame.type == StartAnswer.TYPE:
+            streaming = (turn, str(each.body.get("id")))
+        elif told.end:
+            streaming = None
+            ends[turn] += 1
+
+
+def _order_holds(told: list[_Told]) -> Found:
+    """I16: an answer in sentences begins, its traces and sentences follow, and no other comes between."""
+    in_sentences = {each.attempt for each in told if each.sent.frame.type == StartAnswer.TYPE}
+    for each in told:
+        turn, body, streaming = each.sent.frame.turn, each.sent.body, each.streaming
+        match each.sent.frame.type:
+            case StartAnswer.TYPE if streaming or turn is None:
+                yield Violation("I16", "an answer begins within another, or in no turn", each.at)
+            case MemoryTrace.TYPE if not (body.get("metadata") or {}).get("background"):
+                whole = streaming is None and turn is not None and each.attempt not in in_sentences
+                if not whole and (streaming is None or streaming[0] != turn):
+                    yield Violation("I16", "a trace stands outside of its answer", each.at)
+            case AssistantSentence.TYPE if streaming != (turn, body.get("previousId")):
+                yield Violation("I16", "a sentence stands outside of its answer", each.at)
+            case AssistantMessage.TYPE if streaming:
+                yield Violation("I16", "a whole answer stands within another", each.at)
+
+
+def _ends_agree(
+    conversation_id: str, turns: list[Turn], messages: Iterable[Message], variations: int, told: list[_Told]
+) -> Found:
+    """I5: each answer ends once, as its row says, and each turn with the latest of its answers."""
+    states: dict[str, str] = {}
+    ends: dict[int | None, list[tuple[str, str]]] = {turn.number: [] for turn in turns}
+    for each in told:
+        if each.sent.frame.type == StartAnswer.TYPE:
+            states[str(each.sent.body.get("id"))] = "streaming"
+        if end := each.end:
+            state, answer = end
+            if states.get(answer, "streaming") != "streaming":
+                yield Violation("I5", "an answer ends twice", each.at)
+            if each.sent.frame.turn not in ends:
+                yield Violation("I5", "an answer ends in no turn", each.at)
+            ends.setdefault(each.sent.frame.turn, []).append(end)
+            states[answer] = state
+    over = [turn for turn in turns if turn.state in ("completed", "failed")]
+    for turn in over:
+        if ends[turn.number][-1:] != [(turn.state, turn.answer_id)]:
+            at = (conversation_id, str(turn.number))
             yield Violation("I5", "a turn is over and was not told so, or told otherwise", at)
-        elif len(told) > max(ended.attempts, 1):
-            yield Violation("I5", "a turn was ended more often than it was begun", at)
+    if sum(map(len, ends.values())) != len(over) + variations:
+        yield Violation("I5", "answers did not end as often as they were asked for", (conversation_id,))
+    for message in messages:
+        is_answer = message.message_role == "assistant" and message.local_id is None
+        if is_answer and states.get(message.id) != message.completion_status:
+            yield Violation("I5", "an answer is not as it was told", (conversation_id, message.id))
 
 
 # --- the blocks --------------------------------------------------------------------------------------------

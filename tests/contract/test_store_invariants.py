@@ -163,8 +163,14 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     ),
     (
         "I5",
-        "a turn was ended more often than it was begun",
+        "answers did not end as often as they were asked for",
         lambda world: world.say(world.started, world.ended),
+    ),
+    ("I5", "an answer ends twice", lambda world: world.say(world.whole)),
+    (
+        "I5",
+        "an answer is not as it was told",
+        sql("UPDATE alicia_messages SET completion_status = 'failed' WHERE sequence_number = 6"),
     ),
     ("I5", "an answer ends in no turn", sql("UPDATE frames SET turn = NULL WHERE stanza_id = -18")),
     ("I6", "the server's stanzas are not numbered -1..-n", sql("DELETE FROM frames WHERE stanza_id = -1")),
