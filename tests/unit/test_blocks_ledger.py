@@ -261,19 +261,25 @@ def test_a_long_text_is_archived_whole_and_once_when_it_leaves() -> None:
     assert house.store.held(CONVERSATION.id) == {}
 
 
-def test_a_long_text_that_was_replaced_does_not_come_back() -> None:
+@pytest.mark.parametrize("answered", [True, False], ids=["another answer", "another message"])
+def test_a_long_text_that_was_replaced_does_not_come_back(answered: bool) -> None:
     house = House()
-    house.take_turn(message="y" * 60_000)
-    reading = house.read()
-    turn = replace(a_completed_turn(1, message="short", attempt=2), timestamp=house.clock.now())
-    blocks = complete_turn(reading.blocks, turn, house.clock.tick())
-    house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=1)
+    first = a_completed_turn(1, message="y" * 60_000)
+    second = a_completed_turn(1, message="short", attempt=2)
+    if not answered:
+        edited = changed(second.user_message, message_id="msg_edited")
+        first = replace(first, response=None, error="model_unavailable")
+        second = replace(second, response=None, error="model_unavailable", user_message=edited)
+    for turn in (first, second):
+        reading = house.read()
+        blocks = complete_turn(reading.blocks, turn, house.clock.tick())
+        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=1)
 
     for _ in range(20):
         house.take_turn()
 
-    first = Turn.model_validate_json(house.store.archive(CONVERSATION.id)[0].text)
-    assert first.user_message.content == "short"
+    archived = Turn.model_validate_json(house.store.archive(CONVERSATION.id)[0].text)
+    assert archived.user_message.content == "short"
 
 
 texts = st.one_of(

@@ -58,7 +58,9 @@ def cut(*fragments: str) -> list[str]:
     ],
 )
 def test_a_sentence_ends_where_a_reader_would_say(expected: list[str]) -> None:
-    assert cut("".join(expected)) == expected
+    text = "".join(expected)
+
+    assert cut(text) == cut(*text) == expected
 
 
 def test_nothing_said_makes_no_sentence() -> None:
