@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from agents.ports import Recalled
+from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import next_topics
 from agents.values import COORDINATOR, Enrichment, Intent
@@ -93,6 +94,7 @@ class Answer:
     def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, attempts: int) -> None:
         turn = ticket.turn
         self._attempts = attempts
+        self._write_attempts = 1
         self._ticket = ticket
         self._turn = turn
         self._outbox = outbox
@@ -184,6 +186,7 @@ class Answer:
         last = None if problem or stopped else self._held
         remember = problem is None or problem.problem is not POISON_MESSAGE  # its turn may be what is deadly
         for attempt in range(TRIES + 1):
+            self._write_attempts = attempt + 1
             try:
                 await self._outbox.commit(
                     self._turn.conversation_id,
@@ -324,13 +327,11 @@ class Answer:
             context_seconds=self._context_seconds,
             response_seconds=perf_counter() - self._started,
             error=problem.problem.name if problem else None,
+            write_attempts=self._write_attempts,
         )
         if self._enrichment is None or self._intent is None or agent is None:
             return left
         known = self._enrichment.known
-        asked = tuple(
-            kind for question in agent.interview if question.text in content for kind in question.asks
-        )
         return replace(
             left,
             enrichment=self._enrichment.for_block(),
@@ -341,7 +342,8 @@ class Answer:
             trigger=self._enrichment.trigger,
             phase=self._enrichment.phase,
             facts=known,
-            asked_now=asked,
+            asked_now=kinds_asked(content),
+            sure_enough=agent.agent_type != COORDINATOR,
             asked_before=self._enrichment.asked_before,
             next_topics=next_topics(agent, known),
             context_quality=self._enrichment.quality,
