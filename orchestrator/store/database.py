@@ -1,15 +1,14 @@
 """The store: one unit of work is one plain function, run in one transaction, on a thread of its own."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Final, TypeVar
 
 from memory_blocks.ports import Clock, Ids
 from orchestrator.clock import cut_to_milliseconds
-from orchestrator.errors import SCHEMA_NEWER, SCHEMA_OLDER, STORAGE_UNAVAILABLE, AnamnesisError
-from orchestrator.store import migrations, refusals
+from orchestrator.errors import SCHEMA_NEWER, SCHEMA_OLDER, AnamnesisError
+from orchestrator.store import migrations
 from orchestrator.store.audio import Recordings
 from orchestrator.store.blocks import Blocks
 from orchestrator.store.changes import changes
@@ -17,6 +16,7 @@ from orchestrator.store.connections import Connections
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.drivers import Driver, Synchronous, driver_for
 from orchestrator.store.frames import Frames
+from orchestrator.store.lanes import Lane, SharedLane
 from orchestrator.store.leases import Leases
 from orchestrator.store.memories import Memories
 from orchestrator.store.messages import Messages
@@ -55,62 +55,6 @@ class Transaction:
         self.blocks = Blocks(unit, self.conversations, self.memories)
 
 
-class _Lane:
-    """Threads that run transactions, each on a connection of its own."""
-
-    def __init__(self, driver: Driver, clock: Clock, ids: Ids, *, writing: bool, threads: int) -> None:
-        self._driver, self._clock, self._ids, self._writing = driver, clock, ids, writing
-        name = "anamnesis-writes" if writing else "anamnesis-reads"
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._here = threading.local()
-        self._connections: list[Connection] = []
-
-    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
-        """Queue the work. Once it has begun it runs to its end, whoever waits for it."""
-        try:
-            return self._threads.submit(self._perform, work)
-        except RuntimeError:
-            closed = AnamnesisError(STORAGE_UNAVAILABLE)
-        raise closed
-
-    def close(self) -> None:
-        """Finish what was queued, then let go of every connection."""
-        self._threads.shutdown()
-        for connection in self._connections:
-            connection.close()
-
-    def _perform(self, work: Callable[[Transaction], T]) -> T:
-        driver = self._driver
-        try:
-            connection = self._connection()
-            try:
-                driver.begin(connection, writing=self._writing)
-                now = cut_to_milliseconds(self._clock.now())
-                result = work(Transaction(Unit(connection, driver.dialect, now, self._ids)))
-                driver.commit(connection)
-                return result
-            except BaseException:
-                if not driver.roll_back(connection):
-                    self._forget(connection)
-                raise
-        except driver.errors as error:
-            refused = driver.refusal(error)
-        except (UnicodeError, OverflowError) as error:
-            refused = refusals.of_value(error)
-        raise refused  # out here, so that what the library quoted does not travel along as its context
-
-    def _connection(self) -> Connection:
-        connection: Connection | None = getattr(self._here, "connection", None)
-        if connection is None:
-            connection = self._here.connection = self._driver.connect(writing=self._writing)
-            self._connections.append(connection)
-        return connection
-
-    def _forget(self, connection: Connection) -> None:
-        self._connections.remove(connection)
-        self._here.connection = None
-
-
 class Store:
     """A database that is open.
 
@@ -119,7 +63,7 @@ class Store:
     cancellation is felt, so what its caller writes next comes after it.
     """
 
-    def __init__(self, driver: Driver, writes: _Lane, reads: _Lane) -> None:
+    def __init__(self, driver: Driver, writes: Lane[Transaction], reads: Lane[Transaction]) -> None:
         self.driver = driver
         self._writes, self._reads = writes, reads
 
@@ -146,9 +90,14 @@ class Store:
         if not schema.is_current:
             problem = SCHEMA_NEWER if schema.is_newer else SCHEMA_OLDER
             raise AnamnesisError(problem, found=schema.found or "none", needed=schema.needed)
-        writers = 1 if driver.one_writer else connections
-        writes = _Lane(driver, clock, ids, writing=True, threads=writers)
-        return cls(driver, writes, _Lane(driver, clock, ids, writing=False, threads=connections))
+
+        def begin(connection: Connection) -> Transaction:
+            return Transaction(Unit(connection, driver.dialect, cut_to_milliseconds(clock.now()), ids))
+
+        reads = Lane(driver, begin, writing=False, threads=connections)
+        if driver.one_writer:
+            return cls(driver, SharedLane(driver, begin), reads)
+        return cls(driver, Lane(driver, begin, writing=True, threads=connections), reads)
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run the work in one transaction and commit it, or raise and change nothing."""

@@ -45,7 +45,7 @@ class Driver(Protocol):
         """Make it last, or raise."""
         ...
 
-    def roll_back(self, connection: Connection) -> bool:
+    def roll_back(self, connection: Any) -> bool:
         """Undo what was begun, if anything was; false when the connection is of no more use."""
         ...
 

@@ -201,6 +201,84 @@ async def test_a_closed_store_says_so(loose_store: Store) -> None:
         await loose_store.write(begin)
 
 
+# --- many at once ------------------------------------------------------------------------------------------
+
+
+def behind_a_slow_one(store: Store, *works: Callable[[Transaction], Any]) -> list[Any]:
+    """What becomes of works that all wait at the same time."""
+
+    async def together() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        begun, go_on = asyncio.Event(), threading.Event()
+
+        def wait(tx: Transaction) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            go_on.wait()
+
+        slow = asyncio.create_task(store.write(wait))
+        await begun.wait()
+        waiting = [asyncio.create_task(store.write(work)) for work in works]
+        await asyncio.sleep(0)
+        go_on.set()
+        await slow
+        return list(await asyncio.gather(*waiting, return_exceptions=True))
+
+    return asyncio.run(together())
+
+
+def test_of_works_that_wait_together_one_that_fails_takes_none_along(store: Store) -> None:
+    def fail(tx: Transaction) -> None:
+        begin(tx)
+        raise LookupError
+
+    def break_a_rule(tx: Transaction) -> None:
+        tx.messages.append(begin(tx), "robot", "hello")
+
+    outcomes = behind_a_slow_one(store, begin, fail, begin, break_a_rule, begin)
+
+    kept = {each.id for each in store.read_now(lambda tx: tx.conversations.of_person(PERSON))}
+    assert {outcomes[0], outcomes[2], outcomes[4]} == kept
+    assert isinstance(outcomes[1], LookupError)
+    assert outcomes[3].problem is CONSTRAINT
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_works_that_wait_together_wait_for_the_disk_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = []
+    commit = store.driver.commit
+
+    def counted(connection: Any) -> None:
+        commits.append(connection)
+        commit(connection)
+
+    monkeypatch.setattr(store.driver, "commit", counted)
+
+    outcomes = behind_a_slow_one(store, *([begin] * 10))
+
+    assert len(set(outcomes)) == 10
+    assert len(commits) == 2  # that of the slow one, and that of the ten
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_works_whose_common_commit_fails_are_all_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, second = store.driver.commit, iter((False, True))
+
+    def fail_once(connection: Any) -> None:
+        if next(second, False):
+            raise sqlite3.OperationalError
+        commit(connection)
+
+    monkeypatch.setattr(store.driver, "commit", fail_once)
+
+    outcomes = behind_a_slow_one(store, begin, begin)
+
+    assert [outcome.problem for outcome in outcomes] == [INTERNAL, INTERNAL]
+    assert store.read_now(lambda tx: tx.conversations.of_person(PERSON)) == []
+    assert store.write_now(begin)
+
+
 # --- the database refuses ----------------------------------------------------------------------------------
 
 
@@ -315,6 +393,10 @@ def test_a_full_disk_is_told_and_what_was_stored_stays(store: Store) -> None:
     with refused(STORAGE_FULL):
         store.write_now(lambda tx: tx.conversations.update(conversation_id, title="x" * 100_000))
 
+    outcomes = behind_a_slow_one(
+        store, begin, lambda tx: tx.messages.append(begin(tx), "system", "x" * 100_000)
+    )
+    assert outcomes[1].problem is STORAGE_FULL
     assert store.read_now(lambda tx: tx.conversations.get(conversation_id))
     limit(2**30)
     assert store.write_now(lambda tx: tx.conversations.update(conversation_id, title="x" * 100_000))
@@ -333,6 +415,21 @@ def test_a_lost_connection_is_told_and_the_next_write_has_a_new_one(store: Store
 
     assert store.read_now(lambda tx: tx.conversations.of_person(PERSON)) == []
     assert store.write_now(begin)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_connections_lost_between_two_turns_go_unnoticed(store: Store, database_url: str) -> None:
+    store.write_now(begin)
+    store.read_now(lambda tx: tx.conversations.of_person(PERSON))
+    with psycopg.connect(as_psycopg(database_url), autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    store.write_now(begin)
+
+    assert len(store.read_now(lambda tx: tx.conversations.of_person(PERSON))) == 2
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
