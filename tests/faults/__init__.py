@@ -1,0 +1,1 @@
+"""Kill, cut, stall and fill up; then see that nothing was lost."""

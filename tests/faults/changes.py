@@ -1,0 +1,205 @@
+"""Ways in which a server can be other than it is: parts that come later, mistakes that must be noticed."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from agents.brains.local import LocalBrain
+from agents.ports import Brief, MemoryHit, Recalled
+from orchestrator import desk, house, session, wiring
+from orchestrator.mirror import record
+from orchestrator.outbox import Fence, Outbox, Page
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.drivers import Sqlite
+from orchestrator.store.leases import Leases
+from orchestrator.store.rows import Frame, Lease
+from orchestrator.turn import Stations
+from orchestrator.turnstile import OpenTurn
+from orchestrator.wire.ids import MessageId
+from orchestrator.wire.messages import Acknowledgement, UserMessage
+
+CHANGES: Final[dict[str, Callable[[], None]]] = {}
+
+
+def _put(where: object, **parts: object) -> None:
+    for name, part in parts.items():
+        setattr(where, name, part)
+
+
+def change(make: Callable[[], None]) -> Callable[[], None]:
+    """Let a server be asked for by the name of this function."""
+    CHANGES[make.__name__] = make
+    return make
+
+
+# --- parts that come later, or that a test needs slower ----------------------------------------------------
+
+
+class _Finds:
+    """Remembers one thing of everybody, and finds it whatever is asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def search(self, query: str, person_id: str) -> Recalled:
+        """That one thing."""
+
+        def find(tx: Transaction) -> str:
+            known = tx.memories.of_person(person_id) or [tx.memories.add("Likes tea.", user_id=person_id)]
+            return known[0].id
+
+        memory_id = await self._store.write(find)
+        return Recalled((MemoryHit(memory_id, "Likes tea.", 0.5, position=1),))
+
+
+@change
+def recalling() -> None:
+    """Long-term memory finds something in every turn."""
+
+    def stations(**given: Any) -> Stations:
+        return Stations(**{**given, "recall": _Finds(given["outbox"].store)})
+
+    _put(wiring, Stations=stations)
+
+
+def _speaking(pause: float, *, endless: bool = False) -> None:
+    speak = LocalBrain.speak
+
+    async def slowly(self: LocalBrain, brief: Brief) -> AsyncIterator[str]:
+        async for fragment in speak(self, brief):
+            yield fragment
+            await asyncio.sleep(pause)
+        while endless:
+            yield "And so on. "
+            await asyncio.sleep(pause)
+
+    _put(LocalBrain, speak=slowly)
+
+
+@change
+def slow() -> None:
+    """Takes its time for each sentence."""
+    _speaking(0.05)
+
+
+@change
+def endless() -> None:
+    """Never comes to an end of its answer, and is not given long when the house closes."""
+    _speaking(0.05, endless=True)
+    _put(house, GRACE_SECONDS=0.3)
+
+
+@change
+def full() -> None:
+    """The disk has no room for another page of the database."""
+    open_connection = Sqlite.connect
+
+    def connect(self: Sqlite, *, writing: bool) -> sqlite3.Connection:
+        connection = open_connection(self, writing=writing)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    _put(Sqlite, connect=connect)
+
+
+# --- mistakes that must be noticed -------------------------------------------------------------------------
+
+
+def _telling_too_early(*steps: str) -> None:
+    commit = Outbox.commit
+
+    async def hasty(
+        self: Outbox,
+        conversation_id: str,
+        work: Callable[[Page], Any],
+        fence: Fence | None = None,
+        *,
+        step: str,
+    ) -> Any:
+        loop = asyncio.get_running_loop()
+
+        def hear(said: list[Frame]) -> None:
+            for listener in self._listeners.get(conversation_id, ()):
+                listener.hear(said)
+
+        def work_and_tell(page: Page) -> Any:
+            result = work(page)
+            if step in steps:
+                first, now = page.conversation.last_server_stanza_id - 1, page.tx.now
+                said = [
+                    Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
+                    for i, (kind, packet) in enumerate(page._packets)
+                ]
+                loop.call_soon_threadsafe(hear, said)
+                time.sleep(0.2)  # so that it is really sent before the process dies
+            return result
+
+        return await commit(self, conversation_id, work_and_tell, fence, step=step)
+
+    _put(Outbox, commit=hasty)
+
+
+@change
+def acknowledges_before_it_stores() -> None:
+    """The Acknowledgement leaves while the message may still be lost."""
+    _telling_too_early("accept")
+
+
+@change
+def sends_before_it_stores() -> None:
+    """Stanzas of an answer leave before the rows they speak of are there."""
+    _telling_too_early("begin", "recall", "sentence", "end")
+
+
+@change
+def takes_a_repeated_message_for_a_new_one() -> None:
+    """What a client sends again is stored and answered again."""
+    accept = desk.accept
+
+    def accept_all(page: Page, arrival: desk.Arrival) -> desk.Consequence:
+        envelope, body = arrival.envelope, arrival.envelope.body
+        if not isinstance(body, UserMessage) or page.tx.messages.get(body.id) is None:
+            return accept(page, arrival)
+        fresh = body.model_copy(update={"id": MessageId(page.tx.ids.new("msg_"))})
+        record(page.tx, page.conversation, envelope._replace(body=fresh, meta=None))
+        page.tx.turns.enqueue(page.conversation.id, fresh.id)
+        acknowledged = Acknowledgement(
+            conversation_id=page.conversation_id,
+            acknowledged_stanza_id=envelope.stanza_id,
+            success=True,
+        )
+        page.say(acknowledged)
+        return desk.Consequence(to_answer=True)
+
+    _put(session, accept=accept_all)
+
+
+@change
+def speaks_over_what_was_said() -> None:
+    """An answer that a dead process had begun is begun once more."""
+    _put(OpenTurn, begun=property(lambda _: False))
+
+
+@change
+def does_not_look_at_the_epoch() -> None:
+    """A worker that slept past its lease writes on."""
+    _put(Leases, check_epoch=lambda *_: None)
+
+
+@change
+def lets_go_of_the_lease_at_once() -> None:
+    """The conversation is free for others while it is being answered."""
+    acquire = Leases.acquire
+
+    def acquire_and_release(
+        self: Leases, conversation_id: str, holder: str, *, seconds: float
+    ) -> Lease | None:
+        lease = acquire(self, conversation_id, holder, seconds=seconds)
+        if lease is not None:
+            self.release(lease)
+        return lease
+
+    _put(Leases, acquire=acquire_and_release, renew=lambda self, lease, *, seconds: lease)

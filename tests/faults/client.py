@@ -1,0 +1,229 @@
+"""A client written from docs/protocol.md alone, on plain websockets and msgpack.
+
+It keeps a log of every stanza it received and of everything that was acknowledged, and sends again, under the
+same number and with the same bytes, what was not.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+import msgpack
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
+
+PATIENCE: Final = 30.0
+"""How many seconds a server may leave us without a frame that must come: beyond, something was lost."""
+
+
+class Type(IntEnum):
+    """The message types that it sends, or understands."""
+
+    ERROR = 1
+    USER_MESSAGE = 2
+    ASSISTANT_MESSAGE = 3
+    TOOL_USE_RESULT = 7
+    ACKNOWLEDGEMENT = 8
+    CONTROL_STOP = 10
+    CONTROL_VARIATION = 11
+    CONFIGURATION = 12
+    START_ANSWER = 13
+    MEMORY_TRACE = 14
+    COMMENTARY = 15
+    SENTENCE = 16
+    SYNC_REQUEST = 17
+    SYNC_RESPONSE = 18
+    USER_NOTE = 22
+    NOTE_CONFIRMATION = 23
+    MEMORY_ACTION = 24
+    MEMORY_CONFIRMATION = 25
+
+
+class Cut(Exception):
+    """The connection is gone."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One envelope of the server, opened, and its bytes."""
+
+    packet: bytes
+    stanza: int
+    type: int
+    conversation_id: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A message of ours, and the number it went out under."""
+
+    stanza: int
+    text: str
+
+
+@dataclass
+class Client:
+    """One person's client. It outlives its connections, and the servers they lead to."""
+
+    repeats: bool = False
+    """Whether it sends every message twice, as one does that never trusts its network."""
+    features: list[str] | None = None
+    conversation_id: str = ""
+    asked: dict[str, Asked] = field(default_factory=dict)
+    """What was said, by its id."""
+    ends: dict[str, list[str]] = field(default_factory=dict)
+    """How each message was answered: `completed` or `failed`, each time it was."""
+    seen: list[bytes] = field(default_factory=list)
+    """Every numbered stanza: the n-th has the number -n; whatever came otherwise is a problem."""
+    acknowledged: dict[int, bool] = field(default_factory=dict)
+    """What the server said of each of our stanzas."""
+    unnumbered: list[Frame] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _answers: dict[str, str] = field(default_factory=dict)
+    _waiting: dict[int, bytes] = field(default_factory=dict)
+    _stanza: int = 0
+    _websocket: ClientConnection | None = None
+
+    # --- the connection -------------------------------------------------------------------------------------
+
+    async def connect(self, address: str, key: str) -> None:
+        """Open a connection and ask for what was missed; then send again what nobody has acknowledged."""
+        header = {"Authorization": f"Bearer {key}"}
+        try:
+            self._websocket = await connect(
+                address, additional_headers=header, compression=None, max_queue=None
+            )
+        except (OSError, EOFError, InvalidHandshake, InvalidMessage):
+            raise Cut from None
+        body: dict[str, Any] = {"conversationId": self.conversation_id, "lastSequenceSeen": len(self.seen)}
+        if self.features is not None:
+            body["features"] = self.features
+        # Under number 1 whenever it comes back, too: the first one is processed whatever its number, and a
+        # higher one would leave what is sent again below the count.
+        await self._send(_packed(1, self.conversation_id, Type.CONFIGURATION, body))
+        self._stanza = self._stanza or 1
+        greeted = len(self.unnumbered)
+        await self.until(lambda: any(f.type == Type.CONFIGURATION for f in self.unnumbered[greeted:]))
+        await self.send_again()
+
+    def cut(self) -> None:
+        """Let the connection fall, without a word."""
+        assert self._websocket is not None
+        self._websocket.transport.abort()
+
+    async def close(self) -> None:
+        """Leave politely."""
+        if self._websocket is not None:
+            await self._websocket.close()
+
+    # --- what it says ---------------------------------------------------------------------------------------
+
+    async def ask(self, text: str) -> str:
+        """Send a message and wait for the end of its answer."""
+        return await self.answered(await self.say(text))
+
+    async def say(self, text: str) -> str:
+        """Send a message; its id."""
+        message_id = f"msg_of_a_client_{len(self.asked) + 1}_{self.conversation_id}"
+        self.asked[message_id] = Asked(self._stanza + 1, text)
+        await self.send(Type.USER_MESSAGE, id=message_id, content=text)
+        return message_id
+
+    async def answered(self, message_id: str) -> str:
+        """Wait for the end of the answer to a message: `completed` or `failed`."""
+        await self.until(lambda: message_id in self.ends)
+        return self.ends[message_id][-1]
+
+    async def send(self, kind: Type, meta: dict[str, Any] | None = None, **body: Any) -> int:
+        """Send a frame under the next number, which is told; it is kept until it is acknowledged."""
+        self._stanza += 1
+        packet = _packed(self._stanza, self.conversation_id, kind, body, meta)
+        self._waiting[self._stanza] = packet
+        for _ in range(2 if self.repeats else 1):
+            await self._send(packet)
+        return self._stanza
+
+    async def send_again(self) -> None:
+        """Send once more what has not been acknowledged."""
+        for packet in list(self._waiting.values()):
+            await self._send(packet)
+
+    async def _send(self, packet: bytes) -> None:
+        assert self._websocket is not None
+        try:
+            await self._websocket.send(packet)
+        except ConnectionClosed:
+            raise Cut from None
+
+    # --- what it hears --------------------------------------------------------------------------------------
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Receive until the log shows that something has happened."""
+        while not happened():
+            await self.receive()
+
+    async def receive(self) -> Frame:
+        """The next frame, written into the log."""
+        assert self._websocket is not None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                packet = await self._websocket.recv(decode=False)
+        except ConnectionClosed:
+            raise Cut from None
+        frame = _unpacked(packet)
+        self._note(frame)
+        return frame
+
+    def _note(self, frame: Frame) -> None:
+        self.conversation_id = self.conversation_id or frame.conversation_id
+        if frame.conversation_id != self.conversation_id:
+            self.problems.append(f"stanza {frame.stanza} is of another conversation")
+        if frame.stanza == 0:
+            self.unnumbered.append(frame)
+        elif -frame.stanza == len(self.seen) + 1:
+            self.seen.append(frame.packet)
+        else:
+            self.problems.append(f"stanza {frame.stanza} came after {-len(self.seen)}")
+            return
+        body = frame.body
+        match frame.type:
+            case Type.ACKNOWLEDGEMENT:
+                self.acknowledged[body["acknowledgedStanzaId"]] = body["success"]
+                self._waiting.pop(body["acknowledgedStanzaId"], None)
+            case Type.START_ANSWER:
+                self._answers[body["id"]] = body["previousId"]
+            case Type.SENTENCE if body["isFinal"]:
+                self._note_end(self._answers.get(body["previousId"], "unknown"), "completed")
+            case Type.ASSISTANT_MESSAGE:
+                self._note_end(body["previousId"], "completed")
+            case Type.ERROR if frame.stanza != 0:
+                self._note_end(body["originatingId"], "failed")
+
+    def _note_end(self, message_id: str, how: str) -> None:
+        self.ends.setdefault(message_id, []).append(how)
+
+    @property
+    def told_to_be_stored(self) -> list[str]:
+        """The ids of the messages that were acknowledged."""
+        return [id for id, asked in self.asked.items() if self.acknowledged.get(asked.stanza)]
+
+
+def _packed(
+    stanza: int, conversation_id: str, kind: Type, body: dict[str, Any], meta: dict[str, Any] | None = None
+) -> bytes:
+    envelope: dict[str, Any] = {
+        "stanzaId": stanza,
+        "conversationId": conversation_id,
+        "type": int(kind),
+        "body": {"conversationId": conversation_id} | body,
+    }
+    packed: bytes = msgpack.packb(envelope | ({"meta": meta} if meta else {}))
+    return packed
+
+
+def _unpacked(packet: bytes) -> Frame:
+    fields = msgpack.unpackb(packet)
+    return Frame(packet, fields["stanzaId"], fields["type"], fields["conversationId"], fields["body"])

@@ -1,0 +1,35 @@
+"""A nursery of servers for the tests of this folder, and a place to start them in."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.nursery import Nursery
+from tests.faults.place import Place, a_place
+from tests.stores import empty_store
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Where the servers of this run come from."""
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+async def place(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Place]:
+    """A data folder with its embedded database."""
+    async with a_place(nursery, tmp_path) as place:
+        yield place
+
+
+@pytest.fixture
+async def postgres_place(
+    nursery: Nursery, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Place]:
+    """A data folder whose conversations are kept by Postgres."""
+    with empty_store("postgres", request, tmp_path) as url:
+        async with a_place(nursery, tmp_path, url) as place:
+            yield place

@@ -1,0 +1,121 @@
+"""A process that has imported everything once and forks a server whenever one is asked for.
+
+Starting `anamnesis serve` takes a second or more, nearly all of it imports; a fork has them. The child then
+does what the command does, from its first line on.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from tools.toolchain import CHECKOUT
+
+MESSAGE = 1 << 16
+
+
+class Nursery:
+    """The test's end: asks for servers, and ends them all when it is closed."""
+
+    def __init__(self) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
+                cwd=CHECKOUT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def fork(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        changes: Sequence[str],
+        stdout: int,
+        stderr: int,
+    ) -> int:
+        """The id of a process that runs `anamnesis`, with `changes` of tests.faults.changes made to it."""
+        asked = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "changes": list(changes),
+        }
+        socket.send_fds(self._line, [json.dumps(asked).encode()], [stdout, stderr])
+        return int(self._line.recv(MESSAGE))
+
+    def close(self) -> None:
+        """End whoever is still running."""
+        self._line.close()
+        self._process.wait()
+
+
+def main(line: socket.socket) -> None:
+    """Fork on every request until the other end is closed."""
+    _import_everything()
+    children: set[int] = set()
+    while True:
+        asked, fds, _, _ = socket.recv_fds(line, MESSAGE, 2)
+        if not asked:
+            break
+        children -= {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
+        child = os.fork()
+        if child == 0:
+            line.close()
+            _become_a_server(json.loads(asked), *fds)
+        for each in fds:
+            os.close(each)
+        children.add(child)
+        line.send(str(child).encode())
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _import_everything() -> None:
+    import alembic.command
+    import psycopg
+
+    import agents.brains.local
+    import orchestrator.api.app
+    import orchestrator.api.server
+    import orchestrator.cli
+    import orchestrator.wiring
+    import tests.faults.changes
+
+    # Named, so that no tool takes them for unused: what they bring is wanted, not they.
+    _ = (alembic.command, psycopg, agents, orchestrator, tests)
+
+
+def _become_a_server(asked: Mapping[str, object], stdout: int, stderr: int) -> NoReturn:
+    from orchestrator import faults
+    from orchestrator.cli import main as anamnesis
+    from tests.faults import changes
+
+    code = 1
+    try:
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        os.close(stdout)
+        os.close(stderr)
+        os.environ.update(asked["environment"])  # type: ignore[call-overload]
+        faults.arm(os.environ.get("ANAMNESIS_FAULT", ""))
+        for name in asked["changes"]:  # type: ignore[attr-defined]
+            changes.CHANGES[name]()
+        sys.argv = ["anamnesis", *asked["arguments"]]  # type: ignore[misc]
+        anamnesis()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as given:
+        main(given)

@@ -1,0 +1,116 @@
+"""A place where servers run, die and are started again: one data folder, one database."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from orchestrator.clock import SystemClock
+from orchestrator.store.database import Store
+from orchestrator.wire.ids import RandomIds
+from tests.faults.client import PATIENCE, Client, Cut
+from tests.faults.nursery import Nursery
+
+LEASE_SECONDS: Final = 0.25
+"""Short, because whoever comes after a killed process has to wait for its lease to end."""
+
+
+@dataclass
+class Server:
+    """A process that serves, or served."""
+
+    pid: int
+    output: asyncio.StreamReader
+    log: Path
+    address: str = ""
+    key: str = ""
+    alive: bool = True
+
+    async def meet(self, client: Client) -> None:
+        """Let a client connect."""
+        if not self.address:
+            raise Cut
+        await client.connect(self.address, self.key)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        if self.alive:
+            os.kill(self.pid, number)
+
+    async def ended(self) -> None:
+        """Wait until the process is gone: then nobody holds the other end of its output any more."""
+        async with asyncio.timeout(PATIENCE):
+            await self.output.read()
+        self.alive = False
+
+    async def kill(self) -> None:
+        """End it as `kill -9` does."""
+        self.signal(signal.SIGKILL)
+        await self.ended()
+
+
+@dataclass
+class Place:
+    """Where the servers of one test run, one after the other or beside each other."""
+
+    nursery: Nursery
+    folder: Path
+    database_url: str = ""
+    lease_seconds: float = LEASE_SECONDS
+    servers: list[Server] = field(default_factory=list)
+
+    async def start(self, *changes: str, fault: str = "", **settings: object) -> Server:
+        """Start a server, which dies at `fault`; `changes` are names of tests.faults.changes."""
+        environment = {
+            "ANAMNESIS_FAULT": fault,
+            "ANAMNESIS_DATABASE_URL": self.database_url,
+            "ANAMNESIS_TURN_LEASE_SECONDS": str(self.lease_seconds),
+            **{f"ANAMNESIS_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        self.folder.mkdir(exist_ok=True)
+        arguments = ["--data", str(self.folder), "serve", "--json", "--port", "0"]
+        log = self.folder / f"server-{len(self.servers) + 1}.log"
+        read, write = os.pipe()
+        with log.open("wb") as stderr:
+            pid = self.nursery.fork(arguments, environment, changes, write, stderr.fileno())
+        os.close(write)
+        server = Server(pid, await _reader(read), log)
+        self.servers.append(server)
+        if line := await server.output.readline():
+            ready = json.loads(line)
+            server.address, server.key = ready["ws"], ready["key"]
+        return server
+
+    @property
+    def url(self) -> str:
+        """Where everything is stored."""
+        return self.database_url or f"sqlite:///{self.folder / 'anamnesis.db'}"
+
+    def open_store(self) -> Store:
+        """What the servers have stored, looked at beside them."""
+        return Store.open(self.url, clock=SystemClock(), ids=RandomIds(), connections=1)
+
+
+async def _reader(descriptor: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb")
+    )
+    return reader
+
+
+@asynccontextmanager
+async def a_place(nursery: Nursery, folder: Path, database_url: str = "") -> AsyncIterator[Place]:
+    """A place of its own; whoever still runs there in the end is killed."""
+    place = Place(nursery, folder, database_url)
+    try:
+        yield place
+    finally:
+        for server in place.servers:
+            server.signal(signal.SIGKILL)
+            await server.ended()

@@ -1,0 +1,199 @@
+"""What must hold after every death: for the client's log, for the tables, and for both together."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from orchestrator.store import invariants
+from orchestrator.store.database import Transaction
+from tests.faults.client import Client, Cut
+from tests.faults.place import Place, Server
+
+ATTEMPTS = 3
+"""After so many deaths before its answer has begun, a message is set aside."""
+STEPS = 12
+"""How many servers may be needed until everything is said: a lost stanza shows as waiting for ever."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What became of one message."""
+
+    number: int
+    state: str
+    attempts: int
+    begun: bool
+    error: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody works on it any more."""
+        return self.state in ("completed", "failed")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the tables hold of a conversation at one moment."""
+
+    stanzas: Sequence[bytes]
+    questions: dict[str, str]
+    answers: dict[str, str]
+    turns: dict[str, Turn]
+
+
+@dataclass
+class Run:
+    """A conversation through one or more deaths."""
+
+    client: Client
+    deaths: list[Stored] = field(default_factory=list)
+    end: Stored | None = None
+    problems: list[str] = field(default_factory=list)
+    asked_at_first_death: int = 0
+    survived: bool = False
+    """Whether a server came to the end without passing the point at which it was to die."""
+
+
+async def converse(
+    place: Place, client: Client, texts: Iterable[str], *changes: str, faults: Iterable[str] = ()
+) -> Run:
+    """Say everything and hear every answer, with a new server after every death; the last one is well.
+
+    Each server but the last is to die at one of `faults`; one that does not ends the run.
+    """
+    run, left, to_come = Run(client), list(texts), list(faults)
+    for _ in range(STEPS):
+        fault = to_come.pop(0) if to_come else ""
+        server = await place.start(*changes, fault=fault)
+        try:
+            await server.meet(client)
+            for message_id in client.asked:
+                await client.answered(message_id)
+            while left:
+                await client.ask(left.pop(0))
+                await client.close()
+                await server.meet(client)
+        except Cut:
+            await server.ended()
+            run.asked_at_first_death = run.asked_at_first_death or len(client.asked)
+            run.problems += _after_a_death(place, run)
+            if run.problems:
+                return run
+        except TimeoutError:
+            run.problems.append("a frame that must come never came")
+            return run
+        else:
+            if fault:
+                run.survived = True
+                await client.close()
+            else:
+                await _finish(place, run, server)
+            return run
+    run.problems.append(f"not everything was answered by {STEPS} servers")
+    return run
+
+
+async def _finish(place: Place, run: Run, server: Server) -> None:
+    """Read everything once more from the beginning, then look at what is stored."""
+    again = Client(conversation_id=run.client.conversation_id)
+    await server.meet(again)
+    await again.until(lambda: len(again.seen) >= len(run.client.seen))
+    if again.seen != run.client.seen:
+        run.problems.append("a replay from the beginning is not what was received")
+    await again.close()
+    await run.client.close()
+    await server.kill()
+    run.problems += _in_the_end(place, run)
+
+
+def _after_a_death(place: Place, run: Run) -> list[str]:
+    """Nothing was told that is not stored, and what is stored is sound. Keeps how it was."""
+    store = place.open_store()
+    try:
+        problems = [str(found) for found in invariants.check(store)]
+        if run.client.conversation_id:
+            stored = store.read_now(lambda tx: _stored(tx, run.client.conversation_id))
+            problems += _told_and_stored(stored, run.client)
+            run.deaths.append(stored)
+        else:
+            run.deaths.append(Stored([], {}, {}, {}))
+    finally:
+        store.close_now()
+    return problems
+
+
+def _in_the_end(place: Place, run: Run) -> list[str]:
+    """Everything was answered once, and what was stored at each death is as it was then."""
+    store = place.open_store()
+    try:
+        problems = [str(found) for found in invariants.check(store, quiesced=True)]
+        stored = store.read_now(lambda tx: _stored(tx, run.client.conversation_id))
+    finally:
+        store.close_now()
+    client, run.end = run.client, stored
+    problems += client.problems + _told_and_stored(stored, client)
+    if stored.stanzas != client.seen:
+        problems.append("the client has not received what is stored, all of it and nothing else")
+    if stored.questions != {id: asked.text for id, asked in client.asked.items()}:
+        problems.append("the stored messages are not those that were sent")
+    problems += [f"{id} was answered {len(ends)} times" for id, ends in client.ends.items() if len(ends) != 1]
+    for before, after in pairwise((*run.deaths, stored)):
+        problems += _kept(before, after)
+    if run.deaths:
+        problems += _taken_up(run.deaths[-1], stored)
+    return problems
+
+
+def _told_and_stored(stored: Stored, client: Client) -> list[str]:
+    problems = [
+        f"{message_id} was acknowledged and is not stored"
+        for message_id in client.told_to_be_stored
+        if message_id not in stored.questions
+    ]
+    if list(stored.stanzas[: len(client.seen)]) != client.seen:
+        problems.append("a stanza was sent that is not stored, or not so")
+    return problems
+
+
+def _kept(before: Stored, after: Stored) -> list[str]:
+    """What was stored at a death is as it was; an answer that had begun is closed, and not spoken over."""
+    problems = []
+    if after.stanzas[: len(before.stanzas)] != before.stanzas:
+        problems.append("a stored stanza was changed")
+    for message_id, turn in before.turns.items():
+        now = after.turns[message_id]
+        closed = (now.state, now.error) == ("failed", "interrupted")
+        if (turn.is_over and now != turn) or (turn.begun and not turn.is_over and now.is_over and not closed):
+            problems.append(f"{turn} became {now}")
+    for message_id, text in before.answers.items():
+        if after.answers[message_id] != text:
+            problems.append(f"{message_id} was spoken over")
+    return problems
+
+
+def _taken_up(before: Stored, after: Stored) -> list[str]:
+    """What was acknowledged and not begun at the last death was answered then, or set aside."""
+    problems = []
+    for message_id, turn in before.turns.items():
+        now = after.turns[message_id]
+        set_aside = now.error == "poison_message" and now.attempts > ATTEMPTS
+        if not turn.is_over and not turn.begun and now.state != "completed" and not set_aside:
+            problems.append(f"{turn} became {now}")
+    return problems
+
+
+def _stored(tx: Transaction, conversation_id: str) -> Stored:
+    messages = tx.messages.in_order(conversation_id)
+    turns = {message.id: tx.turns.of_message(message.id) for message in messages}
+    return Stored(
+        stanzas=[
+            frame.payload for frame in tx.frames.in_order(conversation_id) if frame.direction == "server"
+        ],
+        questions={message.id: message.contents for message in messages if message.message_role == "user"},
+        answers={message.id: message.contents for message in messages if message.message_role != "user"},
+        turns={
+            id: Turn(turn.number, turn.state, turn.attempts, turn.answer_id is not None, turn.error)
+            for id, turn in turns.items()
+            if turn is not None
+        },
+    )

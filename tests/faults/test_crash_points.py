@@ -1,0 +1,114 @@
+"""A server is killed at every arrow of a turn, each time it passes; the next one loses nothing."""
+
+import ast
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from orchestrator import faults
+from tests.architecture.sources import PACKAGES, parsed, python_files
+from tests.faults.client import Client
+from tests.faults.nursery import Nursery
+from tests.faults.place import Place, a_place
+from tests.faults.proof import ATTEMPTS, converse
+
+SAID = ("I am having a headache", "8", "Since yesterday")
+"""Two messages to die in, and one that must be answered afterwards."""
+
+SWEEPS = [
+    *((point, 1, 1) for point in faults.POINTS if not point.endswith("_send")),
+    *(("before_send", first, 2) for first in (1, 2)),
+    ("after_send", 1, 6),
+]
+"""Which points, from which pass on and in which steps. After one stanza is before the next."""
+
+ONLY_WITH_SENTENCES = ("before_sentence_commit", "after_sentence_commit")
+
+
+@pytest.mark.requirement("000-049", "003-008", "003-009", "003-016")
+@pytest.mark.parametrize(("point", "first", "step"), SWEEPS)
+async def test_who_dies_at_an_arrow_loses_nothing(
+    nursery: Nursery, tmp_path: Path, point: str, first: int, step: int
+) -> None:
+    kills = 0
+    for number in count(first, step):
+        async with a_place(nursery, tmp_path / str(number)) as place:
+            client = Client(repeats=True)
+            run = await converse(place, client, SAID, "recalling", faults=[f"{point}:{number}"])
+        assert run.problems == [], f"{point}:{number}"
+        if run.survived or run.asked_at_first_death == len(SAID):
+            break
+        kills += 1
+
+    assert kills > 0
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+async def test_who_dies_while_recovering_loses_nothing_either(
+    nursery: Nursery, tmp_path: Path, point: str
+) -> None:
+    for second in (point, "before_end_commit"):
+        async with a_place(nursery, tmp_path / second) as place:
+            deaths = [f"{point}:1", f"{second}:1"]
+            run = await converse(place, Client(), SAID, "recalling", faults=deaths)
+
+        assert (len(run.deaths), run.problems) == (2, []), second
+
+
+@pytest.mark.parametrize("point", [point for point in faults.POINTS if point not in ONLY_WITH_SENTENCES])
+async def test_a_client_that_does_not_stream_loses_nothing_either(place: Place, point: str) -> None:
+    client = Client(features=[])
+
+    run = await converse(place, client, SAID, "recalling", faults=[f"{point}:1"])
+
+    assert (len(run.deaths), run.problems) == (1, [])
+    assert list(client.ends.values()) == [["completed"]] * len(SAID)
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+async def test_on_postgres_nothing_is_lost_either(postgres_place: Place, point: str) -> None:
+    run = await converse(postgres_place, Client(repeats=True), SAID, "recalling", faults=[f"{point}:1"])
+
+    assert (len(run.deaths), run.problems) == (1, [])
+
+
+@pytest.mark.parametrize("point", ["after_take_commit", "before_begin_commit"])
+async def test_a_message_that_always_kills_is_set_aside_and_the_next_one_works(
+    place: Place, point: str
+) -> None:
+    client = Client()
+
+    run = await converse(place, client, SAID, faults=[f"{point}:1"] * ATTEMPTS)
+
+    assert run.problems == []
+    assert list(client.ends.values()) == [["failed"], ["completed"], ["completed"]]
+    assert run.end is not None
+    assert [turn.error for turn in run.end.turns.values()] == ["poison_message", None, None]
+
+
+@pytest.mark.parametrize("kills", range(1, ATTEMPTS))
+async def test_a_message_is_tried_again_before_it_is_set_aside(place: Place, kills: int) -> None:
+    client = Client()
+
+    run = await converse(place, client, SAID, faults=["after_take_commit:1"] * kills)
+
+    assert run.problems == []
+    assert list(client.ends.values()) == [["completed"]] * len(SAID)
+
+
+def test_every_fault_point_in_the_code_is_known_and_every_known_one_is_there() -> None:
+    used = {name for path in python_files(*PACKAGES) for name in points_in(parsed(path))}
+
+    assert used == set(faults.POINTS)
+
+
+def points_in(tree: ast.Module) -> Iterator[str]:
+    """The names in calls of `faults.point`, and those that a commit of the outbox makes of its step."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("faults"), "point"), [ast.Constant(str(name))]):
+                yield name
+            case ast.keyword("step", ast.Constant(str(step))):
+                yield from (f"before_{step}_commit", f"after_{step}_commit")
