@@ -44,7 +44,7 @@ def record(tx: Transaction, conversation: Conversation, envelope: Envelope[Body]
     """Put what an accepted or stored frame says into the tables."""
     _record(envelope.body, tx, conversation, envelope.stanza_id)
     if envelope.meta:
-        about = subject(envelope.body)
+        about = subject(envelope.body) or conversation.id  # a first Configuration does not know it yet
         for key, value in envelope.meta.items():
             text = value if isinstance(value, str) else json.dumps(value)
             tx.meta.add(about, key, text, id=derived("meta_", conversation.id, envelope.stanza_id, key))

@@ -136,9 +136,11 @@ class Peer:
         """Shake hands, and go on counting where the server says that both sides stand."""
         self.conversation_id = conversation_id
         await self.send(CONFIGURATION, stanza=stanza, meta=meta, **settings)
-        replies = [await self.next(), await self.next(), await self.next()]
+        replies = []
+        for type in (CONFIGURATION, ACKNOWLEDGEMENT, SERVER_INFO):
+            replies.append(await self.next())
+            assert replies[-1].type == type, replies[-1]
         told = replies[0].body
-        assert [reply.type for reply in replies] == [CONFIGURATION, ACKNOWLEDGEMENT, SERVER_INFO], told
         self.sent = told["lastClientStanza"]
         self.seen = settings.get("lastSequenceSeen", -told["lastServerStanza"])
         return replies
