@@ -1,12 +1,15 @@
 """Every column the source documents name is there, of the right kind, on both databases."""
 
+import importlib
+import pkgutil
 from typing import Any
 
 import pytest
 
+from orchestrator import store as store_package
 from orchestrator.store import rows
 from orchestrator.store.database import Store
-from orchestrator.store.statements import columns_of
+from orchestrator.store.statements import Statement, columns_of
 from orchestrator.store.tables import metadata
 
 KINDS = {
@@ -163,3 +166,30 @@ def test_a_row_has_a_field_for_each_column_in_the_same_order() -> None:
         assert columns_of(kind) == written
 
     assert {kind.table.name for kind in kinds} == set(metadata.tables)
+
+
+def _statements() -> list[Any]:
+    found = []
+    for module in pkgutil.iter_modules(store_package.__path__):
+        if module.name not in ("invariants", "migrations"):  # these look at everything, on purpose
+            names = vars(importlib.import_module(f"{store_package.__name__}.{module.name}"))
+            found += [
+                pytest.param(statement, id=f"{module.name}{name}")
+                for name, statement in names.items()
+                if isinstance(statement, Statement)
+            ]
+    return found
+
+
+@pytest.mark.parametrize("shared_store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("statement", _statements())
+def test_no_statement_walks_through_a_whole_table(shared_store: Store, statement: Statement[Any]) -> None:
+    sql = statement._for(shared_store.driver.dialect).sql
+    values = [1] * sql.count("?")
+
+    plan = shared_store.read_now(
+        lambda tx: tx.unit.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+    )
+
+    steps = [step for *_, step in plan]
+    assert not [step for step in steps if step.startswith("SCAN")]
