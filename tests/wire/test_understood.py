@@ -242,6 +242,16 @@ def test_what_is_no_moment_is_no_time(said: object) -> None:
         understood(UserMessage, content="now", timestamp=said)
 
 
+def test_a_time_of_ours_says_where_it_is() -> None:
+    with pytest.raises(ValueError, match="offset"):
+        UserMessage(
+            id=MessageId("msg_1"),
+            conversation_id=HERE,
+            content="now",
+            timestamp=NOON.replace(tzinfo=None),
+        )
+
+
 @pytest.mark.parametrize("named", ["a", "A-Za-z0-9_.~", "V1StGXR8_Z5jdHi6B-myT", "x" * 128, "."])
 def test_a_client_may_bring_ids_of_its_own(named: str) -> None:
     assert understood(UserMessage, id=named, content="hello").id == named
