@@ -36,6 +36,7 @@ ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
 OUR_FAULT: Final = 500
 """From this HTTP status on, an error says nothing against the peer."""
 MINUTE: Final = 60.0
+QUICKLY_OPENED: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Session:
             packet = await self._transport.receive()
             if packet is None:
                 return False
-            frame = open_frame(packet, most=self._transport.most)
+            frame = await _opened(packet, self._transport.most)
             arrival = Arrival(read(frame, sender="client"), frame.fields["type"], packet, self.visitor)
             telemetry.frame_received(type(arrival.envelope.body).__name__)
             await uninterrupted(self._take(arrival))
@@ -232,3 +233,10 @@ def keep_newest(sessions: Iterable[Session], connection_id: str | None) -> None:
     for session in sessions:
         if session.visitor.connection_id != connection_id:
             session.replaced()
+
+
+async def _opened(packet: bytes, most: int) -> Frame:
+    """A large frame can hold a million tiny things: it is opened beside the loop, and nobody else waits."""
+    if len(packet) <= QUICKLY_OPENED:
+        return open_frame(packet, most=most)
+    return await asyncio.to_thread(open_frame, packet, most=most)

@@ -162,6 +162,8 @@ def read(frame: Frame, *, sender: Sender) -> Envelope[Body]:
         raise AnamnesisError(MISSING_FIELD, field="conversationId")
     _check_names(kind, given)
     body = _validated(kind, given, within="body.")
+    if kind is Configuration:  # a client that resumes may name the conversation in either place
+        conversation_id = conversation_id or body.conversation_id
     if body.conversation_id != conversation_id and (body.conversation_id or kind is not Configuration):
         raise AnamnesisError(INVALID_FIELD, field="body.conversationId", rule="must be the envelope's")
     return Envelope(head.stanza_id, conversation_id, body, head.meta or None)

@@ -282,12 +282,10 @@ def test_a_configuration_may_name_its_conversation_on_the_envelope_alone() -> No
     assert decode(frame, sender="client", most=MOST_IN_FRAME).conversation_id == HERE
 
 
-def test_a_configuration_cannot_name_it_in_the_body_alone() -> None:
+def test_a_configuration_may_name_it_in_the_body_alone() -> None:
     frame = msgpack.packb({"stanzaId": 1, "type": 12, "body": {"conversationId": HERE}})
 
-    with pytest.raises(AnamnesisError) as caught:
-        decode(frame, sender="client", most=MOST_IN_FRAME)
-    assert caught.value.problem == INVALID_FIELD
+    assert decode(frame, sender="client", most=MOST_IN_FRAME).conversation_id == HERE
 
 
 def test_meta_holds_scalars_of_every_kind() -> None:
