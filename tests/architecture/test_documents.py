@@ -39,6 +39,14 @@ def test_the_links_of_a_document_lead_somewhere(path: Path) -> None:
     assert broken == []
 
 
+def test_every_decision_is_in_the_list_of_decisions() -> None:
+    folder = Path("docs", "decisions")
+
+    listed = set(LINK.findall(text_of(folder / "README.md")))
+
+    assert {path.name for path in DOCUMENTS if path.parent == folder} - listed == {"README.md"}
+
+
 def test_the_tree_of_the_architecture_is_the_tree() -> None:
     told = set(tree_of(text_of(Path("ARCHITECTURE.md"))))
     closed = {

@@ -1,50 +1,44 @@
 """Requirements are counted by the tests that show them."""
 
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
 
 from tools import ledger
-from tools.toolchain import CHECKOUT
 
 
-def collected(test: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What pytest says when it collects this one test, with the ledger looking on."""
-    (folder / "test_it.py").write_text(f"import pytest\n\n{test}\ndef test_it(): pass\n")
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--collect-only",
-            "-q",
-            "-p",
-            "tools.ledger",
-            "--rootdir",
-            folder,
-            folder,
-        ],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@dataclass
+class Collected:
+    """As much of a collected test as the ledger looks at."""
+
+    nodeid: str
+    marks: list[pytest.MarkDecorator]
+
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        return (mark.mark for mark in self.marks if mark.name == name)
 
 
-def test_a_test_that_shows_an_unknown_requirement_is_refused(tmp_path: Path) -> None:
-    done = collected('@pytest.mark.requirement("000-001", "000-999")', tmp_path)
-
-    assert done.returncode != 0
-    assert (
-        "test_it.py::test_it shows requirement '000-999', which is not in docs/requirements.tsv"
-        in done.stderr
-    )
+def a_test(*shows: str) -> pytest.Item:
+    """A test that carries these requirements, on two marks."""
+    marks = [pytest.mark.requirement(*shows[:1]), pytest.mark.requirement(*shows[1:]), pytest.mark.soak]
+    return cast(pytest.Item, Collected("test_it.py::test_it", marks))
 
 
-def test_a_test_that_shows_known_requirements_is_taken(tmp_path: Path) -> None:
-    done = collected('@pytest.mark.requirement("000-001", "004-054")', tmp_path)
+def test_a_test_that_shows_an_unknown_requirement_is_refused() -> None:
+    with pytest.raises(
+        pytest.UsageError, match=r"test_it shows requirement '000-999', which is not in docs/"
+    ):
+        ledger.pytest_collection_modifyitems([a_test("000-001", "000-999")])
 
-    assert done.returncode == 0, done.stdout
+
+def test_a_test_that_shows_known_requirements_is_taken_and_counted() -> None:
+    item = a_test("000-001", "004-054")
+
+    ledger.pytest_collection_modifyitems([item])
+
+    assert ledger.shown_by([item]) == {"000-001", "004-054"}
 
 
 def test_the_counts_are_given_per_source_document_and_together() -> None:
