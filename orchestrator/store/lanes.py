@@ -123,8 +123,11 @@ class SharedLane(Lane[Tx]):
         try:
             connection = self._begun()
             try:
-                for work, future in batch:
-                    self._one(connection, work, future, done)
+                if len(batch) == 1:
+                    done.append((batch[0][1], batch[0][0](self._open(connection))))
+                else:
+                    for work, future in batch:
+                        self._one(connection, work, future, done)
                 self._driver.commit(connection)
             except BaseException:
                 self._roll_back(connection)

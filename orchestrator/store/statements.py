@@ -7,12 +7,14 @@ would cost several times what SQLite needs for a row, for a pool and events that
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy import Column, Dialect, Executable, Select, Table, insert, select
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeEngine
 
-from orchestrator.store.types import Kept
+from orchestrator.store.types import Convert, Kept
 
 T = TypeVar("T")
 
@@ -48,42 +50,50 @@ class Connection(Protocol):
 class _Compiled:
     """SQL text for one database, with what is to be done to each value going in and coming out."""
 
-    __slots__ = ("_bindings", "_outputs", "sql")
+    __slots__ = ("_attributes", "_inputs", "_names", "_outputs", "sql")
 
     def __init__(self, statement: Any, dialect: Dialect, keys: Sequence[str] | None) -> None:
         compiled = cast(SQLCompiler, statement.compile(dialect=dialect, column_keys=keys))
         self.sql = compiled.string
-        self._bindings: list[tuple[str | None, Any]] = []
-        for name in compiled.positiontup or ():
-            bound = compiled.binds[name]
-            convert = bound.type.bind_processor(dialect) if isinstance(bound.type, Kept) else None
-            if bound.required:
-                self._bindings.append((bound.key, convert))
-            else:
-                constant = bound.effective_value
-                self._bindings.append((None, constant if convert is None else convert(constant)))
-        columns: Iterable[Any] = getattr(statement, "exported_columns", ())
-        kept = ((i, column.type) for i, column in enumerate(columns) if isinstance(column.type, Kept))
-        outputs = ((position, kind.result_processor(dialect)) for position, kind in kept)
-        self._outputs = [(position, convert) for position, convert in outputs if convert is not None]
-
-    def values(self, given: dict[str, Any]) -> tuple[Any, ...]:
-        """The given values in the order the SQL asks for them."""
-        return tuple(
-            [
-                convert if name is None else given[name] if convert is None else convert(given[name])
-                for name, convert in self._bindings
-            ]
+        bound = [compiled.binds[name] for name in compiled.positiontup or ()]
+        # A value is given by name, unless the statement itself has it.
+        self._names = [(each.key, None) if each.required else (None, each.effective_value) for each in bound]
+        self._inputs = _conversions((each.type for each in bound), lambda kind: kind.bind_processor(dialect))
+        columns = getattr(statement, "exported_columns", ())
+        self._outputs = _conversions(
+            (each.type for each in columns), lambda kind: kind.result_processor(dialect)
         )
+        self._attributes = attrgetter(*keys) if keys else None
+
+    def values(self, given: dict[str, Any]) -> Sequence[Any]:
+        """The given values in the order the SQL asks for them."""
+        return _converted(
+            [constant if name is None else given[name] for name, constant in self._names], self._inputs
+        )
+
+    def values_of(self, row: IsRow) -> Sequence[Any]:
+        """A row's values in the order of its columns."""
+        assert self._attributes is not None  # noqa: S101  only what inserts a row asks for this
+        return _converted(list(self._attributes(row)), self._inputs)
 
     def read(self, record: Sequence[Any]) -> Sequence[Any]:
         """What the driver gave, as Python has it."""
-        if not self._outputs:
-            return record
-        values = list(record)
-        for position, convert in self._outputs:
-            values[position] = convert(values[position])
-        return values
+        return _converted(list(record), self._outputs) if self._outputs else record
+
+
+def _conversions(
+    kinds: Iterable[TypeEngine[Any]], find: Callable[[Kept], Convert]
+) -> list[tuple[int, Callable[[Any], Any]]]:
+    """The places at which a value is converted, and how."""
+    found = ((place, find(kind)) for place, kind in enumerate(kinds) if isinstance(kind, Kept))
+    return [(place, convert) for place, convert in found if convert is not None]
+
+
+def _converted(values: list[Any], conversions: list[tuple[int, Callable[[Any], Any]]]) -> list[Any]:
+    for place, convert in conversions:
+        if values[place] is not None:
+            values[place] = convert(values[place])
+    return values
 
 
 class Statement(Generic[T]):
@@ -115,10 +125,13 @@ class Statement(Generic[T]):
         compiled = self._for(dialect)
         return int(connection.execute(compiled.sql, compiled.values(given)).rowcount)
 
-    def run_many(self, connection: Connection, dialect: Dialect, given: Iterable[dict[str, Any]]) -> None:
-        """Do it once for each."""
+    def insert(self, connection: Connection, dialect: Dialect, rows: Sequence[IsRow]) -> None:
+        """Do it once for each row."""
         compiled = self._for(dialect)
-        connection.cursor().executemany(compiled.sql, [compiled.values(each) for each in given])
+        if len(rows) == 1:
+            connection.execute(compiled.sql, compiled.values_of(rows[0]))
+        else:
+            connection.cursor().executemany(compiled.sql, [compiled.values_of(row) for row in rows])
 
     def _for(self, dialect: Dialect) -> _Compiled:
         compiled = self._compiled.get(dialect.name)
@@ -147,8 +160,3 @@ def all_of(row_type: type[IsRow]) -> Select[Any]:
 def inserting(row_type: type[IsRow]) -> Statement[None]:
     """The statement that puts a row into its table."""
     return Statement(insert(row_type.table), lambda: None, keys=names_of(row_type))
-
-
-def values_of(row: IsRow) -> dict[str, Any]:
-    """A row's values by column."""
-    return {name: getattr(row, name) for name in names_of(type(row))}

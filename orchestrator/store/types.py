@@ -9,6 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from pgvector.sqlalchemy import VECTOR
@@ -44,12 +45,8 @@ def json_text(value: object) -> str:
     return text
 
 
-def _unless_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else convert(value)
-
-
 class Kept(TypeDecorator[Any]):
-    """A type with its own column type and its own conversions per database; `None` is always NULL."""
+    """A type with its own column type and conversions per database; None is NULL and is not converted."""
 
     impl = Text
     cache_ok = True
@@ -67,15 +64,14 @@ class Kept(TypeDecorator[Any]):
 
     def bind_processor(self, dialect: Dialect) -> Convert:
         """What is done to a value on its way in."""
-        convert = self.into_sqlite if dialect.name == "sqlite" else self.into_postgres
-        return convert and _unless_null(convert)
+        return self.into_sqlite if dialect.name == "sqlite" else self.into_postgres
 
     def result_processor(self, dialect: Dialect, coltype: object = None) -> Convert:
         """What is done to a value on its way out."""
-        convert = self.from_sqlite if dialect.name == "sqlite" else self.from_postgres
-        return convert and _unless_null(convert)
+        return self.from_sqlite if dialect.name == "sqlite" else self.from_postgres
 
 
+@lru_cache(maxsize=256)  # the rows of a transaction mostly share one moment
 def _moment_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 

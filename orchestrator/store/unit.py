@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Dialect, Table, Update, bindparam, update
 
 from memory_blocks.ports import Ids
-from orchestrator.store.statements import Connection, IsRow, Statement, inserting, values_of
+from orchestrator.store.statements import Connection, IsRow, Statement, inserting
 
 T = TypeVar("T")
 
@@ -37,10 +37,8 @@ class Unit:
 
     def insert(self, *rows: IsRow) -> None:
         """Put rows of one kind into their table."""
-        if len(rows) == 1:
-            inserting(type(rows[0])).run(self.connection, self.dialect, values_of(rows[0]))
-        elif rows:
-            inserting(type(rows[0])).run_many(self.connection, self.dialect, map(values_of, rows))
+        if rows:
+            inserting(type(rows[0])).insert(self.connection, self.dialect, rows)
 
     def change(self, row_type: type[IsRow], key: str, **columns: Any) -> bool:
         """Set columns of the row with that id, unless it is deleted; false when there is none."""

@@ -122,8 +122,8 @@ def test_messages_are_numbered_from_1_without_gaps_and_linked(store: Store) -> N
 
 
 @pytest.mark.requirement("003-034", "003-035")
-def test_an_answer_is_built_up_of_its_sentences(store: Store) -> None:
-    conversation = begin(store)
+def test_an_answer_is_built_up_of_its_sentences(loose_store: Store) -> None:
+    conversation = begin(loose_store)
     seen: list[Message | None] = []
 
     def answer(tx: Transaction) -> None:
@@ -135,7 +135,7 @@ def test_an_answer_is_built_up_of_its_sentences(store: Store) -> None:
             tx.messages.say(message.id, text, final=final)
             seen.append(tx.messages.get(message.id))
 
-    store.write_now(answer)
+    loose_store.write_now(answer)
 
     assert [each and (each.contents, each.completion_status) for each in seen] == [
         ("", "streaming"),
