@@ -42,7 +42,8 @@ class Leases:
     def acquire(self, conversation_id: str, holder: str, *, seconds: float) -> Lease | None:
         """Take the conversation, if it is free, expired or ours; none while another worker holds it.
 
-        A lease that ends later than a new one would was made by a clock that has since been set back.
+        One that ends much later than a new one would was made by a clock that has since been set back; a
+        little later, and it was renewed while this transaction waited for it.
         """
         now = self._unit.now
         until = now + timedelta(seconds=seconds)
@@ -55,7 +56,7 @@ class Leases:
             return None
         if held.holder == holder and held.expires_at > now:
             taken = Lease(conversation_id, holder, held.epoch, until)
-        elif held.expires_at <= now or held.expires_at > until:
+        elif held.expires_at <= now or held.expires_at > until + timedelta(seconds=seconds):
             taken = Lease(conversation_id, holder, held.epoch + 1, until)
         else:
             return None

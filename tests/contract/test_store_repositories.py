@@ -692,6 +692,20 @@ def test_a_lease_from_a_clock_that_was_set_back_does_not_last(store: Store, cloc
     assert (second.holder, second.epoch) == ("two", first.epoch + 1)
 
 
+def test_a_lease_that_was_renewed_while_another_waited_for_it_is_left_alone(
+    store: Store, clock: HandClock
+) -> None:
+    conversation = begin(store)
+    clock.tick(1)
+    first = store.write_now(lambda tx: tx.leases.acquire(conversation.id, "one", seconds=15))
+    clock.tick(-1)
+
+    second = store.write_now(lambda tx: tx.leases.acquire(conversation.id, "two", seconds=15))
+
+    assert first is not None
+    assert second is None
+
+
 # --- blocks ------------------------------------------------------------------------------------------------
 
 
