@@ -7,7 +7,7 @@ oldest open turn, whether it is new or was left by a process that died: recovery
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -155,23 +155,33 @@ class Turnstile:
 
     async def _work(self, conversation_id: str) -> None:
         lease: Lease | None = None
-        while not self._closing:
-            self._again.discard(conversation_id)
-            ticket = await self._store.write(partial(self._take, conversation_id, lease))
-            if ticket is None:
-                if lease is not None:
-                    faults.point("after_release_commit")
-                return
-            faults.point("after_take_commit")
-            lease = ticket.lease
-            self._tickets[conversation_id] = ticket
-            renewing = asyncio.create_task(self._renew(ticket), name=f"lease of {conversation_id}")
-            try:
-                await self._take_turn(ticket)
-            finally:
-                del self._tickets[conversation_id]
-                renewing.cancel()
-                await asyncio.gather(renewing, return_exceptions=True)
+        try:
+            while not self._closing:
+                self._again.discard(conversation_id)
+                ticket = await self._store.write(partial(self._take, conversation_id, lease))
+                if ticket is None:
+                    if lease is not None:
+                        faults.point("after_release_commit")
+                        lease = None
+                    return
+                faults.point("after_take_commit")
+                lease = ticket.lease
+                await self._let_through(ticket)
+        finally:
+            if lease is not None:  # cut off: whoever comes next need not wait until it expires
+                with suppress(AnamnesisError):
+                    await self._store.write(partial(_give_back, lease))
+
+    async def _let_through(self, ticket: Ticket) -> None:
+        conversation_id = ticket.turn.conversation_id
+        self._tickets[conversation_id] = ticket
+        renewing = asyncio.create_task(self._renew(ticket), name=f"lease of {conversation_id}")
+        try:
+            await self._take_turn(ticket)
+        finally:
+            del self._tickets[conversation_id]
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
 
     def _take(self, conversation_id: str, held: Lease | None, tx: Transaction) -> Ticket | None:
         """The oldest open turn, with the lease on it; when there is none, the lease is given back."""
@@ -212,6 +222,10 @@ class Turnstile:
                 )
                 if error.problem is FENCED:
                     return
+
+
+def _give_back(lease: Lease, tx: Transaction) -> None:
+    tx.leases.release(lease)
 
 
 def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:

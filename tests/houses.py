@@ -1,10 +1,13 @@
 """Houses to test: over a store of the test's own, with a brain that does what it is told."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
 
 from agents import roster
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
@@ -13,6 +16,9 @@ from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import ConversationHistory, Label
 from memory_blocks.ports import Clock
+from orchestrator.api.app import create_app
+from orchestrator.api.keys import Keys
+from orchestrator.api.server import listening
 from orchestrator.clock import SystemClock
 from orchestrator.house import House
 from orchestrator.outbox import Outbox
@@ -23,18 +29,16 @@ from orchestrator.store.invariants import check
 from orchestrator.store.rows import Message, Turn
 from orchestrator.store.tables import metadata
 from orchestrator.turn import Stations
-from orchestrator.wire.ids import ConversationId, RandomIds
+from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 
 ANN, BOB = "ann", "bob"
-ROSTER = cache(lambda: roster.load(shipped_config() / "agents.toml"))
-
-T = TypeVar("T")
 
 
+@cache
 def agents() -> Roster:
     """Who answers, as shipped."""
-    return ROSTER()
+    return roster.load(shipped_config() / "agents.toml")
 
 
 def a_store(url: str, clock: Clock | None = None) -> Store:
@@ -140,3 +144,12 @@ async def everything(house: House) -> dict[str, Any]:
     own = "SELECT id, last_client_stanza_id, last_server_stanza_id, preferences FROM alicia_conversations"
     found: dict[str, Any] = dict(await rows(house, " UNION ALL ".join(counted)))
     return found | {"counts": sorted(map(str, await rows(house, own)))}
+
+
+@asynccontextmanager
+async def over_websockets(house: House, folder: Path) -> AsyncIterator[Callable[[], connect]]:
+    """A real server in front of the house; what is given opens another WebSocket of Ann's to it."""
+    keys = Keys(folder)
+    header = {"Authorization": f"Bearer {keys.of(PersonId(ANN))}"}
+    async with listening(create_app(house, keys)) as server:
+        yield lambda: connect(f"ws://127.0.0.1:{server.port}/v1/ws", additional_headers=header)
