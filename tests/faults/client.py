@@ -205,6 +205,10 @@ class Client:
     def _note_end(self, message_id: str, how: str) -> None:
         self.ends.setdefault(message_id, []).append(how)
 
+    def has_seen(self, kind: Type) -> bool:
+        """Whether a stanza of that type has come."""
+        return any(_unpacked(packet).type == kind for packet in self.seen)
+
     @property
     def told_to_be_stored(self) -> list[str]:
         """The ids of the messages that were acknowledged."""

@@ -4,7 +4,6 @@ Starting `anamnesis serve` takes a second or more, nearly all of it imports; a f
 does what the command does, from its first line on.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -49,6 +48,16 @@ class Nursery:
         socket.send_fds(self._line, [json.dumps(asked).encode()], [stdout, stderr])
         return int(self._line.recv(MESSAGE))
 
+    def exit_code(self, pid: int) -> int:
+        """How a process ended, which has; negative, if by a signal."""
+        self._line.sendall(json.dumps({"ended": pid}).encode())
+        return int(self._line.recv(MESSAGE))
+
+    def is_stopped(self, pid: int) -> bool:
+        """Whether a process has stopped since this was last asked."""
+        self._line.sendall(json.dumps({"stopped": pid}).encode())
+        return self._line.recv(MESSAGE) == b"True"
+
     def close(self) -> None:
         """End whoever is still running."""
         self._line.close()
@@ -60,21 +69,28 @@ def main(line: socket.socket) -> None:
     _import_everything()
     children: set[int] = set()
     while True:
-        asked, fds, _, _ = socket.recv_fds(line, MESSAGE, 2)
-        if not asked:
+        packet, fds, _, _ = socket.recv_fds(line, MESSAGE, 2)
+        if not packet:
             break
-        children -= {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
+        asked = json.loads(packet)
+        if ended := asked.get("ended"):
+            children.remove(ended)
+            line.sendall(str(os.waitstatus_to_exitcode(os.waitpid(ended, 0)[1])).encode())
+            continue
+        if stopped := asked.get("stopped"):
+            flags = os.WUNTRACED | os.WNOHANG
+            line.sendall(str(os.waitpid(stopped, flags)[0] == stopped).encode())
+            continue
         child = os.fork()
         if child == 0:
             line.close()
-            _become_a_server(json.loads(asked), *fds)
+            _become_a_server(asked, *fds)
         for each in fds:
             os.close(each)
         children.add(child)
-        line.send(str(child).encode())
+        line.sendall(str(child).encode())
     for child in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
 
 
 def _import_everything() -> None:

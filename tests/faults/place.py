@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +24,13 @@ LEASE_SECONDS: Final = 0.25
 class Server:
     """A process that serves, or served."""
 
+    nursery: Nursery
     pid: int
     output: asyncio.StreamReader
     log: Path
     address: str = ""
     key: str = ""
-    alive: bool = True
+    exit_code: int | None = None
 
     async def meet(self, client: Client) -> None:
         """Let a client connect."""
@@ -39,19 +40,35 @@ class Server:
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
-        if self.alive:
+        if self.exit_code is None:
             os.kill(self.pid, number)
 
-    async def ended(self) -> None:
-        """Wait until the process is gone: then nobody holds the other end of its output any more."""
+    async def ended(self) -> int:
+        """Wait until the process is gone; how it ended. Then nobody holds the other end of its output."""
         async with asyncio.timeout(PATIENCE):
             await self.output.read()
-        self.alive = False
+        if self.exit_code is None:
+            self.exit_code = self.nursery.exit_code(self.pid)
+        return self.exit_code
 
     async def kill(self) -> None:
         """End it as `kill -9` does."""
         self.signal(signal.SIGKILL)
         await self.ended()
+
+    async def stands_still(self) -> None:
+        """Wait until it has stopped, as by SIGSTOP."""
+        await _until(lambda: self.nursery.is_stopped(self.pid))
+
+    async def has_logged(self, event: str) -> None:
+        """Wait until it has logged an event."""
+        await _until(lambda: f'"event": "{event}"' in self.log.read_text())
+
+
+async def _until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not happened():  # noqa: ASYNC110  what another process does has to be looked for
+            await asyncio.sleep(0.01)
 
 
 @dataclass
@@ -79,7 +96,7 @@ class Place:
         with log.open("wb") as stderr:
             pid = self.nursery.fork(arguments, environment, changes, write, stderr.fileno())
         os.close(write)
-        server = Server(pid, await _reader(read), log)
+        server = Server(self.nursery, pid, await _reader(read), log)
         self.servers.append(server)
         if line := await server.output.readline():
             ready = json.loads(line)

@@ -87,13 +87,13 @@ async def converse(
                 run.survived = True
                 await client.close()
             else:
-                await _finish(place, run, server)
+                await finish(place, run, server)
             return run
     run.problems.append(f"not everything was answered by {STEPS} servers")
     return run
 
 
-async def _finish(place: Place, run: Run, server: Server) -> None:
+async def finish(place: Place, run: Run, server: Server) -> None:
     """Read everything once more from the beginning, then look at what is stored."""
     again = Client(conversation_id=run.client.conversation_id)
     await server.meet(again)
@@ -102,7 +102,8 @@ async def _finish(place: Place, run: Run, server: Server) -> None:
         run.problems.append("a replay from the beginning is not what was received")
     await again.close()
     await run.client.close()
-    await server.kill()
+    for each in place.servers:
+        await each.kill()
     run.problems += _in_the_end(place, run)
 
 

@@ -1,0 +1,88 @@
+"""The network breaks, between two frames or within one; whoever comes back has missed nothing."""
+
+from collections.abc import Iterable
+
+from tests.faults.client import Client, Cut
+from tests.faults.place import Place, Server
+from tests.faults.proof import Run, finish
+from tests.faults.proxy import between
+from tests.faults.test_crash_points import SAID
+
+STANZAS = 11
+"""How many stanzas come before the last of an answer: acknowledged, begun, traces, a sentence, traces."""
+
+
+async def test_who_leaves_after_any_stanza_of_an_answer_misses_nothing(place: Place) -> None:
+    server = await place.start("recalling")
+
+    for heard in range(1, STANZAS + 1):
+        client = Client()
+        await server.meet(client)
+        await hear(client, await client.say(SAID[0]), heard)
+        client.cut()
+        await come_back(server, client, SAID[1:2])
+
+    await nothing_was_lost(place, server, client)
+
+
+async def test_a_connection_that_breaks_within_a_frame_to_the_client_loses_nothing(place: Place) -> None:
+    server = await place.start("recalling")
+
+    for most in range(700, 12_000, 607):
+        client = await through_a_break(server, to_client=most)
+
+    await nothing_was_lost(place, server, client)
+
+
+async def test_a_connection_that_breaks_within_a_frame_to_the_server_loses_nothing(place: Place) -> None:
+    server = await place.start("recalling")
+
+    for most in range(280, 900, 37):
+        client = await through_a_break(server, to_server=most)
+
+    await nothing_was_lost(place, server, client)
+
+
+async def hear(client: Client, message_id: str, stanzas: int) -> None:
+    """Receive so many stanzas, and no end of an answer."""
+    await client.until(lambda: len(client.seen) >= stanzas)
+    assert message_id not in client.ends
+
+
+async def through_a_break(
+    server: Server, *, to_client: int | None = None, to_server: int | None = None
+) -> Client:
+    """A conversation whose first connection breaks after so many bytes, and goes on in another."""
+    client, left = Client(repeats=True), list(SAID)
+    async with between(server.address, to_client=to_client, to_server=to_server) as (proxy, address):
+        try:
+            await client.connect(address, server.key)
+            while left:
+                await client.ask(left.pop(0))
+        except Cut:
+            pass
+        assert proxy.broke
+    await come_back(server, client, left)
+    return client
+
+
+async def come_back(server: Server, client: Client, left: Iterable[str]) -> None:
+    """Connect again, and hear every answer: what was said, and what is left to say."""
+    await server.meet(client)
+    for message_id in client.asked:
+        assert await client.answered(message_id) == "completed"
+    for text in left:
+        assert await client.ask(text) == "completed"
+    again = Client(conversation_id=client.conversation_id)
+    await server.meet(again)
+    await again.until(lambda: len(again.seen) >= len(client.seen))
+    assert (again.seen, client.problems) == (client.seen, [])
+    await again.close()
+    await client.close()
+
+
+async def nothing_was_lost(place: Place, server: Server, client: Client) -> None:
+    """What is stored is sound, and what the last client has."""
+    run = Run(client)
+    await finish(place, run, server)
+    assert run.problems == []

@@ -1,0 +1,113 @@
+"""The store is locked or full, or the process is told to end: what cannot be is refused, nothing is lost."""
+
+import signal
+import sqlite3
+from contextlib import closing
+
+from tests.faults.client import Client, Type
+from tests.faults.place import Place, Server
+from tests.faults.proof import Run, finish
+from tests.faults.test_crash_points import SAID
+
+
+async def refusal(client: Client) -> tuple[int, str]:
+    """The next refusal: its code, and which message it speaks of."""
+    before = len(client.unnumbered)
+    await client.until(lambda: any(f.type == Type.ERROR for f in client.unnumbered[before:]))
+    error = client.unnumbered[-1].body
+    return error["code"], error["originatingId"]
+
+
+async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_again(place: Place) -> None:
+    client, server = Client(), await place.start(database_busy_timeout_seconds=0.1)
+    await server.meet(client)
+    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        message_id = await client.say(SAID[0])
+        refused = await refusal(client)
+        other.execute("ROLLBACK")
+
+    assert refused == (204, message_id)
+    assert client.told_to_be_stored == []
+    await client.send_again()
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(place, run, server)
+    assert run.problems == []
+
+
+async def test_a_store_that_is_locked_in_the_middle_of_an_answer_does_not_lose_its_end(place: Place) -> None:
+    client, server = Client(), await place.start("slow", database_busy_timeout_seconds=0.1)
+    await server.meet(client)
+    message_id = await client.say(SAID[0])
+    await client.until(lambda: client.has_seen(Type.START_ANSWER))
+    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await server.has_logged("turn_worker_failed")
+        other.execute("ROLLBACK")
+
+    assert await client.answered(message_id) == "failed"
+    assert await client.ask(SAID[1]) == "completed"
+    run = Run(client)
+    await finish(place, run, server)
+    assert run.problems == []
+
+
+async def test_a_full_disk_refuses_messages_and_still_lets_one_read(place: Place) -> None:
+    client, server = Client(), await place.start()
+    await server.meet(client)
+    await client.ask(SAID[0])
+    await client.close()
+    await server.kill()
+
+    full = await place.start("full")
+    await full.meet(client)
+    message_id = await client.say("x" * 10_000)
+    refused = await refusal(client)
+    reader = Client(conversation_id=client.conversation_id)
+    await full.meet(reader)
+    await reader.until(lambda: len(reader.seen) >= len(client.seen))
+    await full.kill()
+
+    assert refused == (503, message_id)
+    assert reader.seen == client.seen
+    with_room = await place.start()
+    await with_room.meet(client)
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(place, run, with_room)
+    assert run.problems == []
+
+
+async def told_to_end(place: Place, *changes: str) -> tuple[Client, str, Server]:
+    """A server that is told to end in the middle of an answer."""
+    client, server = Client(), await place.start(*changes)
+    await server.meet(client)
+    message_id = await client.say(SAID[0])
+    await client.until(lambda: client.has_seen(Type.SENTENCE))
+    server.signal(signal.SIGTERM)
+    assert await server.ended() == 0
+    return client, message_id, await place.start()
+
+
+async def test_who_is_told_to_end_finishes_the_answer_first(place: Place) -> None:
+    client, message_id, after = await told_to_end(place, "slow")
+
+    await after.meet(client)
+
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(place, run, after)
+    assert run.problems == []
+
+
+async def test_an_answer_that_does_not_end_in_time_is_closed_when_the_house_is(place: Place) -> None:
+    client, message_id, after = await told_to_end(place, "endless")
+
+    await after.meet(client)
+
+    assert await client.answered(message_id) == "failed"
+    assert await client.ask(SAID[1]) == "completed"
+    run = Run(client)
+    await finish(place, run, after)
+    assert run.problems == []

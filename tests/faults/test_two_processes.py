@@ -1,0 +1,145 @@
+"""Two processes serve one database; one of them stalls, or both want the same conversation."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tests.faults.client import Client, Type
+from tests.faults.place import Place, Server
+from tests.faults.proof import Run, finish
+
+LEASE_SECONDS = 0.4
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest) -> Place:
+    """A place for several servers, on either database."""
+    place: Place = request.getfixturevalue("place" if request.param == "sqlite" else "postgres_place")
+    place.lease_seconds = LEASE_SECONDS
+    return place
+
+
+async def stall(place: Place, client: Client, point: str, *changes: str) -> tuple[Server, str]:
+    """A server that took a message up and stands still at a point of its turn."""
+    server = await place.start(*changes, fault=f"{point}:1:stop")
+    await server.meet(client)
+    message_id = await client.say("I am having a headache")
+    await server.stands_still()
+    return server, message_id
+
+
+async def take_over(place: Place, client: Client, stalled: Server, message_id: str) -> Run:
+    """Another server answers; the stalled one is woken while it does, and both go on."""
+    other = await place.start("slow")
+    client.cut()
+    await other.meet(client)
+    await client.until(lambda: client.has_seen(Type.START_ANSWER))
+    stalled.signal(signal.SIGCONT)
+    await client.answered(message_id)
+    await stalled.has_logged("turn_lost")
+    for server in (stalled, other):
+        await server.meet(client)
+        assert await client.ask("8") == "completed"
+    run = Run(client)
+    await finish(place, run, other)
+    return run
+
+
+async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothing(shared: Place) -> None:
+    client = Client()
+    stalled, message_id = await stall(shared, client, "after_take_commit")
+
+    run = await take_over(shared, client, stalled, message_id)
+
+    assert run.problems == []
+    assert list(client.ends.values()) == [["completed"]] * 3
+
+
+@pytest.mark.parametrize("point", ["after_begin_commit", "after_sentence_commit"])
+async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(shared: Place, point: str) -> None:
+    client = Client()
+    stalled, message_id = await stall(shared, client, point)
+    other = await shared.start()
+    client.cut()
+    await other.meet(client)
+    await client.answered(message_id)
+
+    stalled.signal(signal.SIGCONT)
+    await stalled.has_logged("turn_lost")
+    run = Run(client)
+    await finish(shared, run, other)
+
+    assert run.problems == []
+    assert client.ends == {message_id: ["failed"]}
+
+
+async def test_an_answer_that_takes_longer_than_the_lease_is_left_to_who_gives_it(shared: Place) -> None:
+    client, (one, other) = Client(), await both(shared, "slow")
+    await one.meet(client)
+
+    ends = [await client.ask(text) for text in ("I am having a headache", "8")]
+    run = Run(client)
+    await finish(shared, run, other)
+
+    assert (ends, run.problems) == (["completed"] * 2, [])
+
+
+async def test_an_answer_given_by_one_process_is_followed_in_another(shared: Place) -> None:
+    client, (one, other) = Client(), await both(shared, "slow")
+    await one.meet(client)
+    message_id = await client.say("I am having a headache")
+    await client.until(lambda: client.has_seen(Type.START_ANSWER))
+
+    await other.meet(client)
+
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(shared, run, one)
+    assert run.problems == []
+
+
+async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
+    client, (one, other) = Client(), await both(shared, "endless")
+    await one.meet(client)
+    message_id = await client.say("I am having a headache")
+    await client.until(lambda: client.has_seen(Type.SENTENCE))
+
+    await other.meet(client)
+    await client.send(Type.CONTROL_STOP)
+
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(shared, run, one)
+    assert run.problems == []
+
+
+async def both(place: Place, *changes: str) -> tuple[Server, Server]:
+    """Two servers beside each other."""
+    one, other = await asyncio.gather(place.start(*changes), place.start(*changes))
+    return one, other
+
+
+async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(place: Place) -> None:
+    client = Client()
+    place.lease_seconds = LEASE_SECONDS
+    stalled, message_id = await stall(place, client, "after_take_commit", "does_not_look_at_the_epoch")
+    other = await place.start("slow")
+    client.cut()
+    await other.meet(client)
+    await client.until(lambda: client.has_seen(Type.START_ANSWER))
+
+    stalled.signal(signal.SIGCONT)
+    await client.answered(message_id)
+    await stalled.has_logged("turn_ended")
+    run = Run(client)
+    await finish(place, run, other)
+
+    assert run.problems != []
+
+
+async def test_a_worker_that_lets_go_of_its_lease_would_be_noticed(place: Place) -> None:
+    client, (one, _) = Client(), await both(place, "slow", "lets_go_of_the_lease_at_once")
+    await one.meet(client)
+
+    assert await client.ask("I am having a headache") == "failed"
