@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from math import ceil
+from typing import Final
 
 from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.limits import DEFAULTS, Level, Limits, utilization, whole_percent
+from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
+    SCHEMA_VERSION,
     ActiveSession,
     AgentContext,
     AgentResponse,
@@ -20,12 +22,15 @@ from memory_blocks.models import (
     Conversation,
     ConversationHistory,
     ConversationState,
+    Fact,
     HistoryUsage,
     IntentClassification,
     Label,
+    Level,
     MemoryMetadata,
     MemoryUsage,
     PerformanceMetrics,
+    Sentiment,
     SessionInfo,
     SessionMetadata,
     SessionStatus,
@@ -40,7 +45,9 @@ from memory_blocks.models import (
 )
 from memory_blocks.rotation import Rotation
 
-_MOST_LISTED = 20
+_MOST_LISTED: Final = 20
+_MOST_FACT: Final = 120
+_ROOM_FOR_FACTS: Final = 1_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,7 @@ class CompletedTurn:
     asked_before: tuple[str, ...] = ()
     next_topics: tuple[str, ...] = ()
     context_quality: float | None = None
+    sentiment: Sentiment | None = None
     corrected: bool = False
     context_seconds: float | None = None
     response_seconds: float | None = None
@@ -108,6 +116,7 @@ def empty(conversation: Conversation, limits: Limits = DEFAULTS) -> Blocks:
                 context_quality_score=None,
                 memory_usage_percent=0,
             ),
+            earlier_sessions=conversation.earlier or None,
         ),
         context_summary="",
         memory_metadata=MemoryMetadata(
@@ -136,6 +145,7 @@ def empty(conversation: Conversation, limits: Limits = DEFAULTS) -> Blocks:
                 context_validation_enabled=limits.validation_enabled,
                 emergency_mode=False,
             ),
+            level=Level.NORMAL,
         ),
     )
     return refresh(blocks, limits)
@@ -152,7 +162,7 @@ def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Li
         Label.CONVERSATION_HISTORY,
         lambda: changed(
             history,
-            turns=(*earlier, _turn(turn)),
+            turns=(*earlier, _turn(turn, earlier[-1] if earlier else None)),
             total_turns=turn.turn_id,
             last_updated=max(now, turn.timestamp),
         ),
@@ -186,18 +196,21 @@ def after_rotation(blocks: Blocks, rotation: Rotation, now: datetime, limits: Li
         usage = changed(metadata.memory_usage, conversation_history=history_usage)
         metadata = changed(metadata, archival_info=archival, memory_usage=usage)
     flags = changed(metadata.system_flags, emergency_mode=rotation.level is Level.EMERGENCY)
-    metadata = changed(metadata, system_flags=flags)
+    metadata = changed(metadata, system_flags=flags, level=rotation.level)
     return refresh(replace(blocks, conversation_history=rotation.kept, memory_metadata=metadata), limits)
 
 
 def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
-    """The same blocks with every size, count and switch as the texts and the settings now have them."""
+    """The same blocks in our version; sizes, counts and switches as texts and settings now have them."""
     history = blocks.conversation_history
+    if history.schema_version != SCHEMA_VERSION:
+        history = changed(history, schema_version=SCHEMA_VERSION)
     size = len(history.text)
     percent = min(100, whole_percent(size, limits.of(Label.CONVERSATION_HISTORY)))
     session = _trimmed(
         changed(
             blocks.active_session,
+            schema_version=SCHEMA_VERSION,
             session_metadata=changed(blocks.active_session.session_metadata, memory_usage_percent=percent),
         ),
         limits,
@@ -224,15 +237,22 @@ def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
     )
     return replace(
         blocks,
+        conversation_history=history,
         active_session=session,
-        memory_metadata=changed(metadata, memory_usage=usage, archival_info=archival, system_flags=flags),
+        memory_metadata=changed(
+            metadata,
+            schema_version=SCHEMA_VERSION,
+            memory_usage=usage,
+            archival_info=archival,
+            system_flags=flags,
+        ),
     )
 
 
 # --- the parts of a turn ----------------------------------------------------------------------------------
 
 
-def _turn(turn: CompletedTurn) -> Turn:
+def _turn(turn: CompletedTurn, before: Turn | None) -> Turn:
     return Turn(
         turn_id=turn.turn_id,
         timestamp=turn.timestamp,
@@ -242,7 +262,33 @@ def _turn(turn: CompletedTurn) -> Turn:
         agent_response=turn.response,
         turn_status=TurnStatus.COMPLETED if turn.error is None else TurnStatus.IN_PROGRESS,
         error=turn.error,
+        sentiment=turn.sentiment,
+        topics=None if turn.topic is None else (turn.topic,),
+        context_score=turn.context_quality,
+        answered=_answers(turn.enrichment, before),
+        corrected=None if turn.intent is None else turn.corrected,
     )
+
+
+def _answers(enrichment: ContextEnrichment | None, before: Turn | None) -> bool | None:
+    """Whether the message leans on the question asked before it; None where there was none."""
+    if before is None or before.agent_response is None or "?" not in before.agent_response.content:
+        return None
+    return enrichment is not None and f"turn_{before.turn_id}" in enrichment.relevant_history
+
+
+def _facts(known: tuple[Fact, ...], turn: CompletedTurn) -> tuple[Fact, ...]:
+    """What is known by now; where room is short, the oldest of the lesser ones leave first."""
+    facts = {fact.kind: fact for fact in known if fact.turn != turn.turn_id}
+    for kind, value in turn.facts.items():
+        line = summary_text.one_line(value, _MOST_FACT)
+        if line and (kind not in facts or facts[kind].value != line):
+            facts.pop(kind, None)
+            facts[kind] = Fact(kind=kind, value=line, turn=turn.turn_id)
+    kept = list(facts.values())
+    while sum(len(fact.text) + 1 for fact in kept) > _ROOM_FOR_FACTS:
+        kept.remove(next((fact for fact in kept if fact.kind not in summary_text.NAMED), kept[0]))
+    return tuple(kept)
 
 
 def _session(
@@ -261,7 +307,8 @@ def _session(
     if turn.error is None and turn.response is not None:
         routing = (*routing, turn.response.agent_type)
         exchanges += 1
-    return ActiveSession(
+    return changed(
+        session,
         session_info=changed(
             session.session_info,
             last_activity=max(now, session.session_info.last_activity),
@@ -286,6 +333,7 @@ def _session(
             context_quality_score=_mean(counts.context_quality_score, turn.context_quality, turn.turn_id),
             memory_usage_percent=counts.memory_usage_percent,
         ),
+        facts=_facts(session.facts or (), turn) or None,
     )
 
 
@@ -318,14 +366,13 @@ def _summary(
     history: ConversationHistory,
     limits: Limits,
 ) -> str:
-    before = summary_text.sections(blocks.context_summary)
-    flow = tuple(entry for entry in before.get(summary_text.FLOW, "").split("\n\n") if entry)
+    before = summary_text.parse(blocks.context_summary) if blocks.context_summary else None
+    flow = before.flow if before else ()
     if flow and flow[-1].startswith(f"Turn {turn.turn_id} ("):
         flow = flow[:-1]
     points, topics = summary_text.key_points(turn.facts, turn.asked_now, turn.asked_before), turn.next_topics
     if turn.enrichment is None and before:  # nothing was understood: what was known stands
-        points = tuple(before[summary_text.POINTS].split("\n"))
-        topics = tuple(line.removeprefix("• ") for line in before[summary_text.NEXT].split("\n"))
+        points, topics = before.points, before.next_topics
     info, state = session.session_info, session.conversation_state
     return summary_text.render(
         summary_text.Summary(
@@ -333,7 +380,7 @@ def _summary(
             person_id=info.user_id,
             started_at=info.start_time,
             topic=state.active_topic or "not_yet_determined",
-            agent=turn.agent_name or summary_text.active_agent(blocks.context_summary) or "None yet",
+            agent=turn.agent_name or (before and before.agent) or "None yet",
             phase=state.conversation_phase,
             flow=(*flow, _flow_entry(turn, history)),
             points=points,
@@ -345,6 +392,7 @@ def _summary(
                 scope=turn.agent_scope,
                 answered=_answered(history),
             ),
+            notes=before.notes if before else (),
         ),
         limits.of(Label.CONTEXT_SUMMARY),
     )
@@ -381,19 +429,12 @@ def _what_the_agent_did(answer: str) -> str:
 
 def _answered(history: ConversationHistory) -> float | None:
     """Of the questions in the stored turns, the share that the next turn leaned on; None without any."""
-    asked = [
-        (turn, later)
+    told = [
+        later.answered if later.answered is not None else _answers(later.context_enrichment, turn)
         for turn, later in pairwise(history.turns)
-        if turn.agent_response is not None and "?" in turn.agent_response.content
     ]
-    if not asked:
-        return None
-    answered = sum(
-        later.context_enrichment is not None
-        and f"turn_{turn.turn_id}" in later.context_enrichment.relevant_history
-        for turn, later in asked
-    )
-    return answered / len(asked)
+    answered = [each for each in told if each is not None]
+    return sum(answered) / len(answered) if answered else None
 
 
 # --- sizes ------------------------------------------------------------------------------------------------
@@ -419,6 +460,10 @@ def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
             state = changed(state, topic_transitions=state.topic_transitions[1:])
         elif len(agents.routing_history) > 1:
             agents = changed(agents, routing_history=agents.routing_history[1:])
+        elif session.facts or session.earlier_sessions:
+            facts, earlier = (session.facts or ())[1:], (session.earlier_sessions or ())[1:]
+            session = changed(session, facts=facts or None, earlier_sessions=earlier or None)
+            continue
         else:
             break
         session = changed(session, conversation_state=state, agent_context=agents)

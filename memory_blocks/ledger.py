@@ -4,15 +4,16 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from memory_blocks import edits, schema, trace
+from memory_blocks import agreement, edits, trace
 from memory_blocks.diff import changed_paths
 from memory_blocks.errors import BlockInvalid, BlockTooLarge
-from memory_blocks.limits import DEFAULTS, Level, Limits, level, utilization
+from memory_blocks.limits import DEFAULTS, Limits, level, utilization
 from memory_blocks.models import (
     SCHEMA_VERSION,
     Blocks,
     Conversation,
     Label,
+    Level,
     Turn,
     from_texts,
     render,
@@ -156,7 +157,7 @@ class Ledger:
         if blocks.conversation_history.session_id != conversation.id:
             raise BlockInvalid(Label.CONVERSATION_HISTORY, "session_id", "is that of another conversation")
         if self._limits.validation_enabled:
-            for label, path, rule in schema.departures(blocks, self._limits, self._agent_types):
+            for label, path, rule in agreement.departures(blocks, self._limits, self._agent_types):
                 raise BlockInvalid(label, path, rule)
 
     def _receipt(

@@ -1,19 +1,9 @@
 """How large a block may grow, and from where on it is called full. Pure numbers."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from memory_blocks.models import Label
-
-
-class Level(StrEnum):
-    """How full a block is."""
-
-    NORMAL = "normal"
-    WARNING = "warning"
-    ARCHIVE = "archive"
-    EMERGENCY = "emergency"
+from memory_blocks.models import Label, Level
 
 
 @dataclass(frozen=True, slots=True)

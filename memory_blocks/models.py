@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Final, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,16 +17,24 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from memory_blocks.errors import BlockInvalid
 
-SCHEMA_VERSION: Final = "1.0"
-MOST_TURNS: Final = 25
+SCHEMA_VERSIONS: Final = ("1.0", "1.1")
+SCHEMA_VERSION: Final = "1.1"
+"""What the house writes; every later version only adds optional fields, so all of them can be read."""
 
-_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+MOST_TURNS: Final = 25
+RFC_3339: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+)
+NOT_A_MOMENT: Final = "is not a time in ISO 8601 with its zone"
+
+_RFC_3339: Final = re.compile(RFC_3339)
 
 
 def moment_text(moment: datetime) -> str:
@@ -43,7 +51,7 @@ def _as_moment(value: object) -> datetime:
             value = None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
-    raise PydanticCustomError("moment", "is not a time in ISO 8601 with its zone")
+    raise PydanticCustomError("moment", NOT_A_MOMENT)
 
 
 def departure(path: str, rule: str) -> PydanticCustomError:
@@ -52,7 +60,10 @@ def departure(path: str, rule: str) -> PydanticCustomError:
 
 
 Moment: TypeAlias = Annotated[
-    datetime, BeforeValidator(_as_moment), PlainSerializer(moment_text, return_type=str, when_used="json")
+    datetime,
+    BeforeValidator(_as_moment),
+    PlainSerializer(moment_text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": RFC_3339}),
 ]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
 AgentType: TypeAlias = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
@@ -66,6 +77,12 @@ Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 def _is_none(value: object) -> bool:
     return value is None
+
+
+SINCE_1_1: Final = Field(exclude_if=_is_none, json_schema_extra={"since": "1.1"})
+"""A field that version 1.1 added: left out of the text where nothing is known."""
+
+Version: TypeAlias = Annotated[Literal["1.1"] | None, SINCE_1_1]
 
 
 class Label(StrEnum):
@@ -134,8 +151,20 @@ class AgentResponse(Model):
     response_id: Id
 
 
+class Sentiment(StrEnum):
+    """How the person seems to feel about what they say."""
+
+    POSITIVE = "positive"
+    NEUTRAL = "neutral"
+    NEGATIVE = "negative"
+
+
 class Turn(Model):
-    """One exchange: what was said, what was understood, what was answered."""
+    """One exchange: what was said, what was understood, what was answered.
+
+    `answered` and `corrected` speak of the turn before: whether this one answers its question, and whether
+    it corrects what was understood then. So a turn that stands is never changed by a later one.
+    """
 
     turn_id: Annotated[int, Field(ge=1)]
     timestamp: Moment
@@ -145,6 +174,11 @@ class Turn(Model):
     agent_response: AgentResponse | None = None
     turn_status: TurnStatus
     error: Annotated[str | None, Field(min_length=1, max_length=200, exclude_if=_is_none)] = None
+    sentiment: Annotated[Sentiment | None, SINCE_1_1] = None
+    topics: Annotated[tuple[Slug, ...] | None, SINCE_1_1] = None
+    context_score: Annotated[Share | None, SINCE_1_1] = None
+    answered: Annotated[bool | None, SINCE_1_1] = None
+    corrected: Annotated[bool | None, SINCE_1_1] = None
 
     @model_validator(mode="after")
     def _status_fits(self) -> Self:
@@ -158,6 +192,7 @@ class Turn(Model):
 class ConversationHistory(Model):
     """The latest turns of a conversation; `total_turns` counts the archived ones too."""
 
+    schema_version: Version = None
     session_id: Id
     turns: tuple[Turn, ...]
     total_turns: Count
@@ -166,9 +201,10 @@ class ConversationHistory(Model):
     @cached_property
     def text(self) -> str:
         """The same as of any block, put together from its turns: they are many, and most do not change."""
-        rest = _dumps(self.model_dump(mode="json", exclude={"session_id", "turns"}))
+        top = _dumps(self.model_dump(mode="json", include={"schema_version", "session_id"}))
+        rest = _dumps(self.model_dump(mode="json", exclude={"schema_version", "session_id", "turns"}))
         turns = ",".join(turn.text for turn in self.turns)
-        return f'{{"session_id":{_dumps(self.session_id)},"turns":[{turns}],{rest[1:]}'
+        return f'{top[:-1]},"turns":[{turns}],{rest[1:]}'
 
     @model_validator(mode="after")
     def _turns_follow_each_other(self) -> Self:
@@ -207,7 +243,7 @@ class ConversationHistory(Model):
 
     @model_validator(mode="after")
     def _counts_fit(self) -> Self:
-        if self.total_turns != (self.turns[-1].turn_id if self.turns else 0):
+        if self.turns and self.total_turns != self.turns[-1].turn_id:
             raise departure("total_turns", "is not the number of the latest turn")
         if self.turns and (self.last_updated is None or self.last_updated < self.turns[-1].timestamp):
             raise departure("last_updated", "is before the latest turn")
@@ -277,13 +313,32 @@ class SessionMetadata(Model):
     memory_usage_percent: Annotated[int, Field(ge=0, le=100)]
 
 
-class ActiveSession(Model):
-    """The state of the session after its latest turn."""
+class Fact(Model):
+    """Something the person said of themselves, and the turn since which it is known so."""
 
+    kind: Slug
+    value: Annotated[str, Field(min_length=1, max_length=240)]
+    turn: Annotated[int, Field(ge=1)]
+
+
+class EarlierSession(Model):
+    """A conversation the same person had before, in one line."""
+
+    session_id: Id
+    ended_at: Moment
+    summary: Annotated[str, Field(max_length=240)]
+
+
+class ActiveSession(Model):
+    """The state of the session after its latest turn. Facts outlive the turns that brought them."""
+
+    schema_version: Version = None
     session_info: SessionInfo
     conversation_state: ConversationState
     agent_context: AgentContext
     session_metadata: SessionMetadata
+    facts: Annotated[tuple[Fact, ...] | None, SINCE_1_1] = None
+    earlier_sessions: Annotated[tuple[EarlierSession, ...] | None, SINCE_1_1] = None
 
 
 # --- memory_metadata --------------------------------------------------------------------------------------
@@ -340,13 +395,24 @@ class SystemFlags(Model):
     emergency_mode: bool
 
 
-class MemoryMetadata(Model):
-    """The bookkeeping of the other three blocks."""
+class Level(StrEnum):
+    """How full a block is."""
 
+    NORMAL = "normal"
+    WARNING = "warning"
+    ARCHIVE = "archive"
+    EMERGENCY = "emergency"
+
+
+class MemoryMetadata(Model):
+    """The bookkeeping of the other three blocks; `level` is that of the history before its latest write."""
+
+    schema_version: Version = None
     memory_usage: MemoryUsage
     archival_info: ArchivalInfo
     performance_metrics: PerformanceMetrics
     system_flags: SystemFlags
+    level: Annotated[Level | None, SINCE_1_1] = None
 
 
 # --- all four ---------------------------------------------------------------------------------------------
@@ -359,6 +425,7 @@ class Conversation:
     id: str
     person_id: str
     started_at: datetime
+    earlier: tuple[EarlierSession, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +443,7 @@ class Blocks:
         return self.conversation_history.total_turns + 1
 
 
-_MODELS: Final[dict[Label, type[Model]]] = {
+MODELS: Final[dict[Label, type[Model]]] = {
     Label.CONVERSATION_HISTORY: ConversationHistory,
     Label.ACTIVE_SESSION: ActiveSession,
     Label.MEMORY_METADATA: MemoryMetadata,
@@ -414,7 +481,7 @@ def parse(label: Label, text: str) -> Model | str:
 
     def read() -> Model | str:
         text.encode()
-        return text if label is Label.CONTEXT_SUMMARY else _MODELS[label].model_validate_json(text)
+        return text if label is Label.CONTEXT_SUMMARY else MODELS[label].model_validate_json(text)
 
     return built(label, read)
 

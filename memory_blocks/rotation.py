@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memory_blocks.limits import DEFAULTS, Level, Limits, level
-from memory_blocks.models import ConversationHistory, Label, Model, Turn, changed
+from memory_blocks.limits import DEFAULTS, Limits, level
+from memory_blocks.models import ConversationHistory, Label, Level, Model, Turn, changed
 
 SHORTEST: Final = 160  # what a shortened text keeps of itself at least
 _MARK: Final = 60  # more than the note in place of the rest takes

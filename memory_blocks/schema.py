@@ -1,90 +1,188 @@
-"""Where the four blocks depart from each other or from their limits, said by label, path and rule."""
+"""Each block's JSON Schema: published, held against what comes from outside, reached from an older one."""
 
-from collections.abc import Iterator, Set
-from typing import TypeAlias
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
-from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
-from memory_blocks.models import Blocks, Label, TurnStatus, render
+from memory_blocks import summary_text
+from memory_blocks.errors import BlockInvalid
+from memory_blocks.limits import DEFAULTS, Limits
+from memory_blocks.models import MODELS, NOT_A_MOMENT, RFC_3339, SCHEMA_VERSION, SCHEMA_VERSIONS, Label, parse
 
-Departure: TypeAlias = tuple[Label, str, str]
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
 
+Departure: TypeAlias = tuple[str, str]
+"""A path (`$` is the block itself) and the rule that is not kept there. Never the value."""
 
-def departures(
-    blocks: Blocks, limits: Limits = DEFAULTS, agent_types: Set[str] | None = None
-) -> Iterator[Departure]:
-    """Everything on which the blocks do not agree. Without `agent_types`, any well-formed one is valid."""
-    yield from _of_identity(blocks)
-    yield from _of_counts(blocks, limits)
-    yield from _of_sizes(blocks, limits)
-    if agent_types is not None:
-        yield from _of_agents(blocks, agent_types)
-
-
-def _of_identity(blocks: Blocks) -> Iterator[Departure]:
-    history, session = blocks.conversation_history, blocks.active_session
-    if session.session_info.session_id != history.session_id:
-        yield Label.ACTIVE_SESSION, "session_info.session_id", "is not that of conversation_history"
-    if session.conversation_state.current_turn != history.total_turns:
-        yield Label.ACTIVE_SESSION, "conversation_state.current_turn", "is not the latest turn"
-    if history.last_updated is not None and session.session_info.last_activity < history.last_updated:
-        yield Label.ACTIVE_SESSION, "session_info.last_activity", "is before the history was updated"
-    transitions = session.conversation_state.topic_transitions
-    if any(entry.turn > history.total_turns for entry in transitions):
-        yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that was not"
-    if transitions and session.conversation_state.active_topic != transitions[-1].topic:
-        yield Label.ACTIVE_SESSION, "conversation_state.active_topic", "is not the latest transition's"
-    head = f"Session: {session.session_info.session_id} | User: {session.session_info.user_id} | "
-    if history.turns and head not in blocks.context_summary:
-        yield Label.CONTEXT_SUMMARY, "header", "is not that of active_session"
+_UNKNOWN_FIELD: Final = "has a field that no block of its kind has"
+_MOST_TOLD: Final = 50
+_ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_TYPES: Final = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
 
 
-def _of_counts(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
-    history, session, metadata = (blocks.conversation_history, blocks.active_session, blocks.memory_metadata)
-    if len(history.turns) > limits.turns_refused_above:
-        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {limits.turns_refused_above} turns"
-    archived = history.total_turns - len(history.turns)
-    if metadata.archival_info.total_archived_turns != archived:
-        path = "archival_info.total_archived_turns"
-        yield Label.MEMORY_METADATA, path, "is not the number of turns that left the history"
-    completed = sum(turn.turn_status is TurnStatus.COMPLETED for turn in history.turns)
-    exchanges = session.session_metadata.total_exchanges
-    if not completed <= exchanges <= completed + archived:
-        path = "session_metadata.total_exchanges"
-        yield Label.ACTIVE_SESSION, path, "is not the number of completed turns"
+# --- publishing -------------------------------------------------------------------------------------------
 
 
-def _of_sizes(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
-    usage = blocks.memory_metadata.memory_usage
-    for label in (Label.CONVERSATION_HISTORY, Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY):
-        size, limit, told = len(render(label, blocks)), limits.of(label), getattr(usage, label.value)
-        if (told.current_size, told.limit, told.utilization_percent) != (
-            size,
-            limit,
-            min(100.0, utilization(size, limit)),
-        ):
-            yield Label.MEMORY_METADATA, f"memory_usage.{label}", "is not what the block's text takes"
-    if usage.conversation_history.turns_stored != len(blocks.conversation_history.turns):
-        path = "memory_usage.conversation_history.turns_stored"
-        yield Label.MEMORY_METADATA, path, "is not the number of turns in the history"
-    size = len(render(Label.CONVERSATION_HISTORY, blocks))
-    percent = min(100, whole_percent(size, limits.of(Label.CONVERSATION_HISTORY)))
-    if blocks.active_session.session_metadata.memory_usage_percent != percent:
-        path = "session_metadata.memory_usage_percent"
-        yield Label.ACTIVE_SESSION, path, "is not what conversation_history takes"
+def published(label: Label, version: str = SCHEMA_VERSION) -> Mapping[str, Any]:
+    """The JSON Schema of a block; an earlier version's lacks the fields that came later."""
+    about = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:anamnesis:block:{label}:{version}",
+        "title": label.value,
+    }
+    if label is Label.CONTEXT_SUMMARY:
+        first = f"^{summary_text.TITLE}"
+        return about | {"type": "string", "anyOf": [{"pattern": first}, {"maxLength": 0}]}
+    schema: dict[str, Any] = _of_version(MODELS[label].model_json_schema(), version)
+    used = json.dumps(schema)
+    while True:  # what only a later version's fields refer to goes with them
+        unused = [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in used]
+        if not unused:
+            return about | schema
+        schema["$defs"] = {name: part for name, part in schema["$defs"].items() if name not in unused}
+        used = json.dumps(schema)
 
 
-def _of_agents(blocks: Blocks, agent_types: Set[str]) -> Iterator[Departure]:
-    rule = "is no agent of this house"
-    for at, turn in enumerate(blocks.conversation_history.turns):
-        if turn.agent_response is not None and turn.agent_response.agent_type not in agent_types:
-            yield Label.CONVERSATION_HISTORY, f"turns.{at}.agent_response.agent_type", rule
-    agents = blocks.active_session.agent_context
-    for at, agent in enumerate(agents.routing_history):
-        if agent not in agent_types:
-            yield Label.ACTIVE_SESSION, f"agent_context.routing_history.{at}", rule
-    for path, named in (
-        ("agent_context.primary_agent", agents.primary_agent),
-        ("conversation_state.last_agent", blocks.active_session.conversation_state.last_agent),
-    ):
-        if named is not None and named not in agent_types:
-            yield Label.ACTIVE_SESSION, path, rule
+def publications() -> Iterator[tuple[str, str]]:
+    """Every schema there has been, as the name and the text of its file."""
+    for label in Label:
+        for version in SCHEMA_VERSIONS:
+            text = json.dumps(published(label, version), indent=2, ensure_ascii=False)
+            yield f"{label}.{version}.schema.json", f"{text}\n"
+
+
+def _of_version(part: Any, version: str) -> Any:
+    if isinstance(part, list):
+        return [_of_version(each, version) for each in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {name: value for name, value in part.items() if name not in ("title", "default")}
+    if "properties" in part:
+        kept["properties"] = {
+            name: value for name, value in part["properties"].items() if value.get("since", "1.0") <= version
+        }
+    return {name: _of_version(value, version) for name, value in kept.items()}
+
+
+# --- checking what comes from outside ---------------------------------------------------------------------
+
+
+def departures(label: Label, text: str, limits: Limits = DEFAULTS) -> tuple[Departure, ...]:
+    """Where `text` is not such a block: by the published schema, then by the rules between its fields."""
+    if len(text) > limits.of(label):
+        return (("$", f"has more than {limits.of(label)} characters"),)
+    if "\0" in text:
+        return (("$", "has a NUL character"),)
+    try:
+        text.encode()
+        value = text if label is Label.CONTEXT_SUMMARY else _strict(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return (("$", "has a lone surrogate"),)
+    except RecursionError:
+        return (("$", "is nested too deeply"),)
+    except _NotStrict as refused:
+        return (("$", str(refused)),)
+    except ValueError:
+        return (("$", "is not JSON"),)
+    found: dict[Departure, None] = {}
+    for error in _validator(label).iter_errors(value):
+        found |= dict.fromkeys(_told(error))
+    return tuple(found)[:_MOST_TOLD] or _by_the_model(label, text)
+
+
+class _NotStrict(Exception):
+    """JSON that two readers could understand differently."""
+
+
+def _strict(text: str) -> Any:
+    value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    if _ESCAPED_NUL.search(text):
+        raise _NotStrict("has a NUL character")
+    return value
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise _NotStrict("has a field twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _NotStrict("has a number that is not finite")
+
+
+@cache
+def _validator(label: Label) -> "Draft202012Validator":
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(published(label))
+
+
+def _told(error: "ValidationError") -> Iterator[Departure]:
+    """One departure of the library in our words: its own would quote the value."""
+    path = ".".join(map(str, error.absolute_path)) or "$"
+    rule, given, instance = str(error.validator), cast(Any, error.validator_value), cast(Any, error.instance)
+    if rule == "anyOf":
+        if all(branch.validator == "type" and not branch.path for branch in error.context or ()):
+            kinds = [_TYPES[str(branch.validator_value)] for branch in error.context or ()]
+            yield path, f"is not {' or '.join(kinds)}"
+        else:
+            first = [branch for branch in error.context or () if branch.schema_path[0] == 0]
+            for branch in first:
+                yield from _told(branch)
+    elif rule == "required":
+        under = "" if path == "$" else f"{path}."
+        yield from ((f"{under}{name}", "is missing") for name in given if name not in instance)
+    elif rule == "additionalProperties":
+        yield path, _UNKNOWN_FIELD
+    elif rule == "pattern":
+        yield path, NOT_A_MOMENT if given == RFC_3339 else f"does not have the form {given}"
+    elif rule == "enum":
+        yield path, f"is none of {', '.join(given)}"
+    elif rule == "type":
+        yield path, f"is not {_TYPES[given]}"
+    else:
+        yield path, _BOUNDS[rule].format(given)
+
+
+_BOUNDS: Final = {
+    "const": "is not {}",
+    "minimum": "is below {}",
+    "maximum": "is above {}",
+    "minLength": "is empty",
+    "maxLength": "has more than {} characters",
+}
+
+
+def _by_the_model(label: Label, text: str) -> tuple[Departure, ...]:
+    try:
+        parse(label, text)
+        if label is Label.CONTEXT_SUMMARY and text:
+            summary_text.parse(text)
+    except BlockInvalid as refused:
+        return ((str(refused.facts["path"]), str(refused.facts["rule"])),)
+    return ()
+
+
+# --- upgrading --------------------------------------------------------------------------------------------
+
+
+def upgrade(label: Label, text: str) -> str:
+    """The block in our version: the same, and saying so. Of one that is in it already, the same text."""
+    if label is Label.CONTEXT_SUMMARY:
+        return text
+    block = {"schema_version": SCHEMA_VERSION, **json.loads(text)}
+    return json.dumps(block, ensure_ascii=False, separators=(",", ":"))

@@ -1,19 +1,37 @@
 """context_summary as a text that people and agents read: its layout, and nothing else."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Final
 
-from memory_blocks.models import moment_text
+from memory_blocks.errors import BlockInvalid
+from memory_blocks.models import Label, moment_text
 
 TITLE: Final = "=== CONVERSATION SUMMARY ==="
 FLOW: Final = "CONVERSATION FLOW"
 POINTS: Final = "KEY CONTEXT POINTS"
 NEXT: Final = "NEXT LIKELY TOPICS"
 QUALITY: Final = "CONVERSATION QUALITY"
+NOTES: Final = "NOTES"
+_SECTIONS: Final = (FLOW, POINTS, NEXT, QUALITY)
+_HEADINGS: Final = {f"--- {name} ---": name for name in (*_SECTIONS, NOTES)}
+_TOPIC: Final = "CURRENT TOPIC: "
 _AGENT: Final = "ACTIVE AGENT: "
-_HEADINGS: Final = {f"--- {name} ---": name for name in (FLOW, POINTS, NEXT, QUALITY)}
+_PHASE: Final = "CONVERSATION PHASE: "
+_QUALITIES: Final = (
+    "Context Continuity: ",
+    "Intent Classification: ",
+    "Agent Specialization: ",
+    "User Engagement: ",
+)
+_WHO: Final = re.compile(r"Session: (.*) [|] User: (.*) [|] Started: (\S+)")
+_ENTRY: Final = re.compile(r"Turn [1-9][0-9]* \([0-9]{2}:[0-9]{2}\): ?")
+
+NAMED: Final = frozenset({"concern", "severity", "onset", "duration", "conditions", "medications"})
+"""The kinds of fact that every summary speaks of, known or not."""
 
 _PAINS: Final = ("pain", "ache", "hurt", "sore", "cramp", "migraine", "burn")
 _UNDETERMINED: Final = "Not yet determined"
@@ -21,11 +39,15 @@ _UNDISCUSSED: Final = "Not discussed yet"
 _MOST_LINE: Final = 240
 _MOST_FURTHER_POINTS: Final = 8
 _MOST_NEXT: Final = 6
+_ROOM_FOR_NOTES: Final = 1_500
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the summary states. Flow entries, points and quality are lines made by the functions below."""
+    """What the summary states. Flow entries, points and quality are lines made by the functions below.
+
+    `notes` are what agents appended to the text of their own accord, a line each.
+    """
 
     session_id: str
     person_id: str
@@ -37,42 +59,69 @@ class Summary:
     points: tuple[str, ...]
     next_topics: tuple[str, ...]
     quality: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def render(summary: Summary, most: int = 8_000) -> str:
     """The summary in its layout, at most `most` characters: the oldest flow entries leave first."""
-    started = moment_text(summary.started_at)
-    top = "\n".join(
-        (
-            TITLE,
-            f"Session: {summary.session_id} | User: {summary.person_id} | Started: {started}",
-            "",
-            f"CURRENT TOPIC: {titled(summary.topic)}",
-            f"{_AGENT}{one_line(summary.agent)}",
-            f"CONVERSATION PHASE: {titled(summary.phase)}",
-            "",
-            _heading(FLOW),
-            "",
-        )
+    notes = tuple(note for note in map(_note, summary.notes) if note)
+    while sum(len(note) + 1 for note in notes) > _ROOM_FOR_NOTES:
+        notes = notes[1:]
+    summary = replace(summary, notes=notes, next_topics=summary.next_topics[:_MOST_NEXT])
+    text = _laid_out(summary)
+    room = most - len(_laid_out(replace(summary, flow=())))
+    if len(text) > most and len(summary.flow) > 1:
+        kept = len(summary.flow)
+        taken = len(summary.flow[-1])
+        for entry in reversed(summary.flow[:-1]):
+            taken += len(entry) + 2
+            kept -= taken > room
+        summary = replace(summary, flow=summary.flow[-max(kept, 1) :])
+        text = _laid_out(summary)
+    for shorter in _SHORTER:
+        if len(text) <= most:
+            break
+        summary = shorter(summary)
+        text = _laid_out(summary)
+    return text
+
+
+def parse(text: str) -> Summary:
+    """What the summary states; what stands after its last line was appended by somebody, and is a note."""
+    lines = text.split("\n")
+    if lines[0] != TITLE:
+        raise _departs("title", "is not the first line")
+    found: dict[str, list[str]] = {"header": []}
+    name = "header"
+    for line in lines[1:]:
+        if line in _HEADINGS:
+            name = _HEADINGS[line]
+            if name in found:
+                raise _departs(name, "stands twice")
+            found[name] = []
+        else:
+            found[name].append(line)
+    if list(found) not in (["header", *_SECTIONS], ["header", *_SECTIONS, NOTES]):
+        missing = [name for name in _SECTIONS if name not in found]
+        raise _departs(missing[0] if missing else name, "is missing" if missing else "is out of its place")
+    told = [line for line in found[QUALITY] if line]
+    for line, begins in zip_longest(told[: len(_QUALITIES)], _QUALITIES, fillvalue=""):
+        if not line.startswith(begins):
+            raise _departs(QUALITY, f"does not tell of {begins.removesuffix(': ')} in its place")
+    session, person, started, topic, agent, phase = _header(found["header"])
+    return Summary(
+        session_id=session,
+        person_id=person,
+        started_at=started,
+        topic=topic,
+        agent=agent,
+        phase=phase,
+        flow=_flow("\n".join(found[FLOW]).strip("\n")),
+        points=tuple(f"• {line}" for line in _bullets(POINTS, found[POINTS])),
+        next_topics=tuple(_bullets(NEXT, found[NEXT])),
+        quality=tuple(told[: len(_QUALITIES)]),
+        notes=tuple(line for line in (*told[len(_QUALITIES) :], *found.get(NOTES, ())) if line),
     )
-    bottom = "\n".join(
-        (
-            "",
-            "",
-            _heading(POINTS),
-            *summary.points,
-            "",
-            _heading(NEXT),
-            *(f"• {one_line(topic)}" for topic in summary.next_topics[:_MOST_NEXT]),
-            "",
-            _heading(QUALITY),
-            *summary.quality,
-        )
-    )
-    flow, room = summary.flow, most - len(top) - len(bottom)
-    while len(flow) > 1 and len("\n\n".join(flow)) > room:
-        flow = flow[1:]
-    return top + "\n\n".join(flow)[: max(room, 0)] + bottom
 
 
 def flow_entry(turn_id: int, at: datetime, said: str, *did: str) -> str:
@@ -110,12 +159,9 @@ def key_points(
         "Previous Medical History": facts.get("conditions") or unknown("conditions", _UNDISCUSSED),
         "Current Medications": facts.get("medications") or unknown("medications", _UNDISCUSSED),
     }
-    further = [kind for kind in facts if kind not in _NAMED]
+    further = [kind for kind in facts if kind not in NAMED]
     named |= {titled(kind): facts[kind] for kind in further[:_MOST_FURTHER_POINTS]}
     return tuple(f"• {name}: {one_line(value)}" for name, value in named.items())
-
-
-_NAMED: Final = frozenset({"concern", "severity", "onset", "duration", "conditions", "medications"})
 
 
 def quality_lines(
@@ -128,12 +174,11 @@ def quality_lines(
 ) -> tuple[str, ...]:
     """The four lines of quality, in words and percent."""
     return (
-        "Context Continuity: "
-        + _graded(continuity, (0.9, "Excellent"), (0.75, "Good"), (0.5, "Fair"), (0, "Poor")),
-        "Intent Classification: "
+        _QUALITIES[0] + _graded(continuity, (0.9, "Excellent"), (0.75, "Good"), (0.5, "Fair"), (0, "Poor")),
+        _QUALITIES[1]
         + _graded(uncorrected, (0.9, "Accurate"), (0.6, "Mixed"), (0, "Unsure"), suffix=" correct routing"),
-        f"Agent Specialization: {'Appropriate' if appropriate else 'Under review'} ({one_line(scope)})",
-        f"User Engagement: {_engagement(answered)}",
+        f"{_QUALITIES[2]}{'Appropriate' if appropriate else 'Under review'} ({one_line(scope)})",
+        f"{_QUALITIES[3]}{_engagement(answered)}",
     )
 
 
@@ -149,12 +194,6 @@ def sections(text: str) -> Mapping[str, str]:
     return {name: "\n".join(lines).strip("\n") for name, lines in found.items()}
 
 
-def active_agent(text: str) -> str | None:
-    """The agent that the summary names as the active one."""
-    lines = sections(text).get("header", "").split("\n")
-    return next((line.removeprefix(_AGENT) for line in lines if line.startswith(_AGENT)), None)
-
-
 def titled(slug: str) -> str:
     """`headache_severity_assessment` as it is shown: `Headache Severity Assessment`."""
     return " ".join(word[:1].upper() + word[1:] for word in one_line(slug).split("_"))
@@ -166,6 +205,97 @@ def one_line(text: str, most: int = _MOST_LINE) -> str:
         text = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _laid_out(summary: Summary) -> str:
+    started = moment_text(summary.started_at)
+    notes = ("", _heading(NOTES), *summary.notes) if summary.notes else ()
+    return "\n".join(
+        (
+            TITLE,
+            f"Session: {summary.session_id} | User: {summary.person_id} | Started: {started}",
+            "",
+            f"{_TOPIC}{titled(summary.topic)}",
+            f"{_AGENT}{one_line(summary.agent)}",
+            f"{_PHASE}{titled(summary.phase)}",
+            "",
+            _heading(FLOW),
+            "\n\n".join(summary.flow),
+            "",
+            _heading(POINTS),
+            *summary.points,
+            "",
+            _heading(NEXT),
+            *(f"• {one_line(topic)}" for topic in summary.next_topics),
+            "",
+            _heading(QUALITY),
+            *summary.quality,
+            *notes,
+        )
+    )
+
+
+def _cut(summary: Summary, most: int) -> Summary:
+    """Every line that may be long, cut."""
+    return replace(
+        summary,
+        agent=one_line(summary.agent, most),
+        flow=tuple("\n".join(one_line(line, most) for line in entry.split("\n")) for entry in summary.flow),
+        points=tuple(one_line(line, most) for line in summary.points),
+        next_topics=tuple(one_line(line, most) for line in summary.next_topics),
+        quality=tuple(one_line(line, most) for line in summary.quality),
+    )
+
+
+_SHORTER: Final[tuple[Callable[[Summary], Summary], ...]] = (
+    lambda summary: replace(summary, notes=()),
+    lambda summary: replace(summary, points=summary.points[:5]),
+    lambda summary: replace(summary, next_topics=summary.next_topics[:1]),
+    lambda summary: _cut(summary, 120),
+    lambda summary: _cut(summary, 60),
+)
+"""What else goes, in this order, when one flow entry alone leaves no room; the sections always stay."""
+
+
+def _note(text: str) -> str:
+    line = one_line(text)
+    return f"· {line}" if line in _HEADINGS else line
+
+
+def _departs(path: str, rule: str) -> BlockInvalid:
+    return BlockInvalid(Label.CONTEXT_SUMMARY, path, rule)
+
+
+def _header(lines: Sequence[str]) -> tuple[str, str, datetime, str, str, str]:
+    who = _WHO.fullmatch(lines[0]) if lines else None
+    try:
+        started = datetime.fromisoformat(who[3]) if who else None
+    except ValueError:
+        started = None
+    if who is None or started is None or started.tzinfo is None:
+        raise _departs("header", "does not tell session, user and start")
+    told = [line for line in lines[1:] if line]
+    begins = (_TOPIC, _AGENT, _PHASE)
+    if len(told) != len(begins) or not all(map(str.startswith, told, begins)):
+        raise _departs("header", "does not tell topic, agent and phase")
+    topic, agent, phase = (line.removeprefix(start) for line, start in zip(told, begins, strict=True))
+    return who[1], who[2], started, topic, agent, phase
+
+
+def _flow(text: str) -> tuple[str, ...]:
+    entries = text.split("\n\n") if text else []
+    for at, entry in enumerate(entries):
+        first, *rest = entry.split("\n")
+        if not _ENTRY.match(first) or not all(line.startswith("→") for line in rest):
+            raise _departs(f"{FLOW}.{at}", "is not a turn and what followed")
+    return tuple(entries)
+
+
+def _bullets(name: str, lines: Sequence[str]) -> Iterator[str]:
+    for at, line in enumerate(filter(None, lines)):
+        if not line.startswith("•"):
+            raise _departs(f"{name}.{at}", "is not a bullet")
+        yield line.removeprefix("•").removeprefix(" ")
 
 
 def _heading(name: str) -> str:

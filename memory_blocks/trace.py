@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from memory_blocks.limits import Level
-from memory_blocks.models import Label
+from memory_blocks.models import Label, Level
 
 SNIPPET: Final = 1000
 MOST_PATHS: Final = 40

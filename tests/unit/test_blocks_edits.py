@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_blocks import schema
+from memory_blocks import agreement
 from memory_blocks.edits import complete_turn, refresh
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import utilization
@@ -136,7 +136,7 @@ def test_the_latest_turn_is_replaced_under_its_id() -> None:
     assert after.active_session.session_metadata.total_exchanges == 2
     assert len(after.active_session.agent_context.routing_history) == 2
     assert after.context_summary.count("Turn 2 (") == 1
-    assert list(schema.departures(after)) == []
+    assert list(agreement.departures(after)) == []
 
 
 def test_a_failed_turn_can_be_answered_after_all() -> None:
@@ -148,7 +148,7 @@ def test_a_failed_turn_can_be_answered_after_all() -> None:
 
     assert after.conversation_history.turns[-1].turn_status is TurnStatus.COMPLETED
     assert after.active_session.session_metadata.total_exchanges == 2
-    assert list(schema.departures(after)) == []
+    assert list(agreement.departures(after)) == []
 
 
 @pytest.mark.parametrize("turn_id", [1, 4])
@@ -184,7 +184,7 @@ def test_the_lists_of_the_session_lose_their_oldest_entries_to_fit() -> None:
 @pytest.mark.requirement("001-118", "001-111", "001-112", "001-062", "001-025")
 def test_after_each_turn_the_four_blocks_agree() -> None:
     for turns in range(6):
-        assert list(schema.departures(some_blocks(turns), agent_types={"GENERAL_HEALTH"})) == []
+        assert list(agreement.departures(some_blocks(turns), agent_types={"GENERAL_HEALTH"})) == []
 
 
 @pytest.mark.requirement("001-111", "001-112", "001-115", "001-116", "001-117", "001-118")
@@ -233,7 +233,7 @@ def test_a_disagreement_is_told_by_label_and_path(
     block = getattr(blocks, label.value)
     bad = replace(blocks, **{label.value: changed(block, **{part: changed(getattr(block, part), **values)})})
 
-    found = [(where, at) for where, at, _ in schema.departures(bad, agent_types={"GENERAL_HEALTH"})]
+    found = [(where, at) for where, at, _ in agreement.departures(bad, agent_types={"GENERAL_HEALTH"})]
 
     assert (label, path) in found
 
@@ -242,12 +242,12 @@ def test_a_wrong_size_is_a_disagreement_and_refreshing_mends_it() -> None:
     blocks: Blocks = some_blocks(turns=2)
     bad = replace(blocks, context_summary=blocks.context_summary + " and more")
 
-    departures = list(schema.departures(bad))
+    departures = list(agreement.departures(bad))
 
     assert [(label, path) for label, path, _ in departures] == [
         (Label.MEMORY_METADATA, "memory_usage.context_summary")
     ]
-    assert list(schema.departures(refresh(bad))) == []
+    assert list(agreement.departures(refresh(bad))) == []
 
 
 def test_what_leans_on_a_question_counts_as_answering_it() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_blocks import schema
+from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import BlockInvalid, BlockTooLarge, StaleRevision
 from memory_blocks.ledger import Ledger, Reading, Written
-from memory_blocks.limits import DEFAULTS, Level, Limits
-from memory_blocks.models import Label, Turn, changed, render
+from memory_blocks.limits import DEFAULTS, Limits
+from memory_blocks.models import Label, Level, Turn, changed, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
 from orchestrator.errors import TABLE
@@ -96,7 +96,7 @@ def test_only_what_changed_gets_a_new_revision() -> None:
     assert [receipt.label for receipt in written.receipts] == [Label.CONTEXT_SUMMARY]
     assert written.revisions[Label.CONTEXT_SUMMARY] == 2
     assert written.revisions[Label.CONVERSATION_HISTORY] == 1
-    assert house.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.0"
+    assert house.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.1"
 
 
 def test_writing_what_stands_already_writes_nothing() -> None:
@@ -299,7 +299,7 @@ def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[s
     for message, answer in said:
         written = house.take_turn(message, answer)
 
-        assert list(schema.departures(written.blocks)) == []
+        assert list(agreement.departures(written.blocks)) == []
         for label in Label:
             assert len(render(label, written.blocks)) <= DEFAULTS.of(label)
         assert len(written.blocks.conversation_history.turns) >= min(3, written.blocks.next_turn - 1)

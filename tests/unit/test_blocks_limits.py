@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_blocks.limits import DEFAULTS, Level, level, utilization, whole_percent
-from memory_blocks.models import Label
+from memory_blocks.limits import DEFAULTS, level, utilization, whole_percent
+from memory_blocks.models import Label, Level
 
 
 @pytest.mark.requirement("001-077")

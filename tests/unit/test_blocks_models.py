@@ -336,7 +336,13 @@ def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_true() -> None
     history = json.loads(render(Label.CONVERSATION_HISTORY, blocks))
     session = json.loads(render(Label.ACTIVE_SESSION, blocks))
     metadata = json.loads(render(Label.MEMORY_METADATA, blocks))
-    assert history == {"session_id": "session_123", "turns": [], "total_turns": 0, "last_updated": None}
+    assert history == {
+        "schema_version": "1.1",
+        "session_id": "session_123",
+        "turns": [],
+        "total_turns": 0,
+        "last_updated": None,
+    }
     assert session["session_info"] == {
         "session_id": "session_123",
         "user_id": "user_456",

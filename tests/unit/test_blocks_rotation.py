@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_blocks.limits import Level
-from memory_blocks.models import ConversationHistory, Turn
+from memory_blocks.models import ConversationHistory, Level, Turn
 from memory_blocks.rotation import rotate, shortened
 from tests.builders import a_history, a_turn
 

@@ -14,6 +14,7 @@ from memory_blocks.summary_text import (
     flow_entry,
     key_points,
     one_line,
+    parse,
     quality_lines,
     render,
     routing,
@@ -240,3 +241,102 @@ def test_a_topic_that_stays_makes_no_transition() -> None:
     blocks = some_blocks(turns=3)
 
     assert len(blocks.active_session.conversation_state.topic_transitions) == 1
+
+
+# --- read back ----------------------------------------------------------------------------------------------
+
+lines = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60).map(one_line)
+
+
+@st.composite
+def summaries(draw: st.DrawFn) -> Summary:
+    flow = [
+        flow_entry(number, START + timedelta(minutes=number), draw(lines), *draw(st.lists(lines, max_size=3)))
+        for number in range(1, draw(st.integers(0, 12)) + 1)
+    ]
+    facts = draw(st.dictionaries(st.sampled_from(["concern", "onset", "conditions", "location"]), lines))
+    return Summary(
+        session_id=draw(st.from_regex(r"[a-z0-9_]{1,40}", fullmatch=True)),
+        person_id=draw(st.from_regex(r"[a-z0-9_|: ]{1,40}", fullmatch=True)).strip(),
+        started_at=START,
+        topic=summary_text.titled(draw(lines)),
+        agent=draw(lines),
+        phase=summary_text.titled(draw(lines)),
+        flow=tuple(flow),
+        points=key_points(facts),
+        next_topics=tuple(draw(st.lists(lines, min_size=1, max_size=6))),
+        quality=quality_lines(
+            continuity=draw(st.floats(0, 1)),
+            uncorrected=draw(st.none() | st.floats(0, 1)),
+            appropriate=draw(st.booleans()),
+            scope=draw(lines),
+            answered=draw(st.none() | st.floats(0, 1)),
+        ),
+        notes=tuple(draw(st.lists(lines, max_size=4))),
+    )
+
+
+@pytest.mark.requirement("001-057", "001-058", "001-064", "001-065", "001-066", "001-067")
+@given(summaries())
+def test_what_a_summary_states_is_read_back_from_its_text(summary: Summary) -> None:
+    text = render(summary)
+
+    assert parse(text) == summary
+    assert render(parse(text)) == text
+
+
+def test_the_sample_is_read_and_written_to_the_character_even_with_its_trailing_space() -> None:
+    printed = SEED.replace("(confidence: 0.95)", "(confidence: 0.95) ")
+
+    assert parse(SEED) == replace(
+        the_summary(), topic="Headache Severity Assessment", phase="Symptom Evaluation"
+    )
+    assert render(parse(printed)) == printed
+
+
+def test_what_an_agent_appended_becomes_a_note_and_stays_one() -> None:
+    blocks = some_blocks(turns=1)
+    appended = f"{blocks.context_summary}\nAllergic to penicillin.\n\nPrefers short answers."
+
+    noted = replace(blocks, context_summary=render(parse(appended)))
+    later = complete_turn(noted, a_completed_turn(2), START + timedelta(hours=1))
+
+    ending = "\n\n--- NOTES ---\nAllergic to penicillin.\nPrefers short answers."
+    assert noted.context_summary == blocks.context_summary + ending
+    assert later.context_summary.endswith(ending)
+
+
+def test_of_many_notes_the_newest_are_kept() -> None:
+    notes = tuple(f"{number} {'x' * 100}" for number in range(100))
+
+    kept = parse(render(replace(the_summary(), notes=notes))).notes
+
+    assert kept == notes[-len(kept) :]
+    assert 10 < len(kept) < 15
+
+
+def test_a_note_that_imitates_a_heading_opens_no_section() -> None:
+    text = render(replace(the_summary(), notes=("--- CONVERSATION FLOW ---",)))
+
+    assert parse(text).flow == the_summary().flow
+
+
+@pytest.mark.requirement("001-059")
+@given(st.text(max_size=300), st.integers(2_000, 8_000))
+def test_the_longest_lines_there_can_be_leave_every_section_standing(said: str, most: int) -> None:
+    long = said.ljust(300, "x")
+    summary = replace(
+        the_summary(),
+        session_id="s" * 128,
+        person_id="p" * 128,
+        agent=long,
+        flow=tuple(flow_entry(number, START, long, long, long) for number in range(1, 21)),
+        points=key_points({f"kind_{number}": long for number in range(20)} | {"concern": long}),
+        next_topics=(long,) * 9,
+        notes=(long,) * 9,
+    )
+
+    text = render(summary, most)
+
+    assert len(text) <= most
+    assert parse(text).flow[-1].startswith("Turn 20 (")

@@ -1,0 +1,90 @@
+"""Where the four blocks depart from each other or from their limits, said by label, path and rule."""
+
+from collections.abc import Iterator, Set
+from typing import TypeAlias
+
+from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
+from memory_blocks.models import Blocks, Label, TurnStatus, render
+
+Departure: TypeAlias = tuple[Label, str, str]
+
+
+def departures(
+    blocks: Blocks, limits: Limits = DEFAULTS, agent_types: Set[str] | None = None
+) -> Iterator[Departure]:
+    """Everything on which the blocks do not agree. Without `agent_types`, any well-formed one is valid."""
+    yield from _of_identity(blocks)
+    yield from _of_counts(blocks, limits)
+    yield from _of_sizes(blocks, limits)
+    if agent_types is not None:
+        yield from _of_agents(blocks, agent_types)
+
+
+def _of_identity(blocks: Blocks) -> Iterator[Departure]:
+    history, session = blocks.conversation_history, blocks.active_session
+    if session.session_info.session_id != history.session_id:
+        yield Label.ACTIVE_SESSION, "session_info.session_id", "is not that of conversation_history"
+    if session.conversation_state.current_turn != history.total_turns:
+        yield Label.ACTIVE_SESSION, "conversation_state.current_turn", "is not the latest turn"
+    if history.last_updated is not None and session.session_info.last_activity < history.last_updated:
+        yield Label.ACTIVE_SESSION, "session_info.last_activity", "is before the history was updated"
+    transitions = session.conversation_state.topic_transitions
+    if any(entry.turn > history.total_turns for entry in transitions):
+        yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that was not"
+    if transitions and session.conversation_state.active_topic != transitions[-1].topic:
+        yield Label.ACTIVE_SESSION, "conversation_state.active_topic", "is not the latest transition's"
+    head = f"Session: {session.session_info.session_id} | User: {session.session_info.user_id} | "
+    if history.turns and head not in blocks.context_summary:
+        yield Label.CONTEXT_SUMMARY, "header", "is not that of active_session"
+
+
+def _of_counts(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
+    history, session, metadata = (blocks.conversation_history, blocks.active_session, blocks.memory_metadata)
+    if len(history.turns) > limits.turns_refused_above:
+        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {limits.turns_refused_above} turns"
+    archived = history.total_turns - len(history.turns)
+    if metadata.archival_info.total_archived_turns != archived:
+        path = "archival_info.total_archived_turns"
+        yield Label.MEMORY_METADATA, path, "is not the number of turns that left the history"
+    completed = sum(turn.turn_status is TurnStatus.COMPLETED for turn in history.turns)
+    exchanges = session.session_metadata.total_exchanges
+    if not completed <= exchanges <= completed + archived:
+        path = "session_metadata.total_exchanges"
+        yield Label.ACTIVE_SESSION, path, "is not the number of completed turns"
+
+
+def _of_sizes(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
+    usage = blocks.memory_metadata.memory_usage
+    for label in (Label.CONVERSATION_HISTORY, Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY):
+        size, limit, told = len(render(label, blocks)), limits.of(label), getattr(usage, label.value)
+        if (told.current_size, told.limit, told.utilization_percent) != (
+            size,
+            limit,
+            min(100.0, utilization(size, limit)),
+        ):
+            yield Label.MEMORY_METADATA, f"memory_usage.{label}", "is not what the block's text takes"
+    if usage.conversation_history.turns_stored != len(blocks.conversation_history.turns):
+        path = "memory_usage.conversation_history.turns_stored"
+        yield Label.MEMORY_METADATA, path, "is not the number of turns in the history"
+    size = len(render(Label.CONVERSATION_HISTORY, blocks))
+    percent = min(100, whole_percent(size, limits.of(Label.CONVERSATION_HISTORY)))
+    if blocks.active_session.session_metadata.memory_usage_percent != percent:
+        path = "session_metadata.memory_usage_percent"
+        yield Label.ACTIVE_SESSION, path, "is not what conversation_history takes"
+
+
+def _of_agents(blocks: Blocks, agent_types: Set[str]) -> Iterator[Departure]:
+    rule = "is no agent of this house"
+    for at, turn in enumerate(blocks.conversation_history.turns):
+        if turn.agent_response is not None and turn.agent_response.agent_type not in agent_types:
+            yield Label.CONVERSATION_HISTORY, f"turns.{at}.agent_response.agent_type", rule
+    agents = blocks.active_session.agent_context
+    for at, agent in enumerate(agents.routing_history):
+        if agent not in agent_types:
+            yield Label.ACTIVE_SESSION, f"agent_context.routing_history.{at}", rule
+    for path, named in (
+        ("agent_context.primary_agent", agents.primary_agent),
+        ("conversation_state.last_agent", blocks.active_session.conversation_state.last_agent),
+    ):
+        if named is not None and named not in agent_types:
+            yield Label.ACTIVE_SESSION, path, rule
