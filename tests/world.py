@@ -47,7 +47,9 @@ def ask(tx: Transaction, conversation_id: str, text: str = "I have a headache") 
     question = tx.messages.append(conversation_id, "user", text, previous_id=last.id if last else None)
     turn = tx.turns.enqueue(conversation_id, question.id)
     stanza = tx.conversations.lock(conversation_id).last_client_stanza_id + 1
-    body = UserMessage.model_validate({"id": question.id, "conversation_id": conversation_id, "content": text})
+    body = UserMessage.model_validate(
+        {"id": question.id, "conversation_id": conversation_id, "content": text}
+    )
     packet = encode(Envelope(stanza, ConversationId(conversation_id), body))
     tx.frames.accept_client(conversation_id, stanza, 2, packet, sender=PERSON, turn=turn.number)
     acknowledged = Acknowledgement(
