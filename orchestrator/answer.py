@@ -4,11 +4,12 @@ One sentence is always held back: what the turn wrote is traced before the last 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Final
 
 import structlog
@@ -37,6 +38,15 @@ log = get_logger()
 READER: Final = "context_extractor"
 """Who reads and writes the blocks in a turn."""
 
+OUTCOMES: Final[Mapping[str, telemetry.Outcome]] = MappingProxyType(
+    {
+        TURN_TIMED_OUT.name: "timed_out",
+        POISON_MESSAGE.name: "set_aside",
+        INTERRUPTED.name: "interrupted",
+    }
+)
+"""How a turn is counted that ended with one of these; with any other, it failed."""
+
 TRIES: Final = 5
 """How often the blocks are read again when someone else wrote them in between."""
 
@@ -47,13 +57,13 @@ async def answering(
 ) -> AsyncIterator["Answer"]:
     """An answer that ends once: completed, stopped, or failed with an error that says what to do next."""
     turn = ticket.turn
-    answer = Answer(ticket, outbox, ledger, attempts)
     problem: AnamnesisError | None = None
     cut_off = False
     with (
         structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
     ):
+        answer = Answer(ticket, outbox, ledger, attempts)
         try:
             async with asyncio.timeout(deadline_seconds) as scope:
                 with ticket.stoppable(scope):
@@ -62,7 +72,9 @@ async def answering(
             problem, cut_off = AnamnesisError(INTERRUPTED), True
         except Exception as error:
             problem = _problem(error, scope, ticket, deadline_seconds)
-        watched.outcome = "failed" if problem else "stopped" if ticket.stopped else "completed"
+        watched.outcome = "stopped" if ticket.stopped else "completed"
+        if problem is not None:
+            watched.outcome = OUTCOMES.get(problem.problem.name, "failed")
         try:
             await answer.end(problem)
         except AnamnesisError as error:
@@ -94,6 +106,7 @@ class Answer:
     def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, attempts: int) -> None:
         turn = ticket.turn
         self._attempts = attempts
+        self._span = telemetry.ids()  # now: a transaction's thread is in no span
         self._write_attempts = 1
         self._ticket = ticket
         self._turn = turn
@@ -221,7 +234,7 @@ class Answer:
                     previous_id=MessageId(self._turn.answers_id),
                     answer_type="text",
                 ),
-                telemetry.ids(),
+                self._span,
             )
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
 

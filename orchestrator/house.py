@@ -25,6 +25,8 @@ from orchestrator.wire.messages import ServerInfo
 log = get_logger()
 
 GRACE_SECONDS: Final = 10.0
+AGAIN_SECONDS: Final = 0.5
+"""How long after the store failed one looks again; nobody may ever write again, and so wake the watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +93,21 @@ class House:
     async def _watch(self) -> None:
         """For ever: notice what other processes store for the conversations that have a connection here."""
         async for _ in self.store.changes():
-            here = {each: self._lobby.in_conversation(each) for each in self._lobby.present}
-            if not here:
-                continue
-            try:
-                standing = await self.store.read(partial(_standing, here))
-            except AnamnesisError as error:
-                log.warning("watch_failed", error=error.problem.name)
-                continue
-            for conversation_id, now in standing.items():
-                keep_newest(here[conversation_id], now.connection_id)
-                self._outbox.wake(conversation_id, now.sent)
+            while True:
+                try:
+                    await self._look()
+                    break
+                except AnamnesisError as error:
+                    log.warning("watch_failed", error=error.problem.name)
+                    await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _look(self) -> None:
+        here = {each: self._lobby.in_conversation(each) for each in self._lobby.present}
+        if not here:
+            return
+        for conversation_id, now in (await self.store.read(partial(_standing, here))).items():
+            keep_newest(here[conversation_id], now.connection_id)
+            self._outbox.wake(conversation_id, now.sent)
 
 
 def _standing(conversation_ids: Iterable[str], tx: Transaction) -> dict[str, Standing]:

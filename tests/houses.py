@@ -14,6 +14,7 @@ from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import Brain, Recall
 from agents.roster import Roster
 from memory_blocks.ledger import Ledger
+from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import ConversationHistory, Label
 from memory_blocks.ports import Clock
 from orchestrator.api.app import create_app
@@ -31,6 +32,7 @@ from orchestrator.store.tables import metadata
 from orchestrator.turn import Stations
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
+from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
 
@@ -51,6 +53,7 @@ def a_house(
     brain: Brain | None = None,
     *,
     recall: Recall | None = None,
+    limits: Limits = DEFAULTS,
     clock: Clock | None = None,
     deadline_seconds: float = 30.0,
     attempts: int = 3,
@@ -67,7 +70,7 @@ def a_house(
             recall=recall or ScriptedRecall(),
             roster=agents(),
             prompts=PromptShelf(shipped_config() / "prompts"),
-            ledger=Ledger(clock, agent_types=agents().agent_types),
+            ledger=Ledger(clock, limits, agents().agent_types),
             outbox=outbox,
             deadline_seconds=deadline_seconds,
             attempts=attempts,
@@ -92,7 +95,19 @@ def a_house(
 def address(database_url: str) -> Iterator[str]:
     """A store's address. When the test has ended, nothing may be under way there and all invariants hold."""
     yield database_url
-    store = a_store(database_url)
+    _assert_sound(database_url)
+
+
+@pytest.fixture
+def embedded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The same on the embedded database alone, for what does not hang on which one it is."""
+    with empty_store("sqlite", request, tmp_path) as url:
+        yield url
+        _assert_sound(url)
+
+
+def _assert_sound(url: str) -> None:
+    store = a_store(url)
     try:
         assert check(store, quiesced=True) == []
     finally:
