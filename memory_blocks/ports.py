@@ -49,6 +49,20 @@ class BlockWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """What is known of a block as it once stood, without its text; it names the digest of the one before."""
+
+    revision: int
+    size: int
+    digest: str
+    previous_digest: str | None
+    actor: str
+    turn: int | None
+    schema_version: str
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ArchivedTurn:
     """A turn's whole text, outside of the block.
 
@@ -85,4 +99,36 @@ class BlockStore(Protocol):
         `StaleRevision` when a stored revision is not the one a write replaces. A turn leaves once:
         archiving one that has left already is `BlockInvalid`.
         """
+        ...
+
+    def archive(self, conversation_id: str) -> Sequence[ArchivedTurn]:
+        """The turns that have left the block, in their order."""
+        ...
+
+    def last_left(self, conversation_id: str) -> int:
+        """The id of the latest turn that has left the block; 0 when none has."""
+        ...
+
+    def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
+        """Every revision that is kept, oldest first."""
+        ...
+
+    def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
+        """The text of a revision; None when it is not kept, or is not what was written."""
+        ...
+
+    def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
+        """The revision that stood after that turn; None when none did, or it is not kept."""
+        ...
+
+    def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
+        """Where the kept revisions are no chain of what was written: the revision, and the rule."""
+        ...
+
+    def forget(self, conversation_id: str, label: Label, before: int) -> None:
+        """Revisions before that one need not be kept any longer."""
+        ...
+
+    def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
+        """Keep a text that could not stand, and tell the id it is kept under."""
         ...

@@ -1,33 +1,46 @@
 """Blocks kept in this process, for tests and rehearsals."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
-from memory_blocks.ports import ArchivedTurn, BlockWrite, Ids, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, Revision, StoredBlock
+from memory_blocks.trace import digest
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One block: what it is now, and all it was."""
+
+    now: str = ""
+    revisions: list[Revision] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
 
 
 class InMemoryBlockStore:
     """Every revision and every archived turn, in dictionaries. A commit is whole because it checks first."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, clock: Clock) -> None:
         self._ids = ids
+        self._clock = clock
         self._memory_ids: dict[str, dict[Label, str]] = {}
-        self._revisions: dict[tuple[str, Label], list[BlockWrite]] = {}
+        self._blocks: dict[tuple[str, Label], _Kept] = {}
         self._archive: dict[str, dict[int, ArchivedTurn]] = {}
+        self.quarantined: list[tuple[str, Label, str, str, str]] = []
 
     def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
         """The latest revision of each stored block."""
         memory_ids = self._memory_ids.get(conversation_id, {})
         return {
             label: StoredBlock(
-                text=kept[-1].text,
-                revision=kept[-1].revision,
-                digest=kept[-1].digest,
+                text=kept.now,
+                revision=kept.revisions[-1].revision,
+                digest=kept.revisions[-1].digest,
                 memory_id=memory_ids[label],
             )
             for label in Label
-            if (kept := self._revisions.get((conversation_id, label)))
+            if (kept := self._blocks.get((conversation_id, label)))
         }
 
     def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
@@ -57,13 +70,72 @@ class InMemoryBlockStore:
                     Label.CONVERSATION_HISTORY, f"turns.turn_{turn.turn_id}", "has left the block already"
                 )
         for write in writes:
-            self._revisions.setdefault((conversation_id, write.label), []).append(write)
+            kept = self._blocks.setdefault((conversation_id, write.label), _Kept())
+            kept.now = kept.texts[write.revision] = write.text
+            kept.revisions.append(
+                Revision(
+                    revision=write.revision,
+                    size=len(write.text),
+                    digest=write.digest,
+                    previous_digest=kept.revisions[-1].digest if kept.revisions else None,
+                    actor=write.actor,
+                    turn=write.turn,
+                    schema_version=write.schema_version,
+                    written_at=self._clock.now(),
+                )
+            )
         archive.update({turn.turn_id: turn for turn in archived})
         return self.memory_ids(conversation_id)
 
-    def revisions(self, conversation_id: str, label: Label) -> Sequence[BlockWrite]:
+    def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
         """Every revision of one block, oldest first."""
-        return tuple(self._revisions.get((conversation_id, label), ()))
+        return tuple(self._kept(conversation_id, label).revisions)
+
+    def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
+        """The text of a revision, if it is still what was written."""
+        kept = self._kept(conversation_id, label)
+        digests = {each.revision: each.digest for each in kept.revisions}
+        text = kept.texts.get(revision)
+        return text if text is not None and digest(text) == digests.get(revision) else None
+
+    def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
+        """The revision that stood after that turn."""
+        kept = self._kept(conversation_id, label).revisions
+        return max((each.revision for each in kept if each.turn and each.turn <= turn), default=None)
+
+    def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
+        """Revisions whose text is not what was written: nothing else can break here."""
+        return [
+            (each.revision, "a revision's digest is not that of its text")
+            for each in self.revisions(conversation_id, label)
+            if self.text_at(conversation_id, label, each.revision) is None
+        ]
+
+    def forget(self, conversation_id: str, label: Label, before: int) -> None:
+        """Drop what is older."""
+        kept = self._kept(conversation_id, label)
+        kept.revisions = [each for each in kept.revisions if each.revision >= before]
+        kept.texts = {at: text for at, text in kept.texts.items() if at >= before}
+
+    def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
+        """Keep a text that could not stand."""
+        self.quarantined.append((conversation_id, label, text, reason, actor))
+        return self._ids.new("quar_")
+
+    def tamper(self, conversation_id: str, label: Label, text: str, revision: int | None = None) -> None:
+        """Change a block, or one of its revisions, as somebody could who goes around the ledger."""
+        kept = self._kept(conversation_id, label)
+        if revision is None:
+            kept.now = text
+        else:
+            kept.texts[revision] = text
+
+    def last_left(self, conversation_id: str) -> int:
+        """The id of the latest turn that has left."""
+        return max((turn.turn_id for turn in self.archive(conversation_id)), default=0)
+
+    def _kept(self, conversation_id: str, label: Label) -> _Kept:
+        return self._blocks.get((conversation_id, label), _Kept())
 
     def archive(self, conversation_id: str) -> Sequence[ArchivedTurn]:
         """The turns that have left the block, in their order."""

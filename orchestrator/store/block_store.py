@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
-from memory_blocks.ports import ArchivedTurn, BlockWrite, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockWrite, Revision, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
+from orchestrator.store import packing
 from orchestrator.store.blocks import Blocks
 
 
@@ -55,6 +56,51 @@ class SqlBlockStore:
         except AnamnesisError as error:
             raise _in_their_words(error) from None
         return self.memory_ids(conversation_id)
+
+    def archive(self, conversation_id: str) -> Sequence[ArchivedTurn]:
+        """The turns that have left the block, in their order."""
+        turns = self._blocks.archived(conversation_id)
+        return [ArchivedTurn(turn.turn_id, turn.value, turn.digest) for turn in turns]
+
+    def last_left(self, conversation_id: str) -> int:
+        """The id of the latest turn that has left the block."""
+        return self._blocks.last_left(conversation_id)
+
+    def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
+        """Every revision that is kept, oldest first."""
+        return [
+            Revision(
+                revision=each.revision,
+                size=each.size,
+                digest=each.digest,
+                previous_digest=each.previous_digest,
+                actor=each.actor,
+                turn=each.turn,
+                schema_version=each.schema_version,
+                written_at=each.created_at,
+            )
+            for each in self._blocks.revisions(conversation_id, label)
+        ]
+
+    def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
+        """The text of a revision, if it is what was written."""
+        return self._blocks.text_at(conversation_id, label, revision)
+
+    def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
+        """The revision that stood after that turn."""
+        return self._blocks.revision_at_turn(conversation_id, label, turn)
+
+    def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
+        """Where the kept revisions are no chain of what was written."""
+        return list(packing.chain_departures(self._blocks.revisions(conversation_id, label)))
+
+    def forget(self, conversation_id: str, label: Label, before: int) -> None:
+        """Drop what is older and nothing newer needs."""
+        self._blocks.forget(conversation_id, label, before)
+
+    def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
+        """Keep a text that could not stand."""
+        return self._blocks.quarantine(conversation_id, label, text, reason=reason, actor=actor).id
 
 
 def _in_their_words(error: AnamnesisError) -> Exception:

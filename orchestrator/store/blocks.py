@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import BindParameter, bindparam, false, select, update
+from sqlalchemy import BindParameter, bindparam, delete, false, func, select, true, update
 
+from memory_blocks.trace import digest as text_digest
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.memories import MEMORY_BLOCK, Memories
+from orchestrator.store.packing import WHOLE_EVERY, pack, unpacked
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Quarantined
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.tables import LABELS
@@ -24,10 +26,10 @@ _MEMORY_IDS = Statement(
     lambda label, memory_id: (label, memory_id),
 )
 _HEAD = Statement(
-    select(_blocks.c.revision, _blocks.c.digest)
+    select(_blocks.c.revision, _blocks.c.digest, _blocks.c.value)
     .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
     .with_for_update(),
-    lambda revision, digest: (revision or 0, digest),
+    lambda revision, digest, value: (revision or 0, digest, value or ""),
 )
 _SET = Statement(
     changing(_blocks)
@@ -42,8 +44,34 @@ _SET = Statement(
 )
 _of_label = (_revisions.c.conversation_id == _conversation_id, _revisions.c.label == _label)
 _REVISIONS = Statement(all_of(BlockRevision).where(*_of_label).order_by(_revisions.c.revision), BlockRevision)
-_REVISION = Statement(
-    all_of(BlockRevision).where(*_of_label, _revisions.c.revision == bindparam("revision")), BlockRevision
+_whole_one = (
+    select(func.max(_revisions.c.revision))
+    .where(*_of_label, _revisions.c.base.is_(None), _revisions.c.revision <= bindparam("revision"))
+    .scalar_subquery()
+)
+_UP_TO = Statement(
+    all_of(BlockRevision)
+    .where(
+        *_of_label,
+        _revisions.c.revision <= bindparam("revision"),
+        _revisions.c.revision >= _whole_one,
+    )
+    .order_by(_revisions.c.revision),
+    BlockRevision,
+)
+_AT_TURN = Statement(
+    select(func.max(_revisions.c.revision)).where(*_of_label, _revisions.c.turn <= bindparam("turn")),
+    lambda revision: revision,
+)
+_FORGET = Statement(
+    delete(_revisions).where(*_of_label, _revisions.c.revision < _whole_one),
+    lambda: None,
+)
+_LAST_LEFT = Statement(
+    select(func.max(_archive.c.turn_id)).where(
+        _archive.c.conversation_id == _conversation_id, _archive.c.has_left.is_(true())
+    ),
+    lambda turn_id: turn_id or 0,
 )
 _ARCHIVED = Statement(
     all_of(ArchivedTurn)
@@ -120,14 +148,17 @@ class Blocks:
         if head is None:
             self.memory_ids(conversation_id)
             head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
-        stored, previous_digest = head or (0, None)
+        stored, previous_digest, before = head or (0, None, "")
         if stored != expected:
             raise AnamnesisError(STALE_REVISION, label=label, stored=stored, yours=expected)
+        whole = stored % WHOLE_EVERY == 0 or text_digest(before) != previous_digest
         written = BlockRevision(
             conversation_id=conversation_id,
             label=label,
             revision=stored + 1,
-            value=value,
+            base=None if whole else stored,
+            packed=pack(value, "" if whole else before),
+            size=len(value),
             digest=digest,
             previous_digest=previous_digest,
             actor=actor,
@@ -151,9 +182,18 @@ class Blocks:
         """A block as it stood, from the first revision on."""
         return self._unit.all(_REVISIONS, conversation_id=conversation_id, label=label)
 
-    def revision(self, conversation_id: str, label: str, revision: int) -> BlockRevision | None:
-        """A block as it stood at one revision."""
-        return self._unit.first(_REVISION, conversation_id=conversation_id, label=label, revision=revision)
+    def text_at(self, conversation_id: str, label: str, revision: int) -> str | None:
+        """The text of a block at one revision; None when there is none, or it is not what was written."""
+        rows = self._unit.all(_UP_TO, conversation_id=conversation_id, label=label, revision=revision)
+        return {each.revision: text for each, text in unpacked(rows)}.get(revision)
+
+    def revision_at_turn(self, conversation_id: str, label: str, turn: int) -> int | None:
+        """The revision that stood after that turn."""
+        return self._unit.first(_AT_TURN, conversation_id=conversation_id, label=label, turn=turn)
+
+    def forget(self, conversation_id: str, label: str, before: int) -> int:
+        """Drop revisions before that one, up to the last that is kept whole; how many."""
+        return self._unit.run(_FORGET, conversation_id=conversation_id, label=label, revision=before)
 
     def archive(
         self, conversation_id: str, turn_id: int, value: str, *, digest: str, has_left: bool = True
@@ -176,6 +216,10 @@ class Blocks:
     def archived(self, conversation_id: str) -> list[ArchivedTurn]:
         """The turns that have left, in order."""
         return self._unit.all(_ARCHIVED, conversation_id=conversation_id, has_left=True)
+
+    def last_left(self, conversation_id: str) -> int:
+        """The id of the latest turn that has left; 0 when none has."""
+        return self._unit.first(_LAST_LEFT, conversation_id=conversation_id) or 0
 
     def held(self, conversation_id: str) -> dict[int, str]:
         """The whole texts of turns that stand shortened in the block, by turn id."""

@@ -9,12 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import msgpack
 from sqlalchemy import bindparam, select
 
 from orchestrator.store.database import Store, Transaction
+from orchestrator.store.packing import chain_departures
 from orchestrator.store.rows import (
     ArchivedTurn,
     Block,
@@ -192,7 +194,7 @@ _QUERIES: Final = (
                 SELECT max(revision) FROM block_revisions
                 WHERE conversation_id = block.conversation_id AND label = block.label)
         WHERE block.revision IS NULL OR block.revision <> latest.revision OR block.digest <> latest.digest
-           OR block.value <> latest.value OR block.schema_version <> latest.schema_version""",
+           OR block.schema_version <> latest.schema_version""",
     ),
 )
 
@@ -447,25 +449,19 @@ def _ends_agree(
 
 def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
     """Digests are those of the texts, each revision names the one before, no turn is lost or kept twice."""
-    before: BlockRevision | None = None
-    for revision in unit.all(_REVISIONS, id=conversation_id):
-        at = (conversation_id, revision.label, str(revision.revision))
-        if _digest(revision.value) != revision.digest:
-            yield Violation("blocks", "a revision's digest is not that of its text", at)
-        if before is not None and before.label == revision.label:
-            if revision.revision != before.revision + 1:
-                yield Violation("blocks", "a revision is missing before this one", at)
-            elif revision.previous_digest != before.digest:
-                yield Violation("blocks", "a revision does not follow the one before", at)
-        before = revision
+    for label, revisions in groupby(unit.all(_REVISIONS, id=conversation_id), lambda each: each.label):
+        for revision, why in chain_departures(revisions):
+            yield Violation("blocks", why, (conversation_id, label, str(revision)))
+    blocks = {block.label: block for block in unit.all(_BLOCKS, id=conversation_id)}
+    for label, block in blocks.items():
+        if block.value is not None and _digest(block.value) != block.digest:
+            yield Violation("blocks", "a block is not its latest revision", (conversation_id, label))
     archive = unit.all(_ARCHIVE, id=conversation_id)
     for turn in archive:
         if _digest(turn.value) != turn.digest:
             where = (conversation_id, str(turn.turn_id))
             yield Violation("blocks", "an archived turn's digest is not that of its text", where)
-    history = next(
-        (b for b in unit.all(_BLOCKS, id=conversation_id) if b.label == "conversation_history"), None
-    )
+    history = blocks.get("conversation_history")
     active = _turn_ids(history.value) if history and history.value else []
     left = [turn.turn_id for turn in archive if turn.has_left]
     if active is None:

@@ -283,14 +283,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockRevision:
-    """A memory block as it once stood, with the digest of what it replaced."""
+    """A memory block as it once stood, with the digest of what it replaced.
+
+    `packed` is its text, or what it takes to make it of revision `base`; `size` is in characters.
+    """
 
     table: ClassVar[Table] = tables.block_revisions
 
     conversation_id: str
     label: str
     revision: int
-    value: str
+    base: int | None
+    packed: bytes
+    size: int
     digest: str
     previous_digest: str | None
     actor: str

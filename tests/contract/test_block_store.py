@@ -1,13 +1,14 @@
 """What every block store must do, whatever keeps the blocks. To try another one, add it to `WAYS`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import SCHEMA_VERSION, Label
-from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import digest
 from orchestrator.store.block_store import SqlBlockStore
@@ -25,39 +26,28 @@ class EachInItsOwnTransaction:
     """The store over the tables, with a transaction around every call."""
 
     def __init__(self, tables: Store) -> None:
-        self._tables = tables
+        self.tables = tables
 
-    def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
-        return self._tables.read_now(lambda tx: SqlBlockStore(tx.blocks).load(conversation_id))
-
-    def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
-        return self._tables.write_now(lambda tx: SqlBlockStore(tx.blocks).memory_ids(conversation_id))
-
-    def held(self, conversation_id: str) -> Mapping[int, str]:
-        return self._tables.read_now(lambda tx: SqlBlockStore(tx.blocks).held(conversation_id))
-
-    def commit(
-        self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
-    ) -> Mapping[Label, str]:
-        return self._tables.write_now(
-            lambda tx: SqlBlockStore(tx.blocks).commit(conversation_id, writes, archived)
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: self.tables.write_now(
+            lambda tx: getattr(SqlBlockStore(tx.blocks), name)(*given, **named)
         )
 
 
 @pytest.fixture(params=WAYS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockStore]:
     if request.param == "in_memory":
-        yield InMemoryBlockStore(CountedIds())
+        yield InMemoryBlockStore(CountedIds(), HandClock())
         return
     with empty_store(request.param, request, tmp_path) as url:
         tables = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
         tables.write_now(lambda tx: tx.conversations.create("user_456", id=HERE))
         tables.write_now(lambda tx: tx.conversations.create("user_456", id=ELSEWHERE))
-        yield EachInItsOwnTransaction(tables)
+        yield cast(BlockStore, EachInItsOwnTransaction(tables))
         tables.close_now()
 
 
-def a_write(label: Label, text: str, replaces: int = 0) -> BlockWrite:
+def a_write(label: Label, text: str, replaces: int = 0, turn: int = 0) -> BlockWrite:
     return BlockWrite(
         label=label,
         text=text,
@@ -65,7 +55,7 @@ def a_write(label: Label, text: str, replaces: int = 0) -> BlockWrite:
         previous_revision=replaces,
         revision=replaces + 1,
         actor="context_extractor",
-        turn=replaces + 1,
+        turn=turn or replaces + 1,
         schema_version=SCHEMA_VERSION,
     )
 
@@ -163,4 +153,84 @@ def test_a_turn_leaves_once(store: BlockStore, left: bool) -> None:
     with pytest.raises(BlockInvalid):
         store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "mine")], [archived(1, "again", left=left)])
 
+    assert store.load(HERE) == {}
+
+
+# --- history ------------------------------------------------------------------------------------------------
+
+MANY = 120
+"""More revisions than are kept as changes of one another before one is kept whole."""
+
+
+def written(store: BlockStore, revisions: int = MANY) -> list[str]:
+    """The texts of a block that grows, loses its beginning and has a new end each time."""
+    texts = []
+    for replaces in range(revisions):
+        turns = ",".join(
+            f'{{"turn_id":{turn},"said":"😀 {turn * 7919}"}}' for turn in range(replaces // 2, replaces)
+        )
+        texts.append(f'{{"turns":[{turns}],"last_updated":{replaces}}}')
+        store.commit(HERE, [a_write(Label.CONVERSATION_HISTORY, texts[-1], replaces)], [])
+    return texts
+
+
+@pytest.mark.requirement("001-005")
+def test_every_revision_can_be_read_again_and_names_the_one_before(store: BlockStore) -> None:
+    texts = written(store)
+
+    kept = store.revisions(HERE, Label.CONVERSATION_HISTORY)
+
+    assert [each.revision for each in kept] == list(range(1, MANY + 1))
+    assert [each.digest for each in kept] == [digest(text) for text in texts]
+    assert [each.previous_digest for each in kept] == [None, *(digest(text) for text in texts[:-1])]
+    assert [(each.size, each.turn) for each in kept] == [(len(text), at) for at, text in enumerate(texts, 1)]
+    assert {(each.actor, each.schema_version) for each in kept} == {("context_extractor", SCHEMA_VERSION)}
+    read = [store.text_at(HERE, Label.CONVERSATION_HISTORY, at) for at in range(1, MANY + 1)]
+    assert read == texts
+    assert store.chain_departures(HERE, Label.CONVERSATION_HISTORY) == []
+
+
+def test_a_revision_that_never_was_has_no_text(store: BlockStore) -> None:
+    written(store, 2)
+
+    assert store.text_at(HERE, Label.CONVERSATION_HISTORY, 3) is None
+    assert store.text_at(HERE, Label.ACTIVE_SESSION, 1) is None
+    assert store.revisions(HERE, Label.ACTIVE_SESSION) == type(store.revisions(HERE, Label.ACTIVE_SESSION))()
+
+
+def test_the_revision_of_a_turn_is_the_last_one_written_by_then(store: BlockStore) -> None:
+    for replaces, turn in enumerate([1, 2, 2, 5]):
+        store.commit(HERE, [a_write(Label.ACTIVE_SESSION, f"{replaces}", replaces, turn)], [])
+
+    at = [store.revision_at_turn(HERE, Label.ACTIVE_SESSION, turn) for turn in (0, 1, 2, 3, 4, 5, 6)]
+
+    assert at == [None, 1, 3, 3, 3, 4, 4]
+
+
+def test_what_need_not_be_kept_is_forgotten_and_the_rest_can_still_be_read(store: BlockStore) -> None:
+    texts = written(store)
+
+    store.forget(HERE, Label.CONVERSATION_HISTORY, MANY - 4)
+
+    kept = [each.revision for each in store.revisions(HERE, Label.CONVERSATION_HISTORY)]
+    assert kept == list(range(kept[0], MANY + 1))
+    assert 1 < kept[0] <= MANY - 4
+    assert [store.text_at(HERE, Label.CONVERSATION_HISTORY, at) for at in kept] == texts[kept[0] - 1 :]
+    assert store.chain_departures(HERE, Label.CONVERSATION_HISTORY) == []
+
+
+def test_the_turns_that_have_left_are_told_in_order(store: BlockStore) -> None:
+    store.commit(HERE, [], [archived(2, "b"), archived(1, "a"), archived(3, "c", left=False)])
+
+    assert [(turn.turn_id, turn.text) for turn in store.archive(HERE)] == [(1, "a"), (2, "b")]
+    assert (store.last_left(HERE), store.last_left(ELSEWHERE)) == (2, 0)
+
+
+def test_each_text_in_quarantine_has_an_id_of_its_own(store: BlockStore) -> None:
+    ids = [
+        store.quarantine(HERE, Label.ACTIVE_SESSION, "{", reason="$ is not JSON", actor="somebody")
+        for _ in range(2)
+    ]
+
+    assert len(set(ids)) == 2
     assert store.load(HERE) == {}

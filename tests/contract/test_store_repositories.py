@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -722,6 +723,10 @@ def write_summary(text: str, expected: int, conversation_id: str) -> Callable[[T
     )
 
 
+def text_at(conversation_id: str, revision: int, tx: Transaction) -> str | None:
+    return tx.blocks.text_at(conversation_id, "context_summary", revision)
+
+
 def test_each_block_is_known_as_one_memory_of_its_person_and_has_no_copy_there(store: Store) -> None:
     conversation = begin(store)
 
@@ -746,9 +751,10 @@ def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(store: Stor
     history = store.read_now(lambda tx: tx.blocks.revisions(conversation.id, "context_summary"))
 
     assert (block.revision, block.value, block.digest) == (3, "third", digest("third"))
-    assert [each.value for each in history] == ["first", "second ä\n", "third"]
+    texts = [store.read_now(partial(text_at, conversation.id, each.revision)) for each in history]
+    assert texts == ["first", "second ä\n", "third"]
+    assert [each.size for each in history] == [5, 9, 5]
     assert [each.previous_digest for each in history] == [None, digest("first"), digest("second ä\n")]
-    assert history[1] == store.read_now(lambda tx: tx.blocks.revision(conversation.id, "context_summary", 2))
 
 
 def test_a_stale_revision_is_refused(store: Store) -> None:

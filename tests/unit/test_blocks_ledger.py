@@ -27,7 +27,7 @@ class House:
 
     def __init__(self, limits: Limits = DEFAULTS) -> None:
         self.clock = HandClock()
-        self.store = InMemoryBlockStore(CountedIds())
+        self.store = InMemoryBlockStore(CountedIds(), self.clock)
         self.ledger = Ledger(self.clock, limits, {"GENERAL_HEALTH", "SLEEP"})
 
     def read(self) -> Reading:

@@ -157,7 +157,9 @@ CREATE TABLE block_revisions (
   conversation_id TEXT NOT NULL,
   label TEXT NOT NULL,
   revision INTEGER NOT NULL,
-  value TEXT NOT NULL,
+  base INTEGER,
+  packed BLOB NOT NULL,
+  size INTEGER NOT NULL,
   digest TEXT NOT NULL,
   previous_digest TEXT,
   actor TEXT NOT NULL,
@@ -168,10 +170,12 @@ CREATE TABLE block_revisions (
   CONSTRAINT fk_block_revisions_conversation FOREIGN KEY(conversation_id) REFERENCES alicia_conversations (id),
   CONSTRAINT ck_block_revisions_label CHECK (label IN ('conversation_history', 'active_session', 'context_summary', 'memory_metadata')),
   CONSTRAINT ck_block_revisions_revision CHECK (revision >= 1),
+  CONSTRAINT ck_block_revisions_base CHECK (base = revision - 1),
+  CONSTRAINT ck_block_revisions_size CHECK (size >= 0),
   CONSTRAINT ck_block_revisions_digest CHECK (length(digest) = 64),
   CONSTRAINT ck_block_revisions_previous_digest CHECK ((revision = 1) = (previous_digest IS NULL)),
   CONSTRAINT ck_block_revisions_turn CHECK (turn >= 1),
-  CONSTRAINT ck_block_revisions_no_nul CHECK (instr(conversation_id, char(0)) = 0 AND instr(label, char(0)) = 0 AND instr(value, char(0)) = 0 AND instr(digest, char(0)) = 0 AND instr(previous_digest, char(0)) = 0 AND instr(actor, char(0)) = 0 AND instr(schema_version, char(0)) = 0),
+  CONSTRAINT ck_block_revisions_no_nul CHECK (instr(conversation_id, char(0)) = 0 AND instr(label, char(0)) = 0 AND instr(digest, char(0)) = 0 AND instr(previous_digest, char(0)) = 0 AND instr(actor, char(0)) = 0 AND instr(schema_version, char(0)) = 0),
   CONSTRAINT ck_block_revisions_moments CHECK (created_at GLOB '????-??-??T??:??:??.???Z')
 ) STRICT;
 
