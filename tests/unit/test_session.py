@@ -18,6 +18,7 @@ from memory_blocks.models import Label, changed
 from orchestrator import telemetry
 from orchestrator.clock import SystemClock
 from orchestrator.errors import BUSY, STORAGE_UNAVAILABLE, AnamnesisError
+from orchestrator.house import House
 from orchestrator.mirror import record
 from orchestrator.outbox import Outbox, Page, _Listener, uninterrupted
 from orchestrator.store.block_store import SqlBlockStore
@@ -38,7 +39,6 @@ from tests.peers import (
     TRACE,
     USER_MESSAGE,
     conversing,
-    new_id,
     visiting,
 )
 
@@ -389,18 +389,23 @@ def test_what_an_answer_tells_of_itself_are_rows_about_it(loose_store: Store) ->
 
 
 async def test_a_person_may_hold_several_conversations_at_once(embedded: str) -> None:
-    holds = [asyncio.Event() for _ in range(3)]
-    brain = ScriptedBrain(answers=[(hold, "Since when?") for hold in holds])
+    reached, go_on = [asyncio.Event() for _ in range(3)], asyncio.Event()
+
+    def answer(here: asyncio.Event) -> Iterator[str | asyncio.Event]:
+        here.set()
+        yield go_on
+        yield "Since when?"
+
+    async def ask_alone(house: House) -> str:
+        async with conversing(house) as peer:
+            await peer.ask("hello")
+            return peer.conversation_id
+
+    brain = ScriptedBrain(answers=map(answer, reached))
     async with a_house(embedded, brain).open() as house, asyncio.TaskGroup() as beside:
-        waiting = [beside.create_task(_ask_alone(house, new_id())) for _ in holds]
-        while len(brain.briefs) < len(holds):
-            await asyncio.wait(waiting, timeout=0.01)
-        for hold in holds:
-            hold.set()
+        waiting = [beside.create_task(ask_alone(house)) for _ in reached]
+        for here in reached:
+            await here.wait()
+        go_on.set()
+
     assert len({task.result() for task in waiting}) == 3
-
-
-async def _ask_alone(house: Any, message_id: str) -> str:
-    async with conversing(house) as peer:
-        await peer.ask("hello", id=message_id)
-        return peer.conversation_id
