@@ -206,6 +206,7 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
             body.content,
         ):
             raise AnamnesisError(ID_REUSE)
+        record(page.tx, page.conversation, arrival.envelope)
         _acknowledge(page, arrival)
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
@@ -220,6 +221,7 @@ def _(body: ControlStop, page: Page, arrival: Arrival) -> Consequence:
     turn = _to_stop(page, body)
     if turn is not None:
         page.tx.turns.request_stop(page.conversation.id, turn.number)
+    record(page.tx, page.conversation, arrival.envelope)
     _acknowledge(page, arrival, success=turn is not None)
     return Consequence(to_stop=turn.number if turn else None)
 
@@ -267,10 +269,9 @@ def _was_cut_short(page: Page, answer_id: str) -> bool:
 def _(body: Commentary, page: Page, arrival: Arrival) -> Consequence:
     _check_message(page, body.message_id, "body.messageId")
     known = page.tx.notes.ever(body.id)
-    if known is None:
-        record(page.tx, page.conversation, arrival.envelope)
-    elif (known.conversation_id, known.content) != (page.conversation.id, body.content):
+    if known and (known.conversation_id, known.content) != (page.conversation.id, body.content):
         raise AnamnesisError(ID_REUSE)
+    record(page.tx, page.conversation, arrival.envelope)
     _acknowledge(page, arrival)
     return Consequence()
 

@@ -41,7 +41,7 @@ SETTINGS = ("client_version", "preferred_language", "device", "features")
 
 
 def record(tx: Transaction, conversation: Conversation, envelope: Envelope[Body]) -> None:
-    """Put what an accepted or stored frame says into the tables."""
+    """Put what a frame says into the tables. Every frame that is kept comes by here, once."""
     _record(envelope.body, tx, conversation, envelope.stanza_id)
     if envelope.meta:
         about = subject(envelope.body) or conversation.id  # a first Configuration does not know it yet
@@ -108,6 +108,9 @@ def _(body: Configuration, tx: Transaction, conversation: Conversation, _: int) 
 
 @_record.register
 def _(body: UserMessage, tx: Transaction, conversation: Conversation, _: int) -> None:
+    """One that is known was sent again under another number."""
+    if tx.messages.get(body.id) is not None:
+        return
     last = None if body.previous_id else tx.messages.last(conversation.id)
     previous_id = body.previous_id or (last.id if last else None)
     tx.messages.append(conversation.id, "user", body.content, id=body.id, previous_id=previous_id)
@@ -173,6 +176,8 @@ def _(body: MemoryTrace, tx: Transaction, conversation: Conversation, _: int) ->
 
 @_record.register
 def _(body: Commentary, tx: Transaction, conversation: Conversation, stanza_id: int) -> None:
+    if tx.notes.ever(body.id) is not None:
+        return
     about: JsonObject | None = {"commentaryType": body.commentary_type} if body.commentary_type else None
     by = conversation.user_id if stanza_id > 0 else "anamnesis"
     tx.notes.add(

@@ -1,0 +1,235 @@
+"""The frames of a conversation, recorded again in an empty database, give its tables."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.brains.scripted import ScriptedBrain
+from agents.errors import BrainFailed
+from agents.ports import MemoryHit, Recalled
+from orchestrator.house import House
+from orchestrator.mirror import remembered
+from orchestrator.projection import NEVER_TRAVELS, project, tables
+from orchestrator.store.rows import Frame
+from orchestrator.store.statements import names_of
+from orchestrator.store.tables import metadata
+from orchestrator.wire.ids import ConversationId, MessageId, NoteId, SentenceId, ToolUseId
+from orchestrator.wire.messages import AudioChunk, Body, Commentary, ToolUseRequest
+from tests.houses import a_house, a_store
+from tests.peers import (
+    AUDIO,
+    COMMENTARY,
+    CONFIGURATION,
+    MEMORY,
+    NOTE,
+    SENTENCE,
+    STOP,
+    SYNC,
+    TOOL_RESULT,
+    USER_MESSAGE,
+    VARIATION,
+    Peer,
+    conversing,
+    visiting,
+)
+from tests.stores import DATABASES, empty_store
+
+NEVER = asyncio.Event
+PLAIN, CUT, FAILS = (
+    ("One. ", "Two."),
+    ("So far. ", "And more. ", "And", NEVER),
+    ("Well. ", BrainFailed("scripted", "speak")),
+)
+
+
+class Finding:
+    """Finds what the person asked to be remembered."""
+
+    memory_id = ""
+
+    async def search(self, query: str, person_id: str) -> Recalled:
+        if not self.memory_id:
+            return Recalled()
+        hit = MemoryHit(self.memory_id, "Likes tea.", 0.75, "profile", ("tea",), position=1, role="primary")
+        return Recalled((hit,))
+
+
+async def talk(address: str) -> str:
+    """A conversation with all in it that leaves something in the tables; its id."""
+    script = [PLAIN, PLAIN, CUT, PLAIN, PLAIN, FAILS, PLAIN, FAILS, PLAIN]
+    answers = [[NEVER() if step is NEVER else step for step in answer] for answer in script]
+    brain, recall = ScriptedBrain(answers=answers), Finding()  # type: ignore[arg-type]
+    async with a_house(address, brain, recall=recall).open() as house:
+        async with conversing(house, device="phone", meta={"client": "test", "retries": 2}) as peer:
+            await remember(peer, recall)
+            message_id = await peer.say("I have a headache")
+            sentence = (await peer.answer())[-1].body
+            again = {"id": message_id, "content": "I have a headache", "meta": {"again": True}}
+            await peer.request(USER_MESSAGE, **again)
+            await remark(peer, message_id)
+            await vary(peer, sentence["previousId"])
+            await fail(peer)
+            await sync(peer, message_id)
+            await send_sound(peer, house, sentence["id"])
+            await use_tools(peer, house, message_id)
+            conversation_id = peer.conversation_id
+        async with visiting(house) as peer:
+            await peer.open(conversation_id, stanza=0, device="desk", meta={"not": "kept"})
+            await peer.ask("Anything else?", meta={"messaging.trace_id": "abc", "messaging.span_id": "def"})
+    return conversation_id
+
+
+async def remember(peer: Peer, recall: Finding) -> None:
+    """Memories made, changed in every way, and named again; one of them is found from now on."""
+    for number in (1, 2):
+        draft = {"content": f"Likes tea {number}.", "category": "profile", "pinned": True, "rating": 3}
+        confirmed = await ask_for(peer, MEMORY, id=f"req_{number}", action="create", memory=draft)
+    recall.memory_id = remembered(peer.conversation_id, "req_1")
+    await peer.request(MEMORY, id="req_1", action="create", memory={"content": "Likes tea 1."})
+    changed = {"memoryId": recall.memory_id, "memory": {"content": "Likes tea.", "rating": 5}}
+    await ask_for(peer, MEMORY, id="req_3", action="update", **changed)
+    unpinned = {"memoryId": recall.memory_id, "memory": {"pinned": False}}
+    await ask_for(peer, MEMORY, id="req_4", action="pin", **unpinned)
+    for request, action in (("req_5", "archive"), ("req_6", "delete")):
+        await ask_for(peer, MEMORY, id=request, action=action, memoryId=confirmed)
+
+
+async def ask_for(peer: Peer, type: int, **fields: Any) -> str:
+    """Ask for a change of a memory, and take its confirmation and its trace; the memory's id."""
+    confirmation = await peer.request(type, **fields)
+    assert confirmation.body["success"]
+    await peer.next()
+    return str(confirmation.body["memoryId"])
+
+
+async def remark(peer: Peer, message_id: str) -> None:
+    """Notes and remarks, on a message and on the whole, changed, deleted and named again."""
+    kept = {"id": "note_1", "content": "Ask my doctor", "category": "todo", "messageId": message_id}
+    for action in ("create", "create", "update"):
+        await peer.request(NOTE, **kept, action=action)
+    for action in ("create", "delete", "create"):
+        await peer.request(NOTE, id="note_2", content="Never mind", action=action)
+    for _ in range(2):
+        await peer.request(
+            COMMENTARY, id="note_3", content="Helpful", commentaryType="praise", meta={"by": "me"}
+        )
+
+
+async def vary(peer: Peer, answer_id: str) -> None:
+    """The answer given again; the next one stopped, gone on with, and its question corrected."""
+    await peer.send(VARIATION, targetId=answer_id, mode="regenerate", meta={"why": "too short"})
+    await peer.answer()
+    message_id = await peer.say("It hurts here")
+    await peer.until_type(SENTENCE)
+    await peer.send(STOP, reason="enough", meta={"stopped by": "thumb"})
+    stopped = (await peer.answer())[-1].body["previousId"]
+    await peer.send(VARIATION, targetId=stopped, mode="continue")
+    await peer.answer()
+    await peer.send(VARIATION, targetId=message_id, mode="edit", newContent="It hurts there")
+    await peer.answer()
+
+
+async def fail(peer: Peer) -> None:
+    """An answer that fails in its midst; then, without streaming, one that is given and one that fails."""
+    await peer.ask("Why?")
+    await peer.send(CONFIGURATION, features=["reasoning"], meta={"changed": None})
+    await peer.next()
+    await peer.next()
+    await peer.ask("And now?")
+    await peer.ask("And then?")
+    await peer.send(CONFIGURATION, features=["streaming"])
+    await peer.next()
+    await peer.next()
+
+
+async def sync(peer: Peer, message_id: str) -> None:
+    """Earlier messages: in their order, after one of ours, one that cannot be kept; and all of it again."""
+    at = "2024-01-15T10:30:00.000Z"
+    earlier = [
+        {"localId": "l1", "role": "user", "contents": "Before", "createdAt": at, "previousId": message_id},
+        {"localId": "l2", "role": "assistant", "contents": "Yes", "createdAt": at, "previousId": "l1"},
+        {"localId": "l3", "role": "robot", "contents": "No", "createdAt": at},
+    ]
+    for _ in range(2):
+        await peer.request(SYNC, messages=earlier)
+
+
+async def send_sound(peer: Peer, house: House, sentence_id: str) -> None:
+    """A recording of the person, and how a sentence of the answer sounds."""
+    await peer.send(AUDIO, format="audio/opus", durationMs=20, data=b"\x00\x01", trackSid="TR_1")
+    spoken = AudioChunk(
+        conversation_id=ConversationId(peer.conversation_id),
+        sentence_id=SentenceId(sentence_id),
+        format="audio/opus",
+        duration_ms=30,
+        data=b"\x02",
+    )
+    await say(peer, house, spoken)
+
+
+async def use_tools(peer: Peer, house: House, message_id: str) -> None:
+    """Two tools that the client runs, one that works and one that does not; then a remark of the house."""
+    here = ConversationId(peer.conversation_id)
+    for tool_id in ("tool_1", "tool_2"):
+        request = ToolUseRequest(
+            id=ToolUseId(tool_id),
+            conversation_id=here,
+            message_id=MessageId(message_id),
+            tool_name="calendar",
+            parameters={"day": 1},
+            execution="client",
+        )
+        await say(peer, house, request)
+    worked = {"requestId": "tool_1", "success": True, "result": {"free": [10.5, None]}}
+    failed = {"requestId": "tool_2", "success": False, "errorMessage": "No calendar"}
+    await peer.request(TOOL_RESULT, id="res_1", **worked, meta={"took": 1.5})
+    await peer.request(TOOL_RESULT, id="res_2", **failed)
+    await say(peer, house, Commentary(id=NoteId("note_4"), conversation_id=here, content="Two days"))
+
+
+async def say(peer: Peer, house: House, body: Body) -> None:
+    """Let the house say something outside a turn."""
+    await house._outbox.commit(peer.conversation_id, lambda page: page.say(body), step="test")
+    await peer.next()
+
+
+@pytest.fixture
+async def conversation(address: str) -> tuple[list[Frame], dict[str, Any]]:
+    """The frames of a conversation and its tables."""
+    conversation_id = await talk(address)
+    store = a_store(address)
+    try:
+        frames = store.read_now(lambda tx: tx.frames.in_order(conversation_id))
+        return frames, store.read_now(lambda tx: tables(frames, tx))
+    finally:
+        store.close_now()
+
+
+@pytest.mark.requirement("003-001", "003-166")
+@pytest.mark.parametrize("kind", DATABASES)
+def test_the_frames_of_a_conversation_give_its_tables(
+    kind: str,
+    conversation: tuple[list[Frame], dict[str, Any]],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    frames, said = conversation
+    (tmp_path / "again").mkdir()
+    with empty_store(kind, request, tmp_path / "again") as url:
+        store = a_store(url)
+
+        store.write_now(lambda tx: project(frames, tx))
+        projected = store.read_now(lambda tx: tables(frames, tx))
+        store.close_now()
+
+    assert set(projected) == {name for name in metadata.tables if name.startswith("alicia_")}
+    for name, rows in said.items():
+        assert rows, f"nothing in {name} to compare"
+        assert projected[name] == rows
+
+
+def test_what_never_travels_is_named_as_it_is_in_the_tables() -> None:
+    for kind, names in NEVER_TRAVELS.items():
+        assert names <= set(names_of(kind))
