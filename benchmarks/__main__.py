@@ -9,13 +9,15 @@ import benchmarks
 
 def main() -> None:
     """Each module of this package with a `main` is a benchmark; its first line says what it measures."""
-    names = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    names = sorted(
+        module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"
+    )
     wanted = sys.argv[1:] or names
     if unknown := set(wanted) - set(names):
         sys.exit(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}.")
     for name in wanted:
         module = importlib.import_module(f"benchmarks.{name}")
-        if hasattr(module, "main") and name != "__main__":
+        if hasattr(module, "main"):
             print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}\n", flush=True)
             module.main()
 
