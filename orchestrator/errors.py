@@ -131,7 +131,11 @@ ID_REUSE: Final = Problem(
 )
 
 MEMORY_NOT_FOUND: Final = Problem(
-    105, "memory_not_found", 404, "There is no such memory.", "Nothing was changed; use the id that its trace names."
+    105,
+    "memory_not_found",
+    404,
+    "There is no such memory.",
+    "Nothing was changed; use the id that its trace names.",
 )
 
 # --- 2xx: the conversation --------------------------------------------------------------------------------
@@ -163,7 +167,11 @@ SESSION_REPLACED: Final = Problem(
     recoverable=False,
 )
 TURN_RUNNING: Final = Problem(
-    202, "turn_running", 409, "The latest turn is still being answered.", "Stop it first, or wait for its end."
+    202,
+    "turn_running",
+    409,
+    "The latest turn is still being answered.",
+    "Stop it first, or wait for its end.",
 )
 NOT_ALLOWED: Final = Problem(203, "not_allowed", 403, "{what} is not allowed.", "Nothing was changed.")
 SERVER_ONLY_TYPE: Final = Problem(
@@ -229,7 +237,7 @@ BLOCK_TOO_LARGE: Final = Problem(
     "block_too_large",
     422,
     "Block `{label}` would have {size} characters; at most {most}.",
-    "Nothing was changed.",
+    "Nothing was changed; where rotation is switched off, `anamnesis blocks rotate` makes room.",
 )
 STALE_REVISION: Final = Problem(
     403,
@@ -389,7 +397,7 @@ TABLE: Final = MappingProxyType(
 
 
 def as_ours(error: BaseException) -> AnamnesisError:
-    """An error of the blocks or the agents as the row of its name; any other is internal, and quotes nothing."""
+    """An error of the blocks or the agents as the row of its name; any other is internal."""
     if isinstance(error, AnamnesisError):
         return error
     problem = TABLE.get(getattr(error, "name", None) or "")

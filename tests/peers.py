@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
