@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgpack
 import pytest
 
 from orchestrator.house import House
@@ -85,6 +86,22 @@ async def test_a_known_conversation_goes_on_where_both_sides_had_counted_to(addr
 
         assert (told["lastClientStanza"], told["lastServerStanza"]) == (sent + 1, -seen)
         assert told["device"] == "phone"
+        assert len(await conversations(house)) == 1
+
+
+@pytest.mark.parametrize("place", ["envelope", "body", "both"])
+async def test_a_resuming_client_names_its_conversation_in_either_place(address: str, place: str) -> None:
+    async with a_house(address).open() as house:
+        conversation_id, _ = await an_answered_conversation(house)
+        fields: dict[str, Any] = {"stanzaId": 0, "type": CONFIGURATION, "body": {}}
+        if place != "body":
+            fields["conversationId"] = conversation_id
+        if place != "envelope":
+            fields["body"]["conversationId"] = conversation_id
+        async with visiting(house) as peer:
+            await peer.line.send(msgpack.packb(fields))
+
+            assert (await peer.next()).body["conversationId"] == conversation_id
         assert len(await conversations(house)) == 1
 
 

@@ -166,6 +166,7 @@ async def test_what_asks_for_nothing_is_kept_and_gets_no_answer_the_second_time_
         ]
         for packet in packets:
             await peer.line.send(packet)
+        assert (await peer.request(AUDIO, format="opus", durationMs=20, sentenceId="sent_1")).code == 203
         note = await peer.request(NOTE, id=new_id("note_"), content="hm", action="create")
 
         assert note.stanza == -1

@@ -1,7 +1,9 @@
 """One turn on the wire and in the tables: what is told is stored, in the order in which it is told."""
 
 import asyncio
+import hashlib
 import json
+import re
 from typing import Any
 
 import pytest
@@ -81,7 +83,9 @@ async def test_a_turn_is_told_in_the_order_of_the_protocol(address: str) -> None
         assert [trace.body["metadata"]["label"] for trace in traces] == [*BLOCKS, *BLOCKS]
 
 
-@pytest.mark.requirement("000-006", "000-007", "000-008", "000-038", "000-041", "000-042", "000-045")
+@pytest.mark.requirement(
+    "000-006", "000-007", "000-008", "000-019", "000-038", "000-041", "000-042", "000-045"
+)
 @pytest.mark.requirement("000-046", "000-047", "000-048", "000-049", "003-084", "003-071", "003-162")
 async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(address: str) -> None:
     async with a_house(address, recall=await a_recall(address)).open() as house, conversing(house) as peer:
@@ -103,6 +107,8 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             assert body.get("confidence") == body.get("relevance") == row.confidence == row.similarity_score
             assert body["metadata"] == row.meta
             assert row.actor == body["metadata"]["agent"] == "context_extractor"
+            cut = body["metadata"].get("size", 0) > len(body["content"])
+            assert (len(body["content"]) <= 1000, body["metadata"].get("truncated", False)) == (True, cut)
         emitted = [by_id[trace.body["id"]].created_at for trace in traces]
         assert emitted == sorted(emitted)
         lines = [line["memory_trace_id"] for line in logged if line["event"] == "memory_traced"]
@@ -137,6 +143,25 @@ async def a_recall(address: str) -> ScriptedRecall:
             ]
 
         return ScriptedRecall(*await house.store.write(add))
+
+
+@pytest.mark.requirement("000-011")
+async def test_a_trace_shows_the_beginning_of_what_its_memory_holds(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache " * 40)
+        traces = [
+            frame.body for frame in of_type(TRACE, await peer.ask("8")) if frame.body["action"] == "updated"
+        ]
+
+        blocks = await house.store.read(lambda tx: tx.blocks.load(peer.conversation_id))
+        for trace in traces:
+            block, about = blocks[trace["metadata"]["label"]], trace["metadata"]
+            text = block.value or ""
+            assert (trace["memoryId"], about["revision"]) == (block.memory_id, block.revision)
+            assert (trace["content"], about["size"]) == (text[:1000], len(text))
+            assert about["digest"] == hashlib.sha256(text.encode()).hexdigest()
+            assert about["utilization"] == round(about["utilization"], 1)
+        assert any(trace["metadata"].get("truncated") for trace in traces)
 
 
 @pytest.mark.requirement("000-015", "000-018", "000-028", "000-029", "003-071", "003-158")
@@ -257,6 +282,7 @@ async def test_a_client_that_does_not_want_sentences_gets_one_message_after_its_
         assert [frame.type for frame in frames] == [ACKNOWLEDGEMENT, *[TRACE] * 8, ASSISTANT_MESSAGE]
         said = frames[-1].body
         assert (said["content"], said["previousId"]) == ("One. Two. Three.", message_id)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", said["timestamp"])
         row = await message(house, said["id"])
         assert (row.contents, row.previous_id) == ("One. Two. Three.", message_id)
         assert (row.message_role, row.completion_status) == ("assistant", "completed")
