@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Set
 from typing import TypeAlias
 
+from memory_blocks import summary_text
+from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import Blocks, Label, TurnStatus, render
 
@@ -20,6 +22,14 @@ def departures(
         yield from _of_agents(blocks, agent_types)
 
 
+def agents_in(blocks: Blocks) -> Set[str]:
+    """The agents that the blocks speak of."""
+    agents, state = blocks.active_session.agent_context, blocks.active_session.conversation_state
+    answers = (turn.agent_response for turn in blocks.conversation_history.turns)
+    named = (agents.primary_agent, state.last_agent, *agents.routing_history)
+    return {answer.agent_type for answer in answers if answer} | {name for name in named if name}
+
+
 def _of_identity(blocks: Blocks) -> Iterator[Departure]:
     history, session = blocks.conversation_history, blocks.active_session
     if session.session_info.session_id != history.session_id:
@@ -33,9 +43,29 @@ def _of_identity(blocks: Blocks) -> Iterator[Departure]:
         yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that was not"
     if transitions and session.conversation_state.active_topic != transitions[-1].topic:
         yield Label.ACTIVE_SESSION, "conversation_state.active_topic", "is not the latest transition's"
-    head = f"Session: {session.session_info.session_id} | User: {session.session_info.user_id} | "
-    if history.turns and head not in blocks.context_summary:
+    if blocks.context_summary:
+        yield from _of_summary(blocks)
+    elif history.total_turns:
+        yield Label.CONTEXT_SUMMARY, "$", "is empty, though turns were taken"
+
+
+def _of_summary(blocks: Blocks) -> Iterator[Departure]:
+    info, state = blocks.active_session.session_info, blocks.active_session.conversation_state
+    try:
+        told = summary_text.parse(blocks.context_summary)
+    except BlockInvalid as refused:
+        yield Label.CONTEXT_SUMMARY, str(refused.facts["path"]), str(refused.facts["rule"])
+        return
+    if (told.session_id, told.person_id, told.started_at) != (
+        info.session_id,
+        info.user_id,
+        info.start_time.replace(microsecond=info.start_time.microsecond // 1000 * 1000),
+    ):
         yield Label.CONTEXT_SUMMARY, "header", "is not that of active_session"
+    if told.topic != summary_text.titled(state.active_topic or summary_text.NO_TOPIC):
+        yield Label.CONTEXT_SUMMARY, "header", "has another topic than active_session"
+    if told.phase != summary_text.titled(state.conversation_phase):
+        yield Label.CONTEXT_SUMMARY, "header", "has another phase than active_session"
 
 
 def _of_counts(blocks: Blocks, limits: Limits) -> Iterator[Departure]:

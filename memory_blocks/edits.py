@@ -47,6 +47,7 @@ from memory_blocks.rotation import Rotation
 
 _MOST_LISTED: Final = 20
 _MOST_FACT: Final = 120
+_NO_NEXT_TOPIC: Final = ("What the person wants to talk about",)
 _ROOM_FOR_FACTS: Final = 1_400
 
 
@@ -249,6 +250,83 @@ def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
     )
 
 
+def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks made to agree with a history that was put back; turns up to `last_left` are archived.
+
+    Blocks that agree already come back as they are.
+    """
+    history, session = blocks.conversation_history, blocks.active_session
+    turns = tuple(turn for turn in history.turns if turn.turn_id > last_left)
+    total = max(history.total_turns, last_left)
+    if (turns, total) != (history.turns, history.total_turns):
+        history = changed(history, turns=turns, total_turns=total)
+    state, info, counts = session.conversation_state, session.session_info, session.session_metadata
+    transitions = tuple(each for each in state.topic_transitions if each.turn <= total)
+    completed = sum(turn.turn_status is TurnStatus.COMPLETED for turn in turns)
+    session = changed(
+        session,
+        session_info=changed(
+            info, last_activity=max(info.last_activity, history.last_updated or info.last_activity)
+        ),
+        conversation_state=changed(
+            state,
+            current_turn=total,
+            topic_transitions=transitions,
+            active_topic=transitions[-1].topic if transitions else state.active_topic,
+        ),
+        session_metadata=changed(
+            counts,
+            total_exchanges=min(max(counts.total_exchanges, completed), completed + total - len(turns)),
+        ),
+    )
+    archival = changed(blocks.memory_metadata.archival_info, total_archived_turns=total - len(turns))
+    return refresh(
+        Blocks(
+            conversation_history=history,
+            active_session=session,
+            context_summary=_summary_of(blocks.context_summary, session, total, limits),
+            memory_metadata=changed(blocks.memory_metadata, archival_info=archival),
+        ),
+        limits,
+    )
+
+
+def _summary_of(text: str, session: ActiveSession, turns: int, limits: Limits) -> str:
+    """The summary of a session, with what an earlier text of it says that is still true."""
+    if not turns:
+        return ""
+    info, state = session.session_info, session.conversation_state
+    before = summary_text.parse(text) if text else None
+    return summary_text.render(
+        summary_text.Summary(
+            session_id=info.session_id,
+            person_id=info.user_id,
+            started_at=info.start_time,
+            topic=state.active_topic or summary_text.NO_TOPIC,
+            agent=before.agent if before else "None yet",
+            phase=state.conversation_phase,
+            flow=tuple(
+                entry for entry in (before.flow if before else ()) if summary_text.turn_of(entry) <= turns
+            ),
+            points=before.points
+            if before
+            else summary_text.key_points({fact.kind: fact.value for fact in session.facts or ()}),
+            next_topics=before.next_topics if before else _NO_NEXT_TOPIC,
+            quality=before.quality
+            if before
+            else summary_text.quality_lines(
+                continuity=session.session_metadata.context_quality_score,
+                uncorrected=None,
+                appropriate=True,
+                scope="general",
+                answered=None,
+            ),
+            notes=before.notes if before else (),
+        ),
+        limits.of(Label.CONTEXT_SUMMARY),
+    )
+
+
 # --- the parts of a turn ----------------------------------------------------------------------------------
 
 
@@ -379,12 +457,12 @@ def _summary(
             session_id=info.session_id,
             person_id=info.user_id,
             started_at=info.start_time,
-            topic=state.active_topic or "not_yet_determined",
+            topic=state.active_topic or summary_text.NO_TOPIC,
             agent=turn.agent_name or (before and before.agent) or "None yet",
             phase=state.conversation_phase,
             flow=(*flow, _flow_entry(turn, history)),
             points=points,
-            next_topics=topics or ("What the person wants to talk about",),
+            next_topics=topics or _NO_NEXT_TOPIC,
             quality=summary_text.quality_lines(
                 continuity=session.session_metadata.context_quality_score,
                 uncorrected=metrics.context_accuracy_score,

@@ -1,10 +1,10 @@
 """The one door to the blocks: whoever reads or writes them does it here and gets receipts."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from memory_blocks import agreement, edits, trace
+from memory_blocks import agreement, edits, schema, summary_text, trace
 from memory_blocks.diff import changed_paths
 from memory_blocks.errors import BlockInvalid, BlockTooLarge
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
@@ -16,6 +16,7 @@ from memory_blocks.models import (
     Level,
     Turn,
     from_texts,
+    parse,
     render,
 )
 from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, Clock, StoredBlock
@@ -44,6 +45,14 @@ class Written(Reading):
     rotated_out: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Some blocks as they stand or stood, for somebody who looks, with a receipt for each."""
+
+    blocks: Mapping[Label, StoredBlock]
+    receipts: tuple[Receipt, ...]
+
+
 class Ledger:
     """Reads and writes a conversation's four blocks through a store that is bound to a transaction."""
 
@@ -65,19 +74,68 @@ class Ledger:
         return self._limits
 
     def read(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Reading:
-        """The four blocks and their four receipts. What is not stored yet is revision 0."""
-        stored = dict(store.load(conversation.id))
-        if len(stored) < len(Label):
-            blocks = edits.empty(conversation, self._limits)
-            memory_ids = store.memory_ids(conversation.id)
-            for label in set(Label) - set(stored):
-                text = render(label, blocks)
-                stored[label] = StoredBlock(text, 0, trace.digest(text), memory_ids[label])
+        """The four blocks and their four receipts. What is not stored yet is revision 0.
+
+        A block that cannot stand is put into quarantine, the last one that can takes its place, and both
+        are in the receipts: whoever reads goes on with blocks that agree.
+        """
+        stored = self._stored(store, conversation)
+        faults = {label: fault for label, block in stored.items() if (fault := _fault(label, block))}
+        restored: tuple[Receipt, ...] = ()
+        if faults:
+            stored, restored = self._restore(store, conversation, stored, faults, actor)
         return Reading(
-            blocks=from_texts({label: stored[label].text for label in Label}),
-            stored=MappingProxyType({label: stored[label] for label in Label}),
-            receipts=tuple(self._receipt(label, stored[label], Action.RETRIEVED, actor) for label in Label),
+            blocks=from_texts({label: block.text for label, block in stored.items()}),
+            stored=MappingProxyType(stored),
+            receipts=(*restored, *self._retrieved(stored, actor)),
         )
+
+    def look(
+        self,
+        store: BlockStore,
+        conversation: Conversation,
+        *,
+        actor: str,
+        labels: Collection[Label] = tuple(Label),
+        revision: int | None = None,
+        turn: int | None = None,
+    ) -> Looked:
+        """Blocks as they stand, or stood at a revision or after a turn, for somebody outside of a turn."""
+        if revision is None and turn is None:
+            reading = self.read(store, conversation, actor=actor)
+            receipts = (each for each in reading.receipts if each.label in labels or each.quarantined)
+            return Looked({label: reading.stored[label] for label in labels}, tuple(receipts))
+        memory_ids = store.memory_ids(conversation.id)
+        found = {}
+        for label in labels:
+            at = revision
+            if turn is not None:
+                at = store.revision_at_turn(conversation.id, label, turn)
+            text = None if at is None else store.text_at(conversation.id, label, at)
+            if at is None or text is None:
+                raise BlockInvalid(label, "$", "has no such revision, or it is not what was written")
+            found[label] = StoredBlock(text, at, trace.digest(text), memory_ids[label])
+        return Looked(found, self._retrieved(found, actor))
+
+    def examine(
+        self, store: BlockStore, conversation: Conversation, *, actor: str
+    ) -> tuple[tuple[agreement.Departure, ...], tuple[Receipt, ...]]:
+        """Everything in which the blocks depart from what they must be. Nothing is changed by looking."""
+        stored = self._stored(store, conversation)
+        found = [
+            (label, *departure)
+            for label, block in stored.items()
+            for departure in self._departures(label, block)
+        ]
+        if not found:
+            blocks = from_texts({label: block.text for label, block in stored.items()})
+            found.extend(agreement.departures(blocks, self._limits, self._agent_types))
+        return tuple(found), self._retrieved(stored, actor)
+
+    def rotate(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Written:
+        """Rotate by hand, whether or not it is due, switched on or off; only the protected turns stay."""
+        reading = self.read(store, conversation, actor=actor)
+        return self._write(store, conversation, reading, reading.blocks, actor, None, by_hand=True)
 
     def write(
         self,
@@ -90,21 +148,25 @@ class Ledger:
         turn: int | None = None,
     ) -> Written:
         """Rotate, check and commit what differs from `reading`; nothing is written if anything is refused."""
-        rotation = self._rotated(store, conversation, blocks)
+        return self._write(store, conversation, reading, blocks, actor, turn)
+
+    def _write(
+        self,
+        store: BlockStore,
+        conversation: Conversation,
+        reading: Reading,
+        blocks: Blocks,
+        actor: str,
+        turn: int | None,
+        *,
+        by_hand: bool = False,
+    ) -> Written:
+        rotation = self._rotated(store, conversation, blocks, by_hand=by_hand)
         blocks = edits.after_rotation(blocks, rotation, self._clock.now(), self._limits)
-        self._check(conversation, blocks)
+        self._check(conversation, blocks, reading.blocks)
         texts = {label: render(label, blocks) for label in Label}
         writes = [
-            BlockWrite(
-                label=label,
-                text=texts[label],
-                digest=trace.digest(texts[label]),
-                previous_revision=before.revision,
-                revision=before.revision + 1,
-                actor=actor,
-                turn=turn,
-                schema_version=SCHEMA_VERSION,
-            )
+            self._next(label, before, texts[label], actor, turn)
             for label, before in reading.stored.items()
             if before.revision == 0 or before.text != texts[label]
         ]
@@ -113,6 +175,7 @@ class Ledger:
             *_archived(rotation.overflow, left=False),
         ]
         memory_ids = store.commit(conversation.id, writes, archived) if writes or archived else {}
+        self._forget(store, conversation, writes)
         stored = dict(reading.stored)
         receipts = []
         for write in writes:
@@ -136,20 +199,118 @@ class Ledger:
             rotated_out=tuple(turn.turn_id for turn in rotation.rotated_out),
         )
 
-    def _rotated(self, store: BlockStore, conversation: Conversation, blocks: Blocks) -> Rotation:
+    def _stored(self, store: BlockStore, conversation: Conversation) -> dict[Label, StoredBlock]:
+        """All four, the empty one in place of what is not stored yet."""
+        stored = dict(store.load(conversation.id))
+        if len(stored) < len(Label):
+            blocks = edits.empty(conversation, self._limits)
+            memory_ids = store.memory_ids(conversation.id)
+            for label in set(Label) - set(stored):
+                text = render(label, blocks)
+                stored[label] = StoredBlock(text, 0, trace.digest(text), memory_ids[label])
+        return {label: stored[label] for label in Label}
+
+    def _restore(
+        self,
+        store: BlockStore,
+        conversation: Conversation,
+        stored: Mapping[Label, StoredBlock],
+        faults: Mapping[Label, str],
+        actor: str,
+    ) -> tuple[dict[Label, StoredBlock], tuple[Receipt, ...]]:
+        """Keep what cannot stand, and write the last that can as a new revision that agrees with the rest."""
+        empty = edits.empty(conversation, self._limits)
+        kept = {
+            label: store.quarantine(conversation.id, label, stored[label].text, reason=why, actor=actor)
+            for label, why in faults.items()
+        }
+        valid = {
+            label: self._last_valid(store, conversation, label) or render(label, empty)
+            if label in faults
+            else stored[label].text
+            for label in Label
+        }
+        blocks = edits.follow_history(from_texts(valid), store.last_left(conversation.id), self._limits)
+        writes = [
+            self._next(label, stored[label], text, actor, restores=label in faults)
+            for label in Label
+            if (text := render(label, blocks)) != stored[label].text or label in faults
+        ]
+        store.commit(conversation.id, writes, ())
+        now = dict(stored)
+        for write in writes:
+            now[write.label] = StoredBlock(
+                write.text, write.revision, write.digest, stored[write.label].memory_id
+            )
+        return now, tuple(
+            self._receipt(
+                write.label,
+                now[write.label],
+                Action.UPDATED,
+                actor,
+                changed=("$",),
+                quarantined=kept.get(write.label),
+            )
+            for write in writes
+        )
+
+    def _last_valid(self, store: BlockStore, conversation: Conversation, label: Label) -> str | None:
+        for each in reversed(store.revisions(conversation.id, label)):
+            text = store.text_at(conversation.id, label, each.revision)
+            if text is not None and _unparsable(label, text) is None:
+                return text
+        return None
+
+    def _next(
+        self,
+        label: Label,
+        before: StoredBlock,
+        text: str,
+        actor: str,
+        turn: int | None = None,
+        *,
+        restores: bool = False,
+    ) -> BlockWrite:
+        return BlockWrite(
+            label=label,
+            text=text,
+            digest=trace.digest(text),
+            previous_revision=before.revision,
+            revision=before.revision + 1,
+            actor=actor,
+            turn=turn,
+            schema_version=SCHEMA_VERSION,
+            restores=restores,
+        )
+
+    def _forget(self, store: BlockStore, conversation: Conversation, writes: Iterable[BlockWrite]) -> None:
+        keep = self._limits.revisions_kept
+        for write in writes:
+            if keep and write.revision > keep:
+                store.forget(conversation.id, write.label, write.revision - keep + 1)
+
+    def _departures(self, label: Label, block: StoredBlock) -> Iterator[schema.Departure]:
+        if trace.digest(block.text) != block.digest:
+            yield "$", _NOT_AS_WRITTEN
+        yield from schema.departures(label, block.text, self._limits)
+
+    def _rotated(
+        self, store: BlockStore, conversation: Conversation, blocks: Blocks, *, by_hand: bool
+    ) -> Rotation:
         """What rotation makes of the history; turns that stand shortened in it are first made whole."""
         history, limits = blocks.conversation_history, self._limits
-        if not limits.rotation_enabled:
+        if not limits.rotation_enabled and not by_hand:
             size = len(history.text)
             return Rotation(history, (), (), level(size, limits.of(Label.CONVERSATION_HISTORY), limits))
-        rotation = rotate(history, limits)
+        rotation = rotate(history, limits, by_hand=by_hand)
         if rotation.happened and (held := store.held(conversation.id)):
             whole = {turn_id: Turn.model_validate_json(text) for turn_id, text in held.items()}
             same = {turn.turn_id: whole[turn.turn_id] for turn in history.turns if _same(turn, whole)}
-            rotation = rotate(history, limits, same)
+            rotation = rotate(history, limits, same, by_hand=by_hand)
         return rotation
 
-    def _check(self, conversation: Conversation, blocks: Blocks) -> None:
+    def _check(self, conversation: Conversation, blocks: Blocks, before: Blocks) -> None:
+        """Agents that have left the house since stay valid where they stood already."""
         for label in Label:
             size, most = len(render(label, blocks)), self._limits.of(label)
             if size > most:
@@ -157,8 +318,12 @@ class Ledger:
         if blocks.conversation_history.session_id != conversation.id:
             raise BlockInvalid(Label.CONVERSATION_HISTORY, "session_id", "is that of another conversation")
         if self._limits.validation_enabled:
-            for label, path, rule in agreement.departures(blocks, self._limits, self._agent_types):
+            agents = self._agent_types and self._agent_types | agreement.agents_in(before)
+            for label, path, rule in agreement.departures(blocks, self._limits, agents):
                 raise BlockInvalid(label, path, rule)
+
+    def _retrieved(self, stored: Mapping[Label, StoredBlock], actor: str) -> tuple[Receipt, ...]:
+        return tuple(self._receipt(label, block, Action.RETRIEVED, actor) for label, block in stored.items())
 
     def _receipt(
         self,
@@ -169,6 +334,7 @@ class Ledger:
         *,
         changed: tuple[str, ...] = (),
         before_rotation: Level | None = None,
+        quarantined: str | None = None,
     ) -> Receipt:
         """A write of the history speaks of the level that made it rotate, not of the one it left."""
         size, limit = len(block.text), self._limits.of(label)
@@ -187,7 +353,28 @@ class Ledger:
             changed=changed[: trace.MOST_PATHS],
             content=block.text[: self._snippet],
             truncated=len(block.text) > self._snippet,
+            quarantined=quarantined,
         )
+
+
+_NOT_AS_WRITTEN = "is not what was written"
+
+
+def _fault(label: Label, block: StoredBlock) -> str | None:
+    """Why a stored block cannot stand: the path and the rule; None when it can."""
+    if block.revision and trace.digest(block.text) != block.digest:
+        return f"$: {_NOT_AS_WRITTEN}"
+    return _unparsable(label, block.text)
+
+
+def _unparsable(label: Label, text: str) -> str | None:
+    try:
+        parse(label, text)
+        if label is Label.CONTEXT_SUMMARY and text:
+            summary_text.parse(text)
+    except BlockInvalid as refused:
+        return f"{refused.facts['path']}: {refused.facts['rule']}"
+    return None
 
 
 def _archived(turns: Iterable[Turn], *, left: bool) -> list[ArchivedTurn]:

@@ -12,7 +12,8 @@ class Limits:
 
     Above `turns_most` the history goes down to `turns_kept`; at the archive level to `archive_keep`, and on
     while it is above `archival_trigger_threshold`; at the emergency level to `emergency_keep`, never below.
-    The names are those of the settings, section `blocks`.
+    Of each block at least `revisions_kept` revisions can be read again, all of them with 0. The names are
+    those of the settings, section `blocks`.
     """
 
     conversation_history_limit: int = 32_000
@@ -30,6 +31,7 @@ class Limits:
     emergency_keep: int = 3
     rotation_enabled: bool = True
     validation_enabled: bool = True
+    revisions_kept: int = 0
 
     def of(self, label: Label) -> int:
         """The most characters the block may have."""

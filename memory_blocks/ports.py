@@ -36,7 +36,10 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A block's next revision, with the one it replaces; 0 is the empty block, which is never stored."""
+    """A block's next revision, with the one it replaces; 0 is the empty block, which is never stored.
+
+    `restores` says that what stands there now is known not to be what was written, and is kept elsewhere.
+    """
 
     label: Label
     text: str
@@ -46,6 +49,7 @@ class BlockWrite:
     actor: str
     turn: int | None
     schema_version: str
+    restores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ class BlockStore(Protocol):
     ) -> Mapping[Label, str]:
         """Keep all of it or none, and tell the memory ids.
 
-        `StaleRevision` when a stored revision is not the one a write replaces. A turn leaves once:
+        `StaleRevision` when a stored revision is not the one a write replaces, or when what stands there is
+        not what was written as that revision, unless the write restores it. A turn leaves once:
         archiving one that has left already is `BlockInvalid`.
         """
         ...

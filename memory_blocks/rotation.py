@@ -29,15 +29,19 @@ class Rotation:
 
 
 def rotate(
-    history: ConversationHistory, limits: Limits = DEFAULTS, whole: Mapping[int, Turn] = _NOTHING_WHOLE
+    history: ConversationHistory,
+    limits: Limits = DEFAULTS,
+    whole: Mapping[int, Turn] = _NOTHING_WHOLE,
+    *,
+    by_hand: bool = False,
 ) -> Rotation:
-    """Rotate by the level of the history as it is, with its newest turn in it.
+    """Rotate by the level of the history as it is, with its newest turn in it; by hand, as in an emergency.
 
     `whole` has the turns that stand shortened in the history, as they were: they leave whole, and what must
     be shortened anew is shortened from the whole.
     """
     before = level(len(history.text), limits.of(Label.CONVERSATION_HISTORY), limits)
-    kept = _last(history, _turns_to_keep(history, before, limits))
+    kept = _last(history, _turns_to_keep(history, before, limits, by_hand=by_hand))
     while len(kept.turns) > limits.emergency_keep and len(kept.text) > limits.archival_trigger_threshold:
         kept = _last(kept, len(kept.turns) - 1)
     gone = history.turns[: len(history.turns) - len(kept.turns)]
@@ -61,13 +65,13 @@ def shortened(text: str, keep: int) -> str:
     return f"{text[:head]} … [{len(text) - keep} characters kept in the archive] … {tail}"
 
 
-def _turns_to_keep(history: ConversationHistory, before: Level, limits: Limits) -> int:
+def _turns_to_keep(history: ConversationHistory, before: Level, limits: Limits, *, by_hand: bool) -> int:
     keep = len(history.turns)
     if keep > limits.turns_most:
         keep = limits.turns_kept
     if before is Level.ARCHIVE:
         keep = min(keep, limits.archive_keep)
-    if before is Level.EMERGENCY:
+    if before is Level.EMERGENCY or by_hand:
         keep = min(keep, limits.emergency_keep)
     return keep
 

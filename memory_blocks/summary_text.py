@@ -30,6 +30,7 @@ _QUALITIES: Final = (
 _WHO: Final = re.compile(r"Session: (.*) [|] User: (.*) [|] Started: (\S+)")
 _ENTRY: Final = re.compile(r"Turn [1-9][0-9]* \([0-9]{2}:[0-9]{2}\): ?")
 
+NO_TOPIC: Final = "not_yet_determined"
 NAMED: Final = frozenset({"concern", "severity", "onset", "duration", "conditions", "medications"})
 """The kinds of fact that every summary speaks of, known or not."""
 
@@ -132,6 +133,11 @@ def flow_entry(turn_id: int, at: datetime, said: str, *did: str) -> str:
     )
 
 
+def turn_of(entry: str) -> int:
+    """The turn that a flow entry is of."""
+    return int(entry.split(" ", 2)[1])
+
+
 def routing(agent: str, previous: str | None, confidence: float) -> str:
     """How the turn came to its agent: routed the first time, then continued or handed over."""
     verb = "Routed to" if previous is None else "Continued with" if previous == agent else "Handed over to"
@@ -196,7 +202,7 @@ def sections(text: str) -> Mapping[str, str]:
 
 def titled(slug: str) -> str:
     """`headache_severity_assessment` as it is shown: `Headache Severity Assessment`."""
-    return " ".join(word[:1].upper() + word[1:] for word in one_line(slug).split("_"))
+    return " ".join(word[:1].upper() + word[1:] for word in one_line(slug).split("_") if word)
 
 
 def one_line(text: str, most: int = _MOST_LINE) -> str:

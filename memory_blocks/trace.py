@@ -21,7 +21,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Who did what to which block, and how the block stood then. `content` is the beginning of its text."""
+    """Who did what to which block, and how the block stood then. `content` is the beginning of its text.
+
+    Where this write put a block back that could not stand, `quarantined` says where that one is kept.
+    """
 
     label: Label
     memory_id: str
@@ -36,6 +39,7 @@ class Receipt:
     changed: tuple[str, ...]
     content: str
     truncated: bool
+    quarantined: str | None = None
 
 
 def digest(text: str) -> str:

@@ -163,6 +163,7 @@ class Blocks(Section):
     archival_trigger_threshold: Annotated[Count, _at_most("conversation_history_limit")]
     rotation_enabled: bool
     validation_enabled: bool
+    revisions_kept: Annotated[int, Field(ge=0)]
 
 
 class Safety(Section):

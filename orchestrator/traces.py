@@ -23,6 +23,8 @@ def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: 
     }
     if receipt.truncated:
         metadata["truncated"] = True
+    if receipt.quarantined is not None:
+        metadata["quarantined"] = receipt.quarantined
     return MemoryTrace(
         id=TraceId(trace_id),
         conversation_id=ConversationId(conversation_id),

@@ -61,7 +61,9 @@ class InMemoryBlockStore:
         for write in writes:
             stored = self.revisions(conversation_id, write.label)
             latest = stored[-1].revision if stored else 0
-            if latest != write.previous_revision:
+            kept = self._kept(conversation_id, write.label)
+            tampered = bool(stored) and digest(kept.now) != stored[-1].digest and not write.restores
+            if latest != write.previous_revision or tampered:
                 raise StaleRevision(write.label, stored=latest, yours=write.previous_revision)
         archive = self._archive.setdefault(conversation_id, {})
         for turn in archived:

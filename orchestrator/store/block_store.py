@@ -48,6 +48,7 @@ class SqlBlockStore:
                     actor=write.actor,
                     turn=write.turn,
                     schema_version=write.schema_version,
+                    restores=write.restores,
                 )
             for turn in archived:
                 self._blocks.archive(

@@ -142,16 +142,21 @@ class Blocks:
         actor: str,
         turn: int | None,
         schema_version: str,
+        restores: bool = False,
     ) -> BlockRevision:
-        """Write the revision after `expected`, 0 being none yet; refused when another came first."""
+        """Write the revision after `expected`, 0 being none yet; refused when another came first.
+
+        Refused, too, when somebody changed the text that stands there, unless this `restores` it.
+        """
         head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
         if head is None:
             self.memory_ids(conversation_id)
             head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
         stored, previous_digest, before = head or (0, None, "")
-        if stored != expected:
+        intact = stored == 0 or text_digest(before) == previous_digest
+        if stored != expected or not (intact or restores):
             raise AnamnesisError(STALE_REVISION, label=label, stored=stored, yours=expected)
-        whole = stored % WHOLE_EVERY == 0 or text_digest(before) != previous_digest
+        whole = stored % WHOLE_EVERY == 0 or not intact
         written = BlockRevision(
             conversation_id=conversation_id,
             label=label,

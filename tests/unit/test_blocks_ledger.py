@@ -16,7 +16,7 @@ from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import Label, Level, Turn, changed, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
-from orchestrator.errors import TABLE
+from orchestrator.errors import TABLE, as_ours
 from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversation, some_blocks
 
 CONVERSATION = a_conversation()
@@ -87,7 +87,7 @@ def test_only_what_changed_gets_a_new_revision() -> None:
     house = House()
     house.take_turn()
     reading = house.read()
-    summary = reading.blocks.context_summary.replace("Headache", "Migraine")
+    summary = reading.blocks.context_summary.replace("Concern: Headache", "Concern: Migraine")
 
     written = house.ledger.write(
         house.store, CONVERSATION, reading, replace(reading.blocks, context_summary=summary), actor="staff"
@@ -280,6 +280,201 @@ def test_a_long_text_that_was_replaced_does_not_come_back(answered: bool) -> Non
 
     archived = Turn.model_validate_json(house.store.archive(CONVERSATION.id)[0].text)
     assert archived.user_message.content == "short"
+
+
+# --- what could not stand -----------------------------------------------------------------------------------
+
+
+def spoiled(house: House, label: Label, text: str, *revisions: int) -> Reading:
+    """The next reading after somebody went around the ledger and changed a block, and revisions of it."""
+    house.store.tamper(CONVERSATION.id, label, text)
+    for revision in revisions:
+        house.store.tamper(CONVERSATION.id, label, text, revision)
+    return house.read()
+
+
+@pytest.mark.requirement("001-118")
+@pytest.mark.parametrize("label", Label)
+@pytest.mark.parametrize("text", ["", "{", "I am in pain", "null"])
+def test_a_block_that_cannot_stand_is_quarantined_and_the_last_valid_one_restored(
+    label: Label, text: str
+) -> None:
+    house = House()
+    house.take_turn()
+    before = house.take_turn()
+
+    reading = spoiled(house, label, text)
+
+    assert house.store.quarantined == [
+        (CONVERSATION.id, label, text, "$: is not what was written", "context_extractor")
+    ]
+    assert reading.blocks == before.blocks
+    assert reading.revisions == dict(before.revisions) | {label: 3}
+    restored, *retrieved = reading.receipts
+    assert (restored.label, restored.action, restored.revision) == (label, Action.UPDATED, 3)
+    assert restored.quarantined is not None
+    assert [receipt.action for receipt in retrieved] == [Action.RETRIEVED] * 4
+    assert house.take_turn().blocks.next_turn == 4
+
+
+def test_a_valid_text_that_nobody_wrote_through_the_ledger_does_not_stand_either() -> None:
+    house = House()
+    house.take_turn()
+    written = house.take_turn()
+    other = written.blocks.context_summary.replace("Concern: Headache", "Concern: Migraine")
+
+    reading = spoiled(house, Label.CONTEXT_SUMMARY, other)
+
+    assert reading.blocks == written.blocks
+    assert house.store.quarantined[0][2] == other
+
+
+@pytest.mark.parametrize("label", Label)
+@pytest.mark.parametrize("turns", [2, 4, 24])
+def test_when_the_latest_revisions_are_spoiled_too_an_earlier_one_comes_back_and_all_agree(
+    label: Label, turns: int
+) -> None:
+    house = House()
+    for _ in range(turns):
+        house.take_turn()
+
+    reading = spoiled(house, label, "{", turns, turns - 1)
+
+    assert list(agreement.departures(reading.blocks)) == []
+    after = house.take_turn()
+    assert list(agreement.departures(after.blocks)) == []
+    left = [turn.turn_id for turn in house.store.archive(CONVERSATION.id)]
+    active = [turn.turn_id for turn in after.blocks.conversation_history.turns]
+    assert left + active == list(range(1, after.blocks.next_turn))
+
+
+@pytest.mark.parametrize("turns", [1, 22])
+def test_when_no_revision_can_be_read_the_conversation_goes_on_after_what_is_archived(turns: int) -> None:
+    house = House()
+    for _ in range(turns):
+        house.take_turn()
+    for label in Label:
+        spoiled(house, label, "{", *range(1, turns + 2 * len(Label)))
+
+    reading = house.read()
+
+    archived = len(house.store.archive(CONVERSATION.id))
+    assert list(agreement.departures(reading.blocks)) == []
+    assert reading.blocks.next_turn == archived + 1
+    for _ in range(22):
+        house.take_turn()
+    assert [turn.turn_id for turn in house.store.archive(CONVERSATION.id)][:archived] == list(
+        range(1, archived + 1)
+    )
+
+
+def test_a_block_that_was_changed_after_it_was_read_is_not_written_over_unseen() -> None:
+    house = House()
+    house.take_turn()
+    reading = house.read()
+    house.store.tamper(CONVERSATION.id, Label.ACTIVE_SESSION, "{}")
+
+    with pytest.raises(StaleRevision):
+        house.take_turn(reading=reading)
+
+    assert house.take_turn().blocks.next_turn == 3
+    assert [text for _, _, text, *_ in house.store.quarantined] == ["{}"]
+
+
+def test_what_is_examined_is_told_and_left_as_it_is() -> None:
+    house = House()
+    house.take_turn()
+    sound, receipts = house.ledger.examine(house.store, CONVERSATION, actor="ann")
+    house.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{}")
+
+    found, _ = house.ledger.examine(house.store, CONVERSATION, actor="ann")
+
+    assert sound == ()
+    assert [(receipt.action, receipt.actor) for receipt in receipts] == [(Action.RETRIEVED, "ann")] * 4
+    assert found[:2] == (
+        (Label.MEMORY_METADATA, "$", "is not what was written"),
+        (Label.MEMORY_METADATA, "memory_usage", "is missing"),
+    )
+    assert house.store.quarantined == []
+
+
+def test_agents_that_have_left_the_house_stay_valid_where_they_stand() -> None:
+    house = House()
+    house.take_turn()
+    house.ledger = Ledger(house.clock, DEFAULTS, {"SLEEP"})
+
+    with pytest.raises(BlockInvalid, match="no agent of this house"):
+        house.ledger.write(
+            house.store,
+            CONVERSATION,
+            house.read(),
+            complete_turn(house.read().blocks, a_completed_turn(2, agent="ASTROLOGY"), house.clock.tick(600)),
+            actor="staff",
+        )
+    house.take_turn()
+
+    assert house.read().blocks.next_turn == 3
+
+
+# --- what was -----------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_shown_as_they_stood_after_a_turn_or_at_a_revision() -> None:
+    house = House()
+    texts = [house.take_turn(message=f"message {turn}").stored for turn in range(1, 31)]
+
+    after = house.ledger.look(house.store, CONVERSATION, actor="ann", turn=7)
+    at = house.ledger.look(house.store, CONVERSATION, actor="ann", labels=[Label.ACTIVE_SESSION], revision=9)
+
+    assert after.blocks == texts[6]
+    assert at.blocks == {Label.ACTIVE_SESSION: texts[8][Label.ACTIVE_SESSION]}
+    assert [(each.label, each.revision, each.actor) for each in at.receipts] == [
+        (Label.ACTIVE_SESSION, 9, "ann")
+    ]
+    with pytest.raises(BlockInvalid, match="no such revision"):
+        house.ledger.look(house.store, CONVERSATION, actor="ann", revision=31)
+
+
+def test_only_so_many_revisions_are_kept_as_the_settings_say() -> None:
+    house = House(replace(DEFAULTS, revisions_kept=4))
+    for _ in range(9):
+        house.take_turn()
+
+    kept = house.store.revisions(CONVERSATION.id, Label.ACTIVE_SESSION)
+
+    assert [each.revision for each in kept] == [6, 7, 8, 9]
+
+
+@pytest.mark.requirement("001-099", "001-120")
+@pytest.mark.parametrize("enabled", [True, False])
+def test_rotating_by_hand_archives_all_but_the_protected_turns(enabled: bool) -> None:
+    house = House(replace(DEFAULTS, rotation_enabled=enabled))
+    for _ in range(12):
+        house.take_turn()
+
+    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+
+    assert written.rotated_out == tuple(range(1, 10))
+    assert len(written.blocks.conversation_history.turns) == 3
+    assert written.blocks.memory_metadata.archival_info.total_archived_turns == 9
+    assert {receipt.actor for receipt in written.receipts} == {"ann"}
+    assert house.ledger.rotate(house.store, CONVERSATION, actor="ann").rotated_out == ()
+
+
+@pytest.mark.requirement("001-086")
+def test_a_full_block_without_rotation_names_the_way_out() -> None:
+    house = House(replace(DEFAULTS, rotation_enabled=False))
+    for _ in range(6):
+        house.take_turn(message="x" * 4_000)
+
+    with pytest.raises(BlockTooLarge) as refusal:
+        house.take_turn(message="x" * 9_000)
+    told = as_ours(refusal.value)
+    house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+    written = house.take_turn(message="x" * 9_000)
+
+    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert written.blocks.next_turn == 8
 
 
 texts = st.one_of(

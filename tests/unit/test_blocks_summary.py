@@ -247,6 +247,8 @@ def test_a_topic_that_stays_makes_no_transition() -> None:
 
 lines = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60).map(one_line)
 
+slugs = st.from_regex(r"\w{1,80}", fullmatch=True)
+
 
 @st.composite
 def summaries(draw: st.DrawFn) -> Summary:
@@ -259,9 +261,9 @@ def summaries(draw: st.DrawFn) -> Summary:
         session_id=draw(st.from_regex(r"[a-z0-9_]{1,40}", fullmatch=True)),
         person_id=draw(st.from_regex(r"[a-z0-9_|: ]{1,40}", fullmatch=True)).strip(),
         started_at=START,
-        topic=summary_text.titled(draw(lines)),
+        topic=summary_text.titled(draw(slugs)),
         agent=draw(lines),
-        phase=summary_text.titled(draw(lines)),
+        phase=summary_text.titled(draw(slugs)),
         flow=tuple(flow),
         points=key_points(facts),
         next_topics=tuple(draw(st.lists(lines, min_size=1, max_size=6))),
