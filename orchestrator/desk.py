@@ -104,20 +104,21 @@ class Consequence:
     configured: bool = False
 
 
+def find_conversation(tx: Transaction, arrival: Arrival) -> Opened:
+    """The conversation of this person that a first Configuration names; nothing is written."""
+    found = tx.conversations.owned(arrival.envelope.conversation_id, arrival.visitor.person_id)
+    return _as_seen(found, _first(arrival))
+
+
 def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
     """The conversation that a first Configuration asks for: a new one, or one of this person's."""
-    envelope, body = arrival.envelope, arrival.envelope.body
-    assert isinstance(body, Configuration)  # noqa: S101 - the session hands nothing else to us first
-    person_id = arrival.visitor.person_id
-    if asked := body.conversation_id or arrival.envelope.conversation_id:
-        tx.conversations.lock(asked)
-        conversation = tx.conversations.owned(asked, person_id)
+    envelope, body, person_id = arrival.envelope, _first(arrival), arrival.visitor.person_id
+    if envelope.conversation_id:
+        tx.conversations.lock(envelope.conversation_id)
+        opened = find_conversation(tx, arrival)
     else:
-        conversation = tx.conversations.create(person_id)
-    sent = -conversation.last_server_stanza_id
-    seen = sent if body.last_sequence_seen is None else body.last_sequence_seen
-    if seen > sent:
-        raise AnamnesisError(CURSOR_TOO_HIGH, seen=seen, sent=sent)
+        opened = _as_seen(tx.conversations.create(person_id), body)
+    conversation = opened.conversation
     if envelope.stanza_id > conversation.last_client_stanza_id:
         _keep(tx, conversation.id, arrival)
     else:
@@ -127,7 +128,20 @@ def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
     record(tx, conversation, envelope)
     tx.connections.take(conversation.id, arrival.visitor.connection_id)
     faults.point("before_open_commit")
-    return Opened(tx.conversations.owned(conversation.id, person_id), seen)
+    return Opened(tx.conversations.owned(conversation.id, person_id), opened.seen)
+
+
+def _first(arrival: Arrival) -> Configuration:
+    assert isinstance(arrival.envelope.body, Configuration)  # noqa: S101 - nothing else comes first
+    return arrival.envelope.body
+
+
+def _as_seen(conversation: Conversation, body: Configuration) -> Opened:
+    sent = -conversation.last_server_stanza_id
+    seen = sent if body.last_sequence_seen is None else body.last_sequence_seen
+    if seen > sent:
+        raise AnamnesisError(CURSOR_TOO_HIGH, seen=seen, sent=sent)
+    return Opened(conversation, seen)
 
 
 def accept(page: Page, arrival: Arrival) -> Consequence:

@@ -9,13 +9,22 @@ from typing import Any, Final
 
 from memory_blocks.ports import Ids
 from orchestrator import faults, telemetry
-from orchestrator.desk import Arrival, Consequence, Opened, Visitor, accept, open_conversation
+from orchestrator.desk import (
+    Arrival,
+    Consequence,
+    Opened,
+    Visitor,
+    accept,
+    find_conversation,
+    open_conversation,
+)
 from orchestrator.errors import (
     FRAME_TOO_LARGE,
     NOT_CONFIGURED,
     OTHER_CONVERSATION,
     RATE_LIMITED,
     SESSION_REPLACED,
+    STORAGE_FULL,
     AnamnesisError,
     as_ours,
 )
@@ -66,6 +75,7 @@ class Session:
         self._lobby = lobby
         self._sending = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
+        self._to_enter: Arrival | None = None
         self._stay = asyncio.timeout(None)
         self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
 
@@ -131,6 +141,8 @@ class Session:
             arrival.envelope.conversation_id or not isinstance(body, Configuration)
         ):
             raise AnamnesisError(OTHER_CONVERSATION)
+        if self._to_enter is not None:
+            await self._enter(self._to_enter)
         consequence: Consequence = await self._lobby.outbox.commit(
             self.conversation_id, lambda page: accept(page, arrival), step="accept"
         )
@@ -147,22 +159,37 @@ class Session:
             self._lobby.turnstile.nudge(self.conversation_id)
 
     async def _open(self, arrival: Arrival) -> None:
-        opened: Opened = await self._lobby.outbox.store.write(lambda tx: open_conversation(tx, arrival))
-        faults.point("after_open_commit")
+        """Begin. Where there is no room to write, one may still read, and enters once there is."""
+        try:
+            opened = await self._enter(arrival)
+        except AnamnesisError as error:
+            if error.problem is not STORAGE_FULL or not arrival.envelope.conversation_id:
+                raise
+            self._to_enter = arrival
+            opened = await self._lobby.outbox.store.read(lambda tx: find_conversation(tx, arrival))
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
-        self._lobby.present.setdefault(conversation.id, set()).add(self)
-        here = self._lobby.in_conversation(conversation.id)
-        if len(here) > 1:
-            newest = await self._lobby.outbox.store.read(lambda tx: tx.connections.current(conversation.id))
-            keep_newest(here, newest)
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
             self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})
         )
         self._following = asyncio.create_task(self._follow(conversation.id, opened.seen))
         self._lobby.turnstile.nudge(conversation.id)
+
+    async def _enter(self, arrival: Arrival) -> Opened:
+        """Take the conversation over from any other connection it has."""
+        opened: Opened = await self._lobby.outbox.store.write(lambda tx: open_conversation(tx, arrival))
+        faults.point("after_open_commit")
+        self._to_enter, self.conversation_id = None, opened.conversation.id
+        self._lobby.present.setdefault(opened.conversation.id, set()).add(self)
+        here = self._lobby.in_conversation(opened.conversation.id)
+        if len(here) > 1:
+            newest = await self._lobby.outbox.store.read(
+                lambda tx: tx.connections.current(opened.conversation.id)
+            )
+            keep_newest(here, newest)
+        return opened
 
     async def _follow(self, conversation_id: str, seen: int) -> None:
         """Send every stored stanza after `seen`: what was missed, then what comes."""
@@ -193,7 +220,7 @@ class Session:
             Acknowledgement(
                 conversation_id=ConversationId(conversation.id),
                 acknowledged_stanza_id=stanza_id,
-                success=True,
+                success=self._to_enter is None,
             )
         )
 

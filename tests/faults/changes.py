@@ -1,7 +1,9 @@
 """Ways in which a server can be other than it is: parts that come later, mistakes that must be noticed."""
 
 import asyncio
+import signal
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
@@ -93,16 +95,20 @@ def endless() -> None:
 
 @change
 def full() -> None:
-    """The disk has no room for another page of the database."""
-    open_connection = Sqlite.connect
+    """The disk has no room, and what was to be written is refused when it is to last, until SIGUSR1 comes."""
+    commit, has_room = Sqlite.commit, threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: has_room.set())
 
-    def connect(self: Sqlite, *, writing: bool) -> sqlite3.Connection:
-        connection = open_connection(self, writing=writing)
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-        return connection
+    def refuse(self: Sqlite, connection: sqlite3.Connection) -> None:
+        (reading,) = connection.execute("PRAGMA query_only").fetchone()
+        if reading or has_room.is_set():
+            commit(self, connection)
+            return
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
 
-    _put(Sqlite, connect=connect)
+    _put(Sqlite, commit=refuse)
 
 
 # --- mistakes that must be noticed -------------------------------------------------------------------------
