@@ -24,7 +24,17 @@ from memory_blocks.errors import StaleRevision
 from memory_blocks.ledger import Ledger, Reading
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from orchestrator import telemetry, traces
-from orchestrator.errors import FENCED, INTERRUPTED, POISON_MESSAGE, TURN_TIMED_OUT, AnamnesisError, as_ours
+from orchestrator.errors import (
+    BUSY,
+    FENCED,
+    INTERRUPTED,
+    POISON_MESSAGE,
+    STORAGE_FULL,
+    STORAGE_UNAVAILABLE,
+    TURN_TIMED_OUT,
+    AnamnesisError,
+    as_ours,
+)
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
 from orchestrator.store.block_store import SqlBlockStore
@@ -46,6 +56,9 @@ OUTCOMES: Final[Mapping[str, telemetry.Outcome]] = MappingProxyType(
     }
 )
 """How a turn is counted that ended with one of these; with any other, it failed."""
+
+NOT_NOW: Final = (FENCED, BUSY, STORAGE_FULL, STORAGE_UNAVAILABLE)
+"""The store refuses whatever one says: another worker has the turn, or nothing can be written."""
 
 TRIES: Final = 5
 """How often the blocks are read again when someone else wrote them in between."""
@@ -211,11 +224,12 @@ class Answer:
                 )
             except StaleRevision:
                 self._reading, remember = None, attempt < TRIES - 1
-            except AnamnesisError:
-                raise  # the store refuses or another worker has the turn: whoever takes it up next ends it
             except Exception as error:
+                ours = as_ours(error)
+                if ours.problem in NOT_NOW or attempt == TRIES:
+                    raise  # whoever takes the turn up next ends it
                 log.error("blocks_not_written", exc_info=error)
-                problem, last, remember = problem or as_ours(error), None, False
+                problem, last, remember = problem or ours, None, False
             else:
                 log.info(
                     "turn_ended", error=problem.problem.name if problem else None, sentences=len(self._said)

@@ -449,3 +449,17 @@ async def test_each_pair_of_an_envelopes_meta_is_a_row_about_what_the_envelope_b
         trace_id = span["messaging.trace_id"]
         (found,) = await house.store.read(lambda tx: tx.meta.find("messaging.trace_id", trace_id))
         assert found.ref == message_id
+
+
+async def test_a_whole_answer_that_fits_in_no_frame_fails_once_and_the_next_message_works(
+    address: str,
+) -> None:
+    brain = ScriptedBrain(answers=[["So it is. " * 30_000]])
+    async with a_house(address, brain).open() as house, conversing(house, features=[]) as peer:
+        message_id = await peer.say()
+        error = (await peer.answer())[-1]
+        after = await peer.ask("And now?")
+
+        assert (error.code, error.body["originatingId"]) == (103, message_id)
+        assert (await turn(house, message_id)).attempts == 1
+        assert after[-1].type == ASSISTANT_MESSAGE
