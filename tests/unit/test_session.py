@@ -14,7 +14,7 @@ from agents.brains.scripted import ScriptedBrain
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Conversation as Person
-from memory_blocks.models import Label, changed
+from memory_blocks.models import Label, SessionStatus, changed
 from orchestrator import telemetry
 from orchestrator.clock import SystemClock
 from orchestrator.errors import BUSY, STORAGE_UNAVAILABLE, AnamnesisError
@@ -173,12 +173,8 @@ def _pause(tx: Transaction, conversation_id: str) -> None:
     ledger, store = Ledger(SystemClock()), SqlBlockStore(tx.blocks)
     person = Person(conversation_id, "ann", START)
     reading = ledger.read(store, person, actor="staff")
-    session = changed(
-        reading.blocks.active_session,
-        conversation_state=changed(
-            reading.blocks.active_session.conversation_state, conversation_phase="paused"
-        ),
-    )
+    session = reading.blocks.active_session
+    session = changed(session, session_info=changed(session.session_info, status=SessionStatus.PAUSED))
     ledger.write(store, person, reading, replace(reading.blocks, active_session=session), actor="staff")
 
 
