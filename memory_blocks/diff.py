@@ -1,6 +1,9 @@
 """What changed between two versions of the blocks, by path."""
 
+import json
 from collections.abc import Iterator, Mapping
+from difflib import ndiff
+from typing import Any
 
 from memory_blocks import summary_text
 from memory_blocks.models import Blocks, ConversationHistory, Label, Model
@@ -32,3 +35,36 @@ def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> Iterat
 
 def _by_id(history: ConversationHistory) -> Mapping[str, str]:
     return {f"turn_{turn.turn_id}": turn.text for turn in history.turns}
+
+
+def line_changes(label: Label, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """What changed from one text of a block to another, for people: a sign (`+`, `-`, `~`) and a line.
+
+    JSON is told by path, a turn by its id; the summary line by line.
+    """
+    if label is Label.CONTEXT_SUMMARY:
+        for line in ndiff(old.split("\n"), new.split("\n")):
+            if line[0] in "+-":
+                yield line[0], line[2:]
+        return
+    before, after = dict(_leaves(json.loads(old), "")), dict(_leaves(json.loads(new), ""))
+    for path in dict.fromkeys((*before, *after)):
+        if path not in after:
+            yield "-", f"{path}: {before[path]}"
+        elif path not in before:
+            yield "+", f"{path}: {after[path]}"
+        elif before[path] != after[path]:
+            yield "~", f"{path}: {before[path]} → {after[path]}"
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Every value that holds no other, as JSON, by its path."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and value:
+        for at, inner in enumerate(value):
+            step = f"turn_{inner['turn_id']}" if isinstance(inner, dict) and "turn_id" in inner else at
+            yield from _leaves(inner, f"{path}.{step}")
+    else:
+        yield path, json.dumps(value, ensure_ascii=False)

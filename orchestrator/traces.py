@@ -1,11 +1,37 @@
 """MemoryTraces: the receipts of memory, as the person's client receives them."""
 
+from datetime import datetime
 from typing import Any
 
 from agents.ports import MemoryHit
 from memory_blocks.trace import SNIPPET, Receipt
+from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import MemoryTrace
+
+
+def row_of_block(receipt: Receipt, trace_id: str, conversation_id: str, at: datetime) -> Trace:
+    """The trace of somebody who looked at a block, or wrote it, outside of a turn: it has no message."""
+    about = of_block(receipt, trace_id, conversation_id, "none")
+    return Trace(
+        id=trace_id,
+        conversation_id=conversation_id,
+        message_id=None,
+        memory_id=receipt.memory_id,
+        memory_type=about.memory_type,
+        action=about.action,
+        content=about.content,
+        confidence=None,
+        similarity_score=None,
+        query_prompt=None,
+        query_prompt_meta=None,
+        position_in_results=None,
+        actor=receipt.actor,
+        meta={**(about.metadata or {}), "background": True},
+        created_at=at,
+        updated_at=at,
+        deleted_at=None,
+    )
 
 
 def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: str) -> MemoryTrace:

@@ -58,18 +58,23 @@ def load_roster(overlay: Path | None = None) -> Roster:
         raise as_ours(error) from None
 
 
+def build_ledger(settings: Settings, agents: Roster) -> Ledger:
+    """The one door to the blocks, with the limits and for the agents that are configured."""
+    return Ledger(
+        SystemClock(),
+        Limits(**settings.blocks.model_dump()),
+        agents.agent_types,
+        settings.limits.trace_content_characters,
+    )
+
+
 def build_house(settings: Settings, overlay: Path | None = None) -> House:
     """A house on the embedded brain and the settings' database; `overlay` is a folder of configuration."""
     from agents.brains.local import LocalBrain
 
     agents = load_roster(overlay)
     brain = LocalBrain(agents)
-    ledger = Ledger(
-        SystemClock(),
-        Limits(**settings.blocks.model_dump()),
-        agents.agent_types,
-        settings.limits.trace_content_characters,
-    )
+    ledger = build_ledger(settings, agents)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import chat, database, doctor, serve, traces
+from orchestrator.cli import blocks, chat, database, doctor, serve, traces
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
@@ -11,7 +11,7 @@ from orchestrator.cli.frame import House, Invocation, shared_options
     cls=House,
     sections={
         "Run it": ("serve", "chat"),
-        "Look into it": ("traces", "doctor", "check"),
+        "Look into it": ("blocks", "traces", "doctor", "check"),
         "Look after it": ("db",),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -34,7 +34,15 @@ def cli() -> None:
     """A health chat that remembers, and shows which memory said so."""
 
 
-for _command in (serve.serve, chat.chat, traces.traces, doctor.doctor, database.check, database.db):
+for _command in (
+    serve.serve,
+    chat.chat,
+    traces.traces,
+    blocks.blocks,
+    doctor.doctor,
+    database.check,
+    database.db,
+):
     cli.add_command(_command)
 
 

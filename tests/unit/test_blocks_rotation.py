@@ -30,7 +30,12 @@ def a_history_of(size: int, turns: int) -> ConversationHistory:
         (27_200, 20, 5, Level.ARCHIVE),
         (30_399, 20, 5, Level.ARCHIVE),
         (30_400, 20, 3, Level.EMERGENCY),
+        (15_000, 20, 20, Level.NORMAL),
         (15_000, 21, 15, Level.NORMAL),
+        (15_000, 25, 15, Level.NORMAL),
+        (22_400, 25, 15, Level.WARNING),
+        (30_399, 4, 3, Level.ARCHIVE),
+        (30_400, 3, 3, Level.EMERGENCY),
         (27_200, 21, 5, Level.ARCHIVE),
         (27_999, 4, 4, Level.ARCHIVE),
         (28_001, 4, 3, Level.ARCHIVE),
@@ -44,7 +49,15 @@ def test_what_stays_depends_on_size_and_number(size: int, turns: int, kept: int,
 
     assert len(history.text) == size
     assert (len(rotation.kept.turns), rotation.level) == (kept, level)
-    assert (*rotation.rotated_out, *rotation.kept.turns) == history.turns
+    whole = {turn.turn_id: turn for turn in rotation.overflow}
+    stays = [whole.get(turn.turn_id, turn) for turn in rotation.kept.turns]
+    assert (*rotation.rotated_out, *stays) == history.turns
+
+
+@pytest.mark.requirement("001-110")
+def test_a_twenty_sixth_turn_cannot_even_be_held() -> None:
+    with pytest.raises(ValueError, match="more than 25 turns"):
+        a_history([a_turn(number) for number in range(1, 27)])
 
 
 def test_three_turns_that_are_too_long_are_shortened_and_kept_whole() -> None:
