@@ -291,6 +291,13 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
     )
 
 
+def with_summary_of(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
+    """The same blocks, the summary's header as the session now has it."""
+    total = blocks.conversation_history.total_turns
+    text = _summary_of(blocks.context_summary, blocks.active_session, total, limits)
+    return replace(blocks, context_summary=text)
+
+
 def _summary_of(text: str, session: ActiveSession, turns: int, limits: Limits) -> str:
     """The summary of a session, with what an earlier text of it says that is still true."""
     if not turns:

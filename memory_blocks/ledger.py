@@ -6,20 +6,22 @@ from types import MappingProxyType
 
 from memory_blocks import agreement, edits, schema, summary_text, trace
 from memory_blocks.diff import changed_paths
-from memory_blocks.errors import BlockInvalid, BlockTooLarge
+from memory_blocks.errors import BlockError, BlockInvalid, BlockTooLarge
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
 from memory_blocks.models import (
     SCHEMA_VERSION,
+    ActiveSession,
     Blocks,
     Conversation,
     Label,
     Level,
+    MemoryMetadata,
     Turn,
     from_texts,
     parse,
     render,
 )
-from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, Clock, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, Clock, ForeignChange, StoredBlock
 from memory_blocks.rotation import Rotation, rotate
 from memory_blocks.trace import Action, Receipt
 
@@ -131,6 +133,52 @@ class Ledger:
             blocks = from_texts({label: block.text for label, block in stored.items()})
             found.extend(agreement.departures(blocks, self._limits, self._agent_types))
         return tuple(found), self._retrieved(stored, actor)
+
+    def adopt(
+        self, store: BlockStore, conversation: Conversation, changes: Iterable[ForeignChange]
+    ) -> Reading:
+        """Take over what was changed in a mirror, each as a revision of whoever did it, where it can stand.
+
+        What cannot is put into quarantine; showing the mirror the returned blocks then undoes it there.
+        """
+        receipts: list[Receipt] = []
+        reading = self.read(store, conversation, actor="mirror")
+        for change in changes:
+            try:
+                adopted = self._write(
+                    store, conversation, reading, self._with(reading, change), change.actor, None
+                )
+            except BlockError as refused:
+                why = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
+                kept = store.quarantine(
+                    conversation.id, change.label, change.text, reason=why, actor=change.actor
+                )
+                block = reading.stored[change.label]
+                receipts.append(
+                    self._receipt(change.label, block, Action.RETRIEVED, change.actor, quarantined=kept)
+                )
+            else:
+                receipts.extend(adopted.receipts)
+                reading = adopted
+        return Reading(reading.blocks, reading.stored, tuple(receipts))
+
+    def _with(self, reading: Reading, change: ForeignChange) -> Blocks:
+        """The blocks with a change from outside in them, or `BlockInvalid`."""
+        label, text, blocks = change.label, change.text, reading.blocks
+        if change.digest != reading.stored[label].digest:
+            raise BlockInvalid(label, "$", "was changed upon a text that stands no more")
+        for path, rule in schema.departures(label, text, self._limits):
+            raise BlockInvalid(label, path, rule)
+        block = parse(label, text)
+        if isinstance(block, MemoryMetadata) and block.system_flags != blocks.memory_metadata.system_flags:
+            raise BlockInvalid(label, "system_flags", "is not for others to change")
+        texts = {each: stored.text for each, stored in reading.stored.items()} | {label: text}
+        if isinstance(block, str) and block:
+            texts[label] = summary_text.render(summary_text.parse(block), self._limits.of(label))
+        changed = from_texts(texts)
+        if isinstance(block, ActiveSession):
+            changed = edits.with_summary_of(changed, self._limits)
+        return edits.refresh(changed, self._limits)
 
     def rotate(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Written:
         """Rotate by hand, whether or not it is due, switched on or off; only the protected turns stay."""

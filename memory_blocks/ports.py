@@ -137,3 +137,25 @@ class BlockStore(Protocol):
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Keep a text that could not stand, and tell the id it is kept under."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignChange:
+    """A block as somebody left it in the mirror; `digest` is that of the text the mirror had been given."""
+
+    label: Label
+    text: str
+    digest: str
+    actor: str
+
+
+class BlockMirror(Protocol):
+    """Shows the blocks somewhere else, where others may change them. The store stays the truth."""
+
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> None:
+        """Show these blocks from now on, over whatever is there: told after every commit."""
+        ...
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """What was changed over there since the last `put`."""
+        ...

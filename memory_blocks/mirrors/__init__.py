@@ -1,0 +1,1 @@
+"""Places that show the blocks to others."""

@@ -1,0 +1,132 @@
+"""What others change in a mirror is adopted as a revision of theirs, or kept aside and undone."""
+
+from typing import Any
+
+import pytest
+
+from memory_blocks.ledger import Reading
+from memory_blocks.mirrors.scripted import ScriptedMirror
+from memory_blocks.models import Label
+from memory_blocks.trace import Action
+from tests.unit.test_blocks_ledger import CONVERSATION, House
+
+AGENT = "letta:health_agent"
+HERE = CONVERSATION.id
+
+
+class Mirrored(House):
+    """A house whose blocks are shown elsewhere, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mirror = ScriptedMirror()
+
+    async def take_turns(self, turns: int) -> None:
+        for _ in range(turns):
+            await self.mirror.put(HERE, self.take_turn().stored)
+
+    async def follow(self) -> Reading:
+        """What is done before the mirror is used again: take over, then show what stands."""
+        changes = await self.mirror.foreign(HERE)
+        adopted = self.ledger.adopt(self.store, CONVERSATION, changes)
+        await self.mirror.put(HERE, adopted.stored)
+        return adopted
+
+    def shows_what_stands(self) -> bool:
+        stored = self.store.load(HERE)
+        return all(self.mirror.text(HERE, label) == block.text for label, block in stored.items())
+
+
+@pytest.mark.requirement("001-060", "001-038")
+async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_of_its() -> None:
+    house = Mirrored()
+    await house.take_turns(2)
+    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
+
+    adopted = await house.follow()
+
+    assert adopted.blocks.context_summary.endswith("--- NOTES ---\nPrefers short answers.")
+    receipts = {receipt.label: receipt for receipt in adopted.receipts}
+    assert set(receipts) == {Label.CONTEXT_SUMMARY, Label.MEMORY_METADATA}
+    summary = receipts[Label.CONTEXT_SUMMARY]
+    assert (summary.action, summary.actor, summary.revision) == (Action.UPDATED, AGENT, 3)
+    assert house.store.revisions(HERE, Label.CONTEXT_SUMMARY)[-1].actor == AGENT
+    assert house.store.quarantined == []
+    assert house.shows_what_stands()
+
+
+async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid() -> None:
+    house = Mirrored()
+    await house.take_turns(2)
+    old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
+    house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
+
+    adopted = await house.follow()
+
+    assert adopted.blocks.active_session.conversation_state.conversation_phase == "advice"
+    assert "\nCONVERSATION PHASE: Advice\n" in adopted.blocks.context_summary
+    assert {receipt.actor for receipt in adopted.receipts} == {AGENT}
+    assert house.store.quarantined == []
+    assert house.shows_what_stands()
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "reason"),
+    [
+        (Label.CONVERSATION_HISTORY, {"content": "I am in pain"}, "$: is not JSON"),
+        (
+            Label.CONVERSATION_HISTORY,
+            {"old": '"turn_status":"COMPLETED"', "new": '"turn_status":"DONE"'},
+            "turns.0.turn_status: is none of PENDING, IN_PROGRESS, COMPLETED",
+        ),
+        (
+            Label.MEMORY_METADATA,
+            {"old": '"memory_rotation_enabled":true', "new": '"memory_rotation_enabled":false'},
+            "system_flags: is not for others to change",
+        ),
+        (
+            Label.ACTIVE_SESSION,
+            {"old": '"current_turn":2', "new": '"current_turn":7'},
+            "conversation_state.current_turn: is not the latest turn",
+        ),
+        (Label.CONTEXT_SUMMARY, {"content": "x" * 9_000}, "$: has more than 8000 characters"),
+        (
+            Label.CONTEXT_SUMMARY,
+            {"old": "--- KEY CONTEXT POINTS ---", "new": ""},
+            "KEY CONTEXT POINTS: is missing",
+        ),
+    ],
+)
+async def test_what_cannot_stand_is_quarantined_and_undone(
+    label: Label, change: dict[str, Any], reason: str
+) -> None:
+    house = Mirrored()
+    await house.take_turns(2)
+    before = house.read()
+    (house.mirror.append if "content" in change else house.mirror.replace)(HERE, label, **change, actor=AGENT)
+    left = house.mirror.text(HERE, label)
+
+    adopted = await house.follow()
+
+    assert house.store.quarantined == [(HERE, label, left, reason, AGENT)]
+    assert adopted.blocks == before.blocks
+    assert adopted.revisions == before.revisions
+    (receipt,) = adopted.receipts
+    assert (receipt.label, receipt.actor) == (label, AGENT)
+    assert receipt.quarantined is not None
+    assert house.shows_what_stands()
+    assert await house.mirror.foreign(HERE) == []
+
+
+async def test_a_change_upon_a_text_that_stands_no_more_is_undone() -> None:
+    house = Mirrored()
+    await house.take_turns(1)
+    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
+    house.take_turn()
+
+    await house.follow()
+
+    assert [why for *_, why, _ in house.store.quarantined] == [
+        "$: was changed upon a text that stands no more"
+    ]
+    assert house.shows_what_stands()
