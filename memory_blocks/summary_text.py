@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
@@ -41,6 +42,7 @@ _MOST_LINE: Final = 240
 _MOST_FURTHER_POINTS: Final = 8
 _MOST_NEXT: Final = 6
 _ROOM_FOR_NOTES: Final = 1_500
+_MOST_REMEMBERED: Final = 32  # a summary is checked when written, and taken up again by the next turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ def render(summary: Summary, most: int = 8_000) -> str:
     return text
 
 
+@lru_cache(maxsize=_MOST_REMEMBERED)
 def parse(text: str) -> Summary:
     """What the summary states; what stands after its last line was appended by somebody, and is a note."""
     lines = text.split("\n")
@@ -188,6 +191,7 @@ def quality_lines(
     )
 
 
+@lru_cache(maxsize=_MOST_REMEMBERED)
 def sections(text: str) -> Mapping[str, str]:
     """The text by section; what stands before the first heading is `header`. Empty text has none."""
     found: dict[str, list[str]] = {}
