@@ -85,6 +85,7 @@ class Client:
     _answers: dict[str, str] = field(default_factory=dict)
     _waiting: dict[int, bytes] = field(default_factory=dict)
     _stanza: int = 0
+    _sent_there: int | None = None
     _websocket: ClientConnection | None = None
 
     # --- the connection -------------------------------------------------------------------------------------
@@ -105,8 +106,8 @@ class Client:
         # higher one would leave what is sent again below the count.
         await self._send(_packed(1, self.conversation_id, Type.CONFIGURATION, body))
         self._stanza = self._stanza or 1
-        greeted = len(self.unnumbered)
-        await self.until(lambda: any(f.type == Type.CONFIGURATION for f in self.unnumbered[greeted:]))
+        self._sent_there = None
+        await self.until(lambda: self._sent_there is not None)
         await self.send_again()
 
     def cut(self) -> None:
@@ -165,6 +166,10 @@ class Client:
         while not happened():
             await self.receive()
 
+    async def catch_up(self) -> None:
+        """Receive what the server had sent when this connection was opened."""
+        await self.until(lambda: len(self.seen) >= (self._sent_there or 0))
+
     async def receive(self) -> Frame:
         """The next frame, written into the log."""
         assert self._websocket is not None
@@ -190,6 +195,8 @@ class Client:
             return
         body = frame.body
         match frame.type:
+            case Type.CONFIGURATION:
+                self._sent_there = -body["lastServerStanza"]
             case Type.ACKNOWLEDGEMENT:
                 self.acknowledged[body["acknowledgedStanzaId"]] = body["success"]
                 self._waiting.pop(body["acknowledgedStanzaId"], None)

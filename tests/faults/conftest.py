@@ -33,3 +33,10 @@ async def postgres_place(
     with empty_store("postgres", request, tmp_path) as url:
         async with a_place(nursery, tmp_path, url) as place:
             yield place
+
+
+@pytest.fixture(params=["place", "postgres_place"], ids=["sqlite", "postgres"])
+def either_place(request: pytest.FixtureRequest) -> Place:
+    """One of the two: the test runs once for each database."""
+    place: Place = request.getfixturevalue(request.param)
+    return place

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from orchestrator.store import invariants
@@ -50,6 +51,7 @@ class Run:
     end: Stored | None = None
     problems: list[str] = field(default_factory=list)
     asked_at_first_death: int = 0
+    over: bool = False
     survived: bool = False
     """Whether a server came to the end without passing the point at which it was to die."""
 
@@ -76,7 +78,7 @@ async def converse(
         except Cut:
             await server.ended()
             run.asked_at_first_death = run.asked_at_first_death or len(client.asked)
-            run.problems += _after_a_death(place, run)
+            run.problems += after_a_death(place, run)
             if run.problems:
                 return run
         except TimeoutError:
@@ -95,53 +97,63 @@ async def converse(
 
 async def finish(place: Place, run: Run, server: Server) -> None:
     """Read everything once more from the beginning, then look at what is stored."""
-    again = Client(conversation_id=run.client.conversation_id)
-    await server.meet(again)
-    await again.until(lambda: len(again.seen) >= len(run.client.seen))
-    if again.seen != run.client.seen:
-        run.problems.append("a replay from the beginning is not what was received")
-    await again.close()
-    await run.client.close()
+    run.problems += await heard_again(server, run.client)
     for each in place.servers:
         await each.kill()
-    run.problems += _in_the_end(place, run)
+    run.problems += in_the_end(place, run)
 
 
-def _after_a_death(place: Place, run: Run) -> list[str]:
+async def heard_again(server: Server, client: Client) -> list[str]:
+    """A replay from the beginning is what was received, byte for byte."""
+    again = Client(conversation_id=client.conversation_id)
+    for each in (client, again):
+        await server.meet(each)
+        await each.catch_up()
+        await each.close()
+    return [] if again.seen == client.seen else ["a replay from the beginning is not what was received"]
+
+
+def after_a_death(place: Place, *runs: Run, thoroughly: bool = True) -> list[str]:
     """Nothing was told that is not stored, and what is stored is sound. Keeps how it was."""
+    problems: list[str] = []
     store = place.open_store()
     try:
-        problems = [str(found) for found in invariants.check(store)]
-        if run.client.conversation_id:
-            stored = store.read_now(lambda tx: _stored(tx, run.client.conversation_id))
+        if thoroughly:
+            problems += [str(found) for found in invariants.check(store)]
+        for run in runs:
+            stored = store.read_now(partial(_stored, run.client.conversation_id))
             problems += _told_and_stored(stored, run.client)
             run.deaths.append(stored)
-        else:
-            run.deaths.append(Stored([], {}, {}, {}))
     finally:
         store.close_now()
     return problems
 
 
-def _in_the_end(place: Place, run: Run) -> list[str]:
+def in_the_end(place: Place, *runs: Run) -> list[str]:
     """Everything was answered once, and what was stored at each death is as it was then."""
     store = place.open_store()
     try:
         problems = [str(found) for found in invariants.check(store, quiesced=True)]
-        stored = store.read_now(lambda tx: _stored(tx, run.client.conversation_id))
+        for run in runs:
+            run.end = store.read_now(partial(_stored, run.client.conversation_id))
+            problems += _ended_well(run, run.end)
     finally:
         store.close_now()
-    client, run.end = run.client, stored
-    problems += client.problems + _told_and_stored(stored, client)
-    if stored.stanzas != client.seen:
+    return problems
+
+
+def _ended_well(run: Run, end: Stored) -> list[str]:
+    client = run.client
+    problems = client.problems + _told_and_stored(end, client)
+    if end.stanzas != client.seen:
         problems.append("the client has not received what is stored, all of it and nothing else")
-    if stored.questions != {id: asked.text for id, asked in client.asked.items()}:
+    if end.questions != {id: asked.text for id, asked in client.asked.items()}:
         problems.append("the stored messages are not those that were sent")
     problems += [f"{id} was answered {len(ends)} times" for id, ends in client.ends.items() if len(ends) != 1]
-    for before, after in pairwise((*run.deaths, stored)):
+    for before, after in pairwise((*run.deaths, end)):
         problems += _kept(before, after)
     if run.deaths:
-        problems += _taken_up(run.deaths[-1], stored)
+        problems += _taken_up(run.deaths[-1], end)
     return problems
 
 
@@ -183,7 +195,7 @@ def _taken_up(before: Stored, after: Stored) -> list[str]:
     return problems
 
 
-def _stored(tx: Transaction, conversation_id: str) -> Stored:
+def _stored(conversation_id: str, tx: Transaction) -> Stored:
     messages = tx.messages.in_order(conversation_id)
     turns = {message.id: tx.turns.of_message(message.id) for message in messages}
     return Stored(

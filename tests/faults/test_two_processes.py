@@ -12,12 +12,11 @@ from tests.faults.proof import Run, finish
 LEASE_SECONDS = 0.4
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest) -> Place:
-    """A place for several servers, on either database."""
-    place: Place = request.getfixturevalue("place" if request.param == "sqlite" else "postgres_place")
-    place.lease_seconds = LEASE_SECONDS
-    return place
+@pytest.fixture
+def shared(either_place: Place) -> Place:
+    """A place for several servers."""
+    either_place.lease_seconds = LEASE_SECONDS
+    return either_place
 
 
 async def stall(place: Place, client: Client, point: str, *changes: str) -> tuple[Server, str]:

@@ -1,0 +1,139 @@
+"""Longer proofs: deaths and stalls at random moments, and at every point while recovering from every other.
+
+`make soak` runs them; with `-s` each says what it did. `ANAMNESIS_TEST_SEED` repeats a run.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator import faults
+from tests.faults.client import Client, Cut
+from tests.faults.nursery import Nursery
+from tests.faults.place import Place, Server, a_place
+from tests.faults.proof import Run, after_a_death, converse, heard_again, in_the_end
+from tests.faults.test_crash_points import SAID
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
+
+KILLS = int(os.environ.get("ANAMNESIS_TEST_KILLS", "400"))
+CLIENTS = 4
+MOST_SAID = 12
+"""How much is said in one conversation before another begins."""
+THOROUGHLY = 20
+"""After so many kills everything stored is looked through, not only what was told."""
+SEED = int(os.environ.get("ANAMNESIS_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+
+
+class Turmoil:
+    """Several people talk while servers die and stall under them."""
+
+    def __init__(self, place: Place, chance: random.Random, *, servers: int) -> None:
+        self.place, self.chance = place, chance
+        self.runs: list[Run] = []
+        self.kills = 0
+        self.problems: list[str] = []
+        self._up: list[Server] = []
+        self._servers = servers
+        self._over = asyncio.Event()
+
+    async def last(self, kills: int) -> None:
+        """Go on until so many servers were killed; then let everybody hear their last answer, and look."""
+        async with asyncio.TaskGroup() as people:
+            for _ in range(CLIENTS):
+                people.create_task(self._talk())
+            while len(self._up) < self._servers:
+                self._up.append(await self.place.start("recalling"))
+            while self.kills < kills:
+                await asyncio.sleep(self.chance.uniform(0, 0.4))
+                if self._servers > 1:
+                    await self._stall()
+                await self._kill()
+            self._over.set()
+        for run in self.runs:
+            self.problems += await heard_again(self._up[0], run.client)
+        for server in self._up:
+            await server.kill()
+        self.problems += in_the_end(self.place, *self.runs)
+
+    async def _kill(self) -> None:
+        self.kills += 1
+        victim = self._up.pop(self.chance.randrange(len(self._up)))
+        await victim.kill()
+        talking = [run for run in self.runs if not run.over]
+        self.problems += after_a_death(self.place, *talking, thoroughly=self.kills % THOROUGHLY == 0)
+        if self._up:
+            for run in talking:
+                run.deaths.clear()  # somebody is alive who may go on with what was begun
+        assert self.problems == []
+        self._up.append(await self.place.start("recalling"))
+
+    async def _stall(self) -> None:
+        stalled = self.chance.choice(self._up)
+        stalled.signal(signal.SIGSTOP)
+        await asyncio.sleep(self.chance.uniform(0, 2.4) * self.place.lease_seconds)
+        stalled.signal(signal.SIGCONT)
+
+    async def _talk(self) -> None:
+        """One conversation after the other."""
+        while not self._over.is_set():
+            run = Run(Client(repeats=self.chance.random() < 0.5))
+            self.runs.append(run)
+            await self._converse(run.client, self.chance.randint(1, MOST_SAID))
+            run.over = True
+
+    async def _converse(self, client: Client, most: int) -> None:
+        while len(client.ends) < len(client.asked) or (len(client.asked) < most and not self._over.is_set()):
+            try:
+                if not self._up:
+                    await asyncio.sleep(0.01)
+                    continue
+                await self.chance.choice(self._up).meet(client)
+                for message_id in client.asked:
+                    await client.answered(message_id)
+                while len(client.asked) < most and not self._over.is_set():
+                    for _ in range(self.chance.randint(1, 3)):
+                        await client.say(self.chance.choice(SAID))
+                    for message_id in client.asked:
+                        await client.answered(message_id)
+                    if self.chance.random() < 0.1:
+                        client.cut()
+            except Cut:
+                continue
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+async def test_kills_at_random_moments_lose_nothing(either_place: Place, servers: int) -> None:
+    place = either_place
+    began = time.monotonic()
+    turmoil = Turmoil(place, random.Random(SEED), servers=servers)
+
+    try:
+        await turmoil.last(KILLS)
+    finally:
+        minutes = (time.monotonic() - began) / 60
+        said = sum(len(run.client.asked) for run in turmoil.runs)
+        print(  # noqa: T201  a soak is run to be read
+            f"\n{place.url.partition(':')[0]}, {servers} servers, seed {SEED}: {turmoil.kills} kills,"
+            f" {turmoil.kills / minutes:.0f} a minute; {len(turmoil.runs)} conversations, {said} messages;"
+            f" {len(turmoil.problems)} violations"
+        )
+
+    assert turmoil.problems == []
+
+
+@pytest.mark.parametrize("first", faults.POINTS)
+async def test_who_dies_anywhere_while_recovering_from_anything_loses_nothing(
+    nursery: Nursery, tmp_path: Path, first: str
+) -> None:
+    for second in faults.POINTS:
+        async with a_place(nursery, tmp_path / second) as place:
+            deaths = [f"{first}:1", f"{second}:1"]
+            run = await converse(place, Client(repeats=True), SAID, "recalling", faults=deaths)
+
+        assert run.problems == [], second
