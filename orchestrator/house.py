@@ -15,7 +15,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
-from orchestrator.session import Lobby, Session, keep_newest
+from orchestrator.session import Lobby, Session
 from orchestrator.store.connections import Standing
 from orchestrator.store.database import Store, Transaction
 from orchestrator.turn import Stations, take_turn
@@ -102,11 +102,13 @@ class House:
                     await asyncio.sleep(AGAIN_SECONDS)
 
     async def _look(self) -> None:
-        here = {each: self._lobby.in_conversation(each) for each in self._lobby.present}
+        here = {each: tuple(sessions) for each, sessions in self._lobby.present.items()}  # before looking
         if not here:
             return
         for conversation_id, now in (await self.store.read(partial(_standing, here))).items():
-            keep_newest(here[conversation_id], now.connection_id)
+            for session in here[conversation_id]:
+                if session.visitor.connection_id != now.connection_id:
+                    session.replaced()
             self._outbox.wake(conversation_id, now.sent)
 
 

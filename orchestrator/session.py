@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -60,10 +59,6 @@ class Lobby:
     present: dict[str, set["Session"]] = field(default_factory=dict)
     """The connections that each conversation has in this process; all but the newest are about to leave."""
 
-    def in_conversation(self, conversation_id: str) -> tuple["Session", ...]:
-        """The connections it has now. Ask before looking up the newest: a later one is not in these."""
-        return tuple(self.present.get(conversation_id, ()))
-
 
 class Session:
     """Serves one connection of one person until either side ends it."""
@@ -95,7 +90,7 @@ class Session:
 
     def replaced(self) -> None:
         """A newer connection of the same person has the conversation now: say so, and leave."""
-        if self in self._lobby.in_conversation(self.conversation_id or "") and not self._stay.expired():
+        if self in self._lobby.present.get(self.conversation_id or "", ()) and not self._stay.expired():
             self._stay.reschedule(asyncio.get_running_loop().time())
 
     def _leave(self) -> None:
@@ -178,17 +173,11 @@ class Session:
         self._lobby.turnstile.nudge(conversation.id)
 
     async def _enter(self, arrival: Arrival) -> Opened:
-        """Take the conversation over from any other connection it has."""
+        """Take the conversation over from any other connection it has; the house's watch tells that one."""
         opened: Opened = await self._lobby.outbox.store.write(lambda tx: open_conversation(tx, arrival))
         faults.point("after_open_commit")
         self._to_enter, self.conversation_id = None, opened.conversation.id
         self._lobby.present.setdefault(opened.conversation.id, set()).add(self)
-        here = self._lobby.in_conversation(opened.conversation.id)
-        if len(here) > 1:
-            newest = await self._lobby.outbox.store.read(
-                lambda tx: tx.connections.current(opened.conversation.id)
-            )
-            keep_newest(here, newest)
         return opened
 
     async def _follow(self, conversation_id: str, seen: int) -> None:
@@ -253,13 +242,6 @@ class Session:
     async def _send(self, packet: bytes) -> None:
         async with self._sending:
             await self._transport.send(packet)
-
-
-def keep_newest(sessions: Iterable[Session], connection_id: str | None) -> None:
-    """Of a conversation's connections the one with that id stays; the others are replaced by it."""
-    for session in sessions:
-        if session.visitor.connection_id != connection_id:
-            session.replaced()
 
 
 async def _opened(packet: bytes, most: int) -> Frame:

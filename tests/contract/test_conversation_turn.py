@@ -358,10 +358,10 @@ async def test_an_answer_that_takes_too_long_is_closed_as_timed_out(address: str
         assert (frames[-1].code, frames[-1].body["originatingId"]) == (505, message_id)
         assert (await turn(house, message_id)).error == "turn_timed_out"
         assert (await message(house, frames[1].body["id"])).completion_status == "failed"
-        assert brain.closed == 1
+        assert brain.closed == len(brain.briefs)
         (remembered,) = (await history(house, peer.conversation_id)).turns
-        assert remembered.agent_response is not None
-        assert remembered.agent_response.content == "".join(texts(frames))
+        said = remembered.agent_response.content if remembered.agent_response else ""
+        assert said == "".join(texts(frames))
         await peer.ask("And now?")
 
 
