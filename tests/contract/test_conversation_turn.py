@@ -232,7 +232,7 @@ async def test_an_answer_grows_in_the_tables_as_it_is_told(address: str) -> None
         assert {each.completion_status for each in sentences} == {"completed"}
 
 
-@pytest.mark.requirement("003-164", "003-053")
+@pytest.mark.requirement("003-164")
 async def test_the_times_of_sentences_tell_how_quickly_an_answer_came(address: str) -> None:
     async with a_house(address, ScriptedBrain(answers=[THREE])).open() as house, conversing(house) as peer:
         frames = await peer.ask()

@@ -416,6 +416,19 @@ def breaks_for(kind: str) -> list[tuple[str, str, str, str]]:
     return BREAKS + (SQLITE_ONLY if kind == "sqlite" else POSTGRES_ONLY)
 
 
+@pytest.mark.requirement(
+    "000-039", "000-044", "003-002", "003-006", "003-017", "003-018", "003-020", "003-021"
+)
+@pytest.mark.requirement(
+    "003-025", "003-027", "003-036", "003-037", "003-040", "003-043", "003-046", "003-054"
+)
+@pytest.mark.requirement(
+    "003-058", "003-059", "003-060", "003-072", "003-073", "003-074", "003-075", "003-080"
+)
+@pytest.mark.requirement(
+    "003-086", "003-088", "003-089", "003-096", "003-097", "003-101", "003-112", "003-113"
+)
+@pytest.mark.requirement("003-114", "003-128")
 def test_each_rule_refuses_what_breaks_it(world: Store, subtests: pytest.Subtests) -> None:
     for rule, table, change, where in breaks_for(kind_of(world)):
         with subtests.test(rule=rule, change=change):

@@ -1,12 +1,15 @@
 """A newcomer has a fresh clone, an empty home and little else, and needs the network only once."""
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -32,19 +35,26 @@ def bare_path(folder: Path) -> str:
 
 
 @pytest.fixture(params=["the machine as it is", "a bare machine"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Runs make in a fresh clone, with an empty home."""
-    machine = f"{Path(sys.base_prefix, 'bin')}{os.pathsep}{os.environ['PATH']}"
-    path = bare_path(tmp_path / "bin") if request.param == "a bare machine" else machine
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """A fresh clone, and the environment of a machine with an empty home."""
+    whole = f"{Path(sys.base_prefix, 'bin')}{os.pathsep}{os.environ['PATH']}"
+    path = bare_path(tmp_path / "bin") if request.param == "a bare machine" else whole
     kept = {name: value for name, value in os.environ.items() if ABOUT_THE_NETWORK.search(name)}
     environment = kept | {"PATH": path, "HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()
     subprocess.run(["git", "clone", "--quiet", CHECKOUT, tmp_path / "clone"], check=True)
+    return tmp_path / "clone", environment
+
+
+@pytest.fixture
+def make(machine: tuple[Path, dict[str, str]]) -> Make:
+    """Runs make there."""
+    clone, environment = machine
 
     def run(target: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["make", target],
-            cwd=tmp_path / "clone",
+            cwd=clone,
             env=environment | more,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -63,6 +73,27 @@ def test_a_fresh_clone_checks_itself_and_needs_the_network_only_once(make: Make)
     assert first.returncode == 0, first.stdout
     assert again.returncode == 0, again.stdout
     assert "installing" not in again.stdout
+
+
+@pytest.mark.soak
+def test_a_fresh_clone_opens_the_house_and_answers(
+    machine: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
+    clone, environment = machine
+    for network in ({}, NO_NETWORK):
+        with subprocess.Popen(
+            ["make", "run", "ARGS=--port 0 --json"],
+            cwd=clone,
+            env=environment | network | {"ANAMNESIS_DATA_DIR": str(tmp_path / "data")},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as running:
+            assert running.stdout is not None
+            ready = next(json.loads(line) for line in running.stdout if line.startswith("{"))
+            page = urlopen(ready["url"], timeout=30).read().decode()  # noqa: S310 - our own address
+            os.killpg(running.pid, signal.SIGTERM)
+        assert '<div id="page">' in page
 
 
 @pytest.mark.soak
