@@ -8,11 +8,14 @@ second call compares fingerprints.
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tools.chromium import ensure_chromium
 from tools.console import build_console, ensure_packages
@@ -33,6 +36,7 @@ PYTHON = VENV / "bin" / "python"
 PINNED = CHECKOUT / "requirements" / "dev.txt"
 PROJECT = CHECKOUT / "pyproject.toml"
 BUILD_HOOK = CHECKOUT / "hatch_build.py"
+INSTALLING = CHECKOUT / ".cache" / "installing"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--run", action="store_true", help="also build the web page")
     parser.add_argument("--tests", action="store_true", help="also fetch the tools and servers tests need")
     chosen = parser.parse_args(arguments)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
     try:
         with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
             make_ready()
@@ -54,6 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit("\nInterrupted; the same command goes on from here.")
 
 
+def _interrupt(*_: object) -> NoReturn:
+    """End as Ctrl-C does, so that what we started is ended with us."""
+    raise KeyboardInterrupt
+
+
 def fetch_for_tests() -> None:
     """The tools and servers that tests use; they try the packaged Node even if the machine has its own."""
     ensure_node(search="")
@@ -64,7 +75,7 @@ def fetch_for_tests() -> None:
 
 def make_ready() -> None:
     """`.venv`, then the dependencies, then the project: each only if its inputs changed since it was made."""
-    if not PYTHON.exists() or not ((VENV / "ready").is_dir() or _has_pip()):
+    if INSTALLING.exists() or not PYTHON.exists() or not ((VENV / "ready").is_dir() or _has_pip()):
         _make_environment()
     (VENV / "ready").mkdir(exist_ok=True)
     where = [str(CHECKOUT), os.path.realpath(PYTHON)]
@@ -81,8 +92,21 @@ def once(stamp: Path, inputs: str, do: Callable[[], None]) -> None:
     stamp.write_text(inputs)
 
 
+@contextmanager
+def to_its_end(marker: Path) -> Iterator[None]:
+    """Leave `marker` unless the body comes to its end.
+
+    A package that was half written looks whole later on, so an environment with a marker is made anew. The
+    marker lies outside of it, because its removal may be killed, too.
+    """
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
+    yield
+    marker.unlink()
+
+
 def _make_environment() -> None:
-    with step(f"making .venv with Python {sys.version.split()[0]}"):
+    with to_its_end(INSTALLING), step(f"making .venv with Python {sys.version.split()[0]}"):
         try:
             shutil.rmtree(VENV, ignore_errors=True)
             venv.create(VENV, with_pip=True, symlinks=True)
@@ -104,7 +128,7 @@ def _has_pip() -> bool:
 
 def _install_dependencies() -> None:
     uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
-    with step("installing the dependencies"):
+    with to_its_end(INSTALLING), step("installing the dependencies"):
         run(
             [uv, "pip", "sync", "--python", PYTHON, "--require-hashes", "--compile-bytecode", PINNED],
             env=env,
@@ -115,7 +139,7 @@ def _install_dependencies() -> None:
 
 def _install_project() -> None:
     uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
-    with step("installing the project itself"):
+    with to_its_end(INSTALLING), step("installing the project itself"):
         options = ["--no-deps", "--no-build-isolation", "--offline", "--editable"]
         run(
             [uv, "pip", "install", "--python", PYTHON, *options, CHECKOUT],

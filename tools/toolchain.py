@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from tools.progress import Word, run, step
+from tools.progress import SetupError, Word, run, step
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 VENV = CHECKOUT / ".venv"
@@ -37,8 +37,9 @@ def cache_dir() -> Path:
     """Where large tools live: outside the checkout, for the next clone; inside only if HOME is unusable."""
     if chosen := os.environ.get("ANAMNESIS_CACHE_DIR"):
         return Path(chosen).absolute()
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen).absolute() / "anamnesis"
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(chosen):  # the XDG rules ignore a relative one
+        return Path(chosen) / "anamnesis"
     home = os.environ.get("HOME", "")
     if home and os.path.isabs(home) and os.access(home, os.W_OK | os.X_OK):
         return Path(home) / ".cache" / "anamnesis"
@@ -48,8 +49,15 @@ def cache_dir() -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let one process at a time into the body. The lock goes with its process: a killed one blocks nobody."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    except OSError as error:
+        raise SetupError(
+            f"`{path}` cannot be written: {error.strerror}.\n"
+            "Make its folder writable, or name another cache: ANAMNESIS_CACHE_DIR=DIR"
+        ) from None
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -1,11 +1,14 @@
 """Large tools are fetched once, whole, into a cache that the next clone finds."""
 
+import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tools import toolchain
+from tools import bootstrap, toolchain
 from tools.bootstrap import once
 from tools.progress import SetupError, run
 
@@ -26,6 +29,8 @@ A_FAILING_INSTALLER = AN_INSTALLER + "sys.exit('the registry is gone')"
     [
         ({"ANAMNESIS_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b", "HOME": "/"}, Path("/a")),
         ({"XDG_CACHE_HOME": "/b", "HOME": "/"}, Path("/b/anamnesis")),
+        ({"XDG_CACHE_HOME": "b", "HOME": ""}, toolchain.CHECKOUT / ".cache"),
+        ({"HOME": "relative"}, toolchain.CHECKOUT / ".cache"),
         ({"HOME": str(Path(__file__).parent)}, Path(__file__).parent / ".cache/anamnesis"),
         ({"HOME": "/does/not/exist"}, toolchain.CHECKOUT / ".cache"),
         ({"HOME": ""}, toolchain.CHECKOUT / ".cache"),
@@ -103,6 +108,93 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
         once(tmp_path / "stamp", "b", fail)
 
     assert not (tmp_path / "stamp").exists()
+
+
+@pytest.fixture
+def setting_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
+    """A checkout whose steps are harmless, until one is replaced; each notes in `done` that it was there."""
+    environment = tmp_path / ".venv"
+    for name, value in {
+        "VENV": environment,
+        "PYTHON": environment / "bin" / "python",
+        "INSTALLING": tmp_path / ".cache" / "installing",
+    }.items():
+        monkeypatch.setattr(bootstrap, name, value)
+    monkeypatch.setattr(bootstrap, "ensure_uv", lambda python: python)
+    monkeypatch.setattr(bootstrap, "installer_environment", lambda _: {})
+    steps: dict[str, Callable[[], None]] = {
+        "make": lambda: None,
+        "sync": lambda: None,
+        "install": lambda: None,
+    }
+    done = tmp_path / "done"
+    done.touch()
+
+    def note(step: str) -> None:
+        with done.open("a") as file:
+            file.write(f"{step} ")
+        steps[step]()
+
+    def make(*_: object, **__: object) -> None:
+        (environment / "bin").mkdir(parents=True)
+        (environment / "bin" / "python").touch()
+        note("make")
+
+    monkeypatch.setattr("venv.create", make)
+    monkeypatch.setattr(bootstrap, "_has_pip", lambda: True)
+    monkeypatch.setattr(bootstrap, "run", lambda command, **_: note(command[2]))
+    return steps
+
+
+@pytest.mark.parametrize("killed", ["make", "sync", "install"])
+def test_an_environment_that_was_left_half_made_is_made_anew(
+    tmp_path: Path, setting_up: dict[str, Callable[[], None]], killed: str
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    setting_up[killed] = die
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap.make_ready()
+    setting_up[killed] = lambda: None
+    (tmp_path / "done").write_text("")
+
+    for _ in range(2):
+        bootstrap.make_ready()
+
+    assert (tmp_path / "done").read_text() == "make sync install "
+
+
+def test_what_set_up_has_started_ends_with_it(tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    child = f"import signal; p = open({str(alive)!r}, 'w'); p.write('here\\n'); p.flush(); signal.pause()"
+    program = (
+        "import pathlib, sys; from tools import bootstrap\n"
+        f"bootstrap.CHECKOUT = pathlib.Path({str(tmp_path)!r})\n"
+        f"bootstrap.make_ready = lambda: bootstrap.run([sys.executable, '-c', {child!r}], otherwise='')\n"
+        "bootstrap.main([])"
+    )
+
+    with subprocess.Popen([PYTHON, "-c", program], stderr=subprocess.PIPE, text=True) as setting_up:
+        with alive.open() as pipe:
+            started = pipe.readline()
+            setting_up.terminate()
+            rest = pipe.read()  # comes to its end when nobody holds the other one
+        _, told = setting_up.communicate()
+
+    assert (started, rest) == ("here\n", "")
+    assert (setting_up.returncode, "Interrupted" in told) == (1, True)
+
+
+def test_a_lock_that_cannot_be_had_says_what_to_do_next(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with (
+        pytest.raises(SetupError, match=r"Not a directory\.\n.*ANAMNESIS_CACHE_DIR"),
+        toolchain.locked(tmp_path / "file" / "below" / "a.lock"),
+    ):
+        pass
 
 
 def test_a_command_that_fails_says_what_it_printed_and_what_to_do_next() -> None:
