@@ -274,6 +274,9 @@ async def test_an_answer_that_a_closing_house_cuts_off_is_told_so_and_can_be_ask
         await peer.until_type(SENTENCE)
 
     async with a_house(address).open() as house, visiting(house) as again:
+        lease = await house.store.read(lambda tx: tx.leases.get(peer.conversation_id))
+        assert lease is not None
+        assert lease.expires_at <= SystemClock().now()  # nobody has to wait for it
         await again.open(peer.conversation_id, stanza=0, lastSequenceSeen=peer.seen)
         error = (await again.answer())[-1]
         assert (error.code, error.body["originatingId"]) == (501, message_id)

@@ -454,7 +454,7 @@ async def test_each_pair_of_an_envelopes_meta_is_a_row_about_what_the_envelope_b
 async def test_a_whole_answer_that_fits_in_no_frame_fails_once_and_the_next_message_works(
     address: str,
 ) -> None:
-    brain = ScriptedBrain(answers=[["So it is. " * 30_000]])
+    brain = ScriptedBrain(answers=[[("So it is, " * 180 + "indeed. ") * 150]])
     async with a_house(address, brain).open() as house, conversing(house, features=[]) as peer:
         message_id = await peer.say()
         error = (await peer.answer())[-1]
