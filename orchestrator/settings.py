@@ -67,6 +67,8 @@ def _whole_path(value: Path) -> Path:
         raise ValueError(
             "must not contain a question mark, which means something else in a database's address"
         )
+    if value.parts[:1] == ("~",) and not os.path.isabs(os.environ.get("HOME", "/")):
+        raise ValueError("begins with ~, and HOME is not the whole path of a folder")
     try:
         return value.expanduser().absolute()
     except RuntimeError:
@@ -80,8 +82,8 @@ def _region(value: str) -> str:
     return value
 
 
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -146,12 +148,15 @@ class Limits(Section):
 
 
 class Blocks(Section):
-    """How much each memory block holds, and when its oldest part rotates out."""
+    """How much each memory block holds, and when its oldest part rotates out.
 
-    conversation_history_limit: Count
-    active_session_limit: Count
-    context_summary_limit: Count
-    memory_metadata_limit: Count
+    Below the least limits a block has no room for what it must hold, and no turn would ever be remembered.
+    """
+
+    conversation_history_limit: Annotated[Count, Field(ge=4_000)]
+    active_session_limit: Annotated[Count, Field(ge=1_000)]
+    context_summary_limit: Annotated[Count, Field(ge=1_000)]
+    memory_metadata_limit: Annotated[Count, Field(ge=1_000)]
     turns_refused_above: Count
     turns_most: Annotated[Count, _at_most("turns_refused_above")]
     turns_kept: Annotated[Count, _at_most("turns_most")]
@@ -163,7 +168,7 @@ class Blocks(Section):
     archival_trigger_threshold: Annotated[Count, _at_most("conversation_history_limit")]
     rotation_enabled: bool
     validation_enabled: bool
-    revisions_kept: Annotated[int, Field(ge=0)]
+    revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Safety(Section):
@@ -254,6 +259,9 @@ VARIABLES: Final[Mapping[str, str]] = {
 NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT")
 """Variables of ours that are read elsewhere, in set-up and in tests; so are all of ANAMNESIS_TEST_*."""
 
+OVERLAID: Final = ("default.toml", "agents.toml", "prompts")
+"""What a folder of configuration may hold."""
+
 
 class _Entry(NamedTuple):
     key: str
@@ -305,11 +313,14 @@ def load(
 
 
 def _from_overlay(folder: Path | None) -> Iterator[_Entry]:
-    """An overlay may hold other files than settings, but it must be there."""
+    """An overlay may hold other files than settings, but it must be there and hold one that is read."""
     if folder is None:
         return
     if not folder.is_dir():
         raise AnamnesisError(SETTINGS_UNREADABLE, where=str(folder), rule="there is no such folder")
+    if not any((folder / name).exists() for name in OVERLAID):
+        rule = f"it has none of {', '.join(OVERLAID)}"
+        raise AnamnesisError(SETTINGS_UNREADABLE, where=str(folder), rule=rule)
     if (file := folder / "default.toml").exists():
         yield from _from_file(file)
 

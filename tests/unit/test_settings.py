@@ -84,11 +84,27 @@ def test_an_overlay_replaces_single_keys_and_leaves_the_rest(tmp_path: Path) -> 
     assert (settings.blocks.turns_kept, settings.blocks.turns_most) == (10, 20)
 
 
-@pytest.mark.parametrize("text", [None, "", "[server]\n"], ids=["no file", "empty file", "empty section"])
-def test_an_overlay_may_leave_everything_as_it_is(tmp_path: Path, text: str | None) -> None:
-    overlay = tmp_path if text is None else an_overlay(tmp_path, text)
+@pytest.mark.parametrize("text", ["", "[server]\n"], ids=["empty file", "empty section"])
+def test_an_overlay_may_leave_everything_as_it_is(tmp_path: Path, text: str) -> None:
+    assert load(an_overlay(tmp_path, text), environment={}) == load(environment={})
 
-    assert load(overlay, environment={}) == load(environment={})
+
+@pytest.mark.parametrize("other", ["agents.toml", "prompts"])
+def test_an_overlay_may_hold_other_files_than_settings(tmp_path: Path, other: str) -> None:
+    (tmp_path / other).touch()
+
+    assert load(tmp_path, environment={}) == load(environment={})
+
+
+def test_an_overlay_with_nothing_that_is_read_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "defaults.toml").touch()
+
+    with pytest.raises(
+        AnamnesisError, match=r"it has none of default\.toml, agents\.toml, prompts"
+    ) as refused:
+        load(tmp_path, environment={})
+
+    assert str(tmp_path) in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +170,11 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("ANAMNESIS_SERVER_PORT", "many", "should be a valid integer"),
         ("ANAMNESIS_SERVER_PORT", "65536", "should be less than or equal to 65535"),
         ("ANAMNESIS_TURN_DEADLINE_SECONDS", "nan", "should be a finite number"),
+        ("ANAMNESIS_TURN_LEASE_SECONDS", "1e300", "should be less than or equal to 86400"),
+        ("ANAMNESIS_DATABASE_BUSY_TIMEOUT_SECONDS", "1e-300", "should be greater than or equal to 0.001"),
+        ("ANAMNESIS_SESSION_IDLE_MINUTES", "1" + 18 * "0", "should be less than or equal to 1000000000"),
+        ("ANAMNESIS_BLOCKS_CONVERSATION_HISTORY_LIMIT", "3999", "should be greater than or equal to 4000"),
+        ("ANAMNESIS_BLOCKS_CONTEXT_SUMMARY_LIMIT", "1", "should be greater than or equal to 1000"),
         ("ANAMNESIS_TURN_ATTEMPTS", "0", "should be greater than or equal to 1"),
         ("ANAMNESIS_BLOCKS_ROTATION_ENABLED", "maybe", "should be a valid boolean"),
         ("ANAMNESIS_BLOCKS_TURNS_KEPT", "21", "must be at most `turns_most`, which is 20"),
@@ -249,6 +270,25 @@ def test_pydantics_own_error_does_not_quote_the_value() -> None:
 )
 def test_the_data_folder_is_the_one_given_or_the_usual_one(environment: dict[str, str], folder: str) -> None:
     assert load(environment=environment).data.dir == Path(folder).expanduser()
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+@pytest.mark.parametrize("given", [{}, {"data.dir": "~/mine"}], ids=["usual", "given"])
+def test_a_home_that_is_no_whole_path_is_refused_rather_than_followed(
+    monkeypatch: pytest.MonkeyPatch, home: str, given: dict[str, object]
+) -> None:
+    monkeypatch.setenv("HOME", home)
+
+    with pytest.raises(
+        AnamnesisError, match=r"`data\.dir` .*: begins with ~, and HOME is not the whole path"
+    ):
+        load(given=given, environment={})
+
+
+def test_without_a_usable_home_another_data_folder_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+
+    assert load(given={"data.dir": "/d"}, environment={}).data.dir == Path("/d")
 
 
 def test_the_data_folder_is_made_when_needed_and_is_its_owners_alone(tmp_path: Path) -> None:
