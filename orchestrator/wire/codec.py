@@ -138,6 +138,8 @@ def open_frame(data: bytes, *, most: int) -> Frame:
     if len(data) > most:
         raise AnamnesisError(FRAME_TOO_LARGE, size=len(data), most=most)
     try:
+        if 0xDC in data or 0xDD in data:  # an array that may claim much begins with one of them
+            _check_claims(data)
         found = _if_as_we_write(data)
         if found is None:
             found = _unpack(data, object_pairs_hook=_each_key_once)
@@ -145,7 +147,7 @@ def open_frame(data: bytes, *, most: int) -> Frame:
             _look_through(found.values(), MOST_NESTING - 1)
             return Frame(found)
         refused = AnamnesisError(MALFORMED_FRAME)
-    except ValueError as error:
+    except (ValueError, msgpack.OutOfData) as error:
         refused = _why(error)
     raise refused  # outside the handler, so that the decoder's error, which holds the frame, is not kept
 
@@ -205,6 +207,17 @@ def as_json(envelope: Envelope[Body]) -> str:
     return json.dumps(fields, default=_shown_as, ensure_ascii=False, separators=(",", ":"))
 
 
+def _check_claims(data: bytes) -> None:
+    """Refuses a frame that ends before all that it claims to hold, while nothing has been made for it.
+
+    The decoder makes room for an array's items as soon as it has read how many there are, and does so on
+    each of a thousand levels; to skip them makes nothing.
+    """
+    skipping = msgpack.Unpacker(read_size=len(data))
+    skipping.feed(data)
+    skipping.skip()
+
+
 def _if_as_we_write(data: bytes) -> Any:
     """What is in a frame, if we would write that very frame for it; else None.
 
@@ -227,7 +240,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _why(error: ValueError) -> AnamnesisError:
+def _why(error: Exception) -> AnamnesisError:
     if isinstance(error, msgpack.ExtraData):
         return AnamnesisError(TRAILING_BYTES, count=len(error.extra))
     if isinstance(error, msgpack.StackError):

@@ -15,6 +15,15 @@ from tests.wire.snapshots import kept
 
 SECRET: Final = "CANARY-what-the-person-wrote"
 BOMBS: Final = [marker + b"\xff\xff\xff\xff" for marker in (b"\xdd", b"\xdf", b"\xdb", b"\xc6", b"\xc9")]
+CLAIMS: Final = [
+    b"\x9f",
+    b"\xdc\x27\x10",
+    b"\xdd\x00\x00\x27\x10",
+    b"\xde\x03\xe8\xa1k",
+    b"\xdc\x27\x10\x81\xa1k",
+    b"\x81\xa1k\xdc\x27\x10",
+]
+"""Beginnings of what keeps every limit if it is as long as it says, and can stand in itself."""
 ODD_BYTES: Final = [
     *BOMBS,
     b"\xc1",
@@ -94,7 +103,7 @@ def _noise_put_in(rng: Random, frame: bytes) -> bytes:
 
 
 def _nested(rng: Random, _: bytes) -> bytes:
-    opening = rng.choice([b"\x91", b"\x81\xa0", b"\x81\xa1k", b"\x92\xc0", b"\x81\xa4body"])
+    opening = rng.choice([b"\x91", b"\x81\xa0", b"\x81\xa1k", b"\x92\xc0", b"\x81\xa4body", *CLAIMS])
     return opening * rng.choice([8, 16, 17, 32, 300, 1100, 3000]) + b"\xc0"
 
 
