@@ -4,17 +4,17 @@ Those that one statement can ask are a table of queries that find nothing in a s
 was sent read the frames of each conversation. What is found is told in ids and numbers only.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
-import msgpack
 from sqlalchemy import bindparam, select
 
+from memory_blocks.trace import digest
+from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.packing import chain_departures
 from orchestrator.store.rows import (
@@ -30,13 +30,16 @@ from orchestrator.store.rows import (
 )
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.unit import Unit
+from orchestrator.wire.codec import MOST_IN_FRAME, open_frame, read
 from orchestrator.wire.messages import (
     AssistantMessage,
     AssistantSentence,
+    Body,
     ControlVariation,
     ErrorMessage,
     MemoryTrace,
     StartAnswer,
+    UserMessage,
 )
 
 
@@ -237,6 +240,12 @@ _SERVER_FRAMES: Final = Statement(
     .order_by(Frame.table.c.stanza_id.desc()),
     Frame,
 )
+_SENTENCES: Final = Statement(
+    all_of(Sentence)
+    .join(Message.table, Sentence.table.c.message_id == Message.table.c.id)
+    .where(Message.table.c.conversation_id == bindparam("id")),
+    Sentence,
+)
 _SAID: Final = Statement(
     select(Message.table.c.id, Message.table.c.contents, Sentence.table.c.text)
     .join(Sentence.table, Sentence.table.c.message_id == Message.table.c.id)
@@ -278,89 +287,122 @@ def _answers_hold(unit: Unit, conversation_id: str) -> Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """A frame of the server, opened."""
+class _Read:
+    """A frame, and what it says."""
 
     frame: Frame
-    body: dict[str, Any]
+    body: Body
 
 
 def _frames_hold(unit: Unit, conversation_id: str) -> Found:
-    sent: list[_Sent] = []
-    variations = 0
+    frames: list[_Read] = []
     for frame in (
         *unit.all(_CLIENT_FRAMES, id=conversation_id),
         *unit.all(_SERVER_FRAMES, id=conversation_id),
     ):
-        envelope = _opened(frame.payload)
-        if envelope is None:
-            yield Violation("frames", "a frame cannot be read", (conversation_id, str(frame.stanza_id)))
-            continue
-        says = (envelope.get("stanzaId"), envelope.get("type"), envelope.get("conversationId"))
-        first = frame.direction == "client" and not says[2]  # it asked for a conversation, so it had no id
-        if says != (frame.stanza_id, frame.type, frame.conversation_id) and not (
-            first and says[:2] == (frame.stanza_id, frame.type)
-        ):
-            yield Violation(
-                "I15", "a frame says otherwise than its row", (conversation_id, str(frame.stanza_id))
-            )
-        if frame.direction == "server":
-            sent.append(_Sent(frame, envelope["body"]))
-        variations += frame.type == ControlVariation.TYPE
+        at = (conversation_id, str(frame.stanza_id))
+        try:
+            opened = open_frame(frame.payload, most=MOST_IN_FRAME)
+            number, kind, named = map(opened.fields.get, ("stanzaId", "type", "conversationId"))
+            if frame.direction == "client" and not named:
+                named = conversation_id  # it asked for a conversation, so it had no id
+            if (number, kind, named) != (frame.stanza_id, frame.type, conversation_id):
+                yield Violation("I15", "a frame says otherwise than its row", at)
+            sender = cast(Literal["client", "server"], frame.direction)
+            frames.append(_Read(frame, read(opened, sender=sender).body))
+        except AnamnesisError:
+            yield Violation("frames", "a frame cannot be read", at)
+    sent = [each for each in frames if each.frame.direction == "server"]
+    messages: list[Message] = unit.all(_MESSAGES, id=conversation_id)
     yield from _traces_match(unit.all(_TRACES, id=conversation_id), sent)
+    yield from _messages_match(conversation_id, messages, [each.body for each in frames])
+    yield from _sentences_match(conversation_id, unit.all(_SENTENCES, id=conversation_id), sent)
     told = list(_in_place(sent))
     yield from _order_holds(told)
-    yield from _ends_agree(
-        conversation_id,
-        unit.all(_TURNS, id=conversation_id),
-        unit.all(_MESSAGES, id=conversation_id),
-        variations,
-        told,
-    )
+    variations = sum(isinstance(each.body, ControlVariation) for each in frames)
+    yield from _ends_agree(conversation_id, unit.all(_TURNS, id=conversation_id), messages, variations, told)
 
 
-def _opened(payload: bytes) -> dict[str, Any] | None:
-    try:
-        envelope = msgpack.unpackb(payload)
-    except ValueError:
-        return None
-    return envelope if isinstance(envelope, dict) and isinstance(envelope.get("body"), dict) else None
-
-
-def _traces_match(traces: Iterable[Trace], sent: Iterable[_Sent]) -> Found:
+def _traces_match(traces: Iterable[Trace], sent: Iterable[_Read]) -> Found:
     """I10: each trace that has a message went out once, as it is stored; staff's reads have none."""
-    frames = [each.body for each in sent if each.frame.type == MemoryTrace.TYPE]
-    times = Counter(body.get("id") for body in frames)
-    by_id = {body.get("id"): body for body in frames}
+    bodies = [each.body for each in sent if isinstance(each.body, MemoryTrace)]
+    times = Counter[str](body.id for body in bodies)
+    by_id = {str(body.id): body for body in bodies}
     for trace in traces:
         body = by_id.pop(trace.id, None)
+        at = (trace.conversation_id, trace.id)
         if times[trace.id] > 1 or (body is None and trace.message_id is not None):
-            yield Violation("I10", "a trace did not go out once", (trace.conversation_id, trace.id))
-        elif body is not None and _told(body) != (
+            yield Violation("I10", "a trace did not go out once", at)
+        elif body is not None and (
+            body.previous_id,
+            body.memory_id,
+            body.memory_type,
+            body.action,
+            body.content,
+            body.confidence,
+            body.metadata,
+        ) != (
             trace.message_id,
             trace.memory_id,
             trace.memory_type,
             trace.action,
             trace.content,
             trace.confidence,
+            trace.meta,
         ):
-            yield Violation(
-                "I10", "a trace went out otherwise than stored", (trace.conversation_id, trace.id)
-            )
+            yield Violation("I10", "a trace went out otherwise than stored", at)
     for unknown in by_id:
-        yield Violation("I10", "a trace went out that is not stored", (str(unknown),))
+        yield Violation("I10", "a trace went out that is not stored", (unknown,))
 
 
-def _told(body: dict[str, Any]) -> tuple[Any, ...]:
-    names = ("previousId", "memoryId", "memoryType", "action", "content", "confidence")
-    return tuple(body.get(name) for name in names)
+def _messages_match(conversation_id: str, messages: Iterable[Message], bodies: Iterable[Body]) -> Found:
+    """What was told, at once, as a correction or in sentences, is stored so; the synced is not asked for."""
+    said: dict[str, tuple[str, str | None, str]] = {}
+    corrections = Counter[str | None]()
+    for body in bodies:
+        match body:
+            case UserMessage():
+                said.setdefault(body.id, ("user", body.previous_id, body.content))  # it may come again
+            case AssistantMessage():
+                said[body.id] = ("assistant", body.previous_id, body.content)
+            case StartAnswer():
+                said[body.id] = ("assistant", body.previous_id, "")
+            case AssistantSentence() if body.previous_id in said:
+                role, previous_id, text = said[body.previous_id]
+                said[body.previous_id] = (role, previous_id, text + body.text)
+            case ControlVariation(mode="edit"):
+                corrections[body.new_content] += 1
+    for message in messages:
+        if told := said.pop(message.id, None):
+            role, previous_id, text = told
+            follows = previous_id in (message.previous_id, None)
+            holds = (role, text) == (message.message_role, message.contents) and follows
+            if not holds:
+                yield Violation("frames", "a message is not as it was told", (conversation_id, message.id))
+        else:
+            corrections[message.contents] -= 1
+    for message_id in said:
+        yield Violation("frames", "a message was told that is not stored", (conversation_id, message_id))
+    if any(left > 0 for left in corrections.values()):
+        yield Violation("frames", "a correction is not stored as it was told", (conversation_id,))
+
+
+def _sentences_match(conversation_id: str, sentences: Iterable[Sentence], sent: Iterable[_Read]) -> Found:
+    stored = {each.id: (each.message_id, each.sentence_sequence_number, each.text) for each in sentences}
+    told = {
+        str(body.id): (str(body.previous_id), body.sequence, body.text)
+        for each in sent
+        if isinstance(body := each.body, AssistantSentence)
+    }
+    for sentence_id in sorted({name for name, _ in stored.items() ^ told.items()}):
+        yield Violation("frames", "a sentence is not as it was told", (conversation_id, sentence_id))
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
     """A frame of the server in its place: in which attempt at a turn, and while which answer streams."""
 
-    sent: _Sent
+    sent: _Read
     attempt: tuple[int | None, int | None, int]
     streaming: tuple[int | None, str] | None
 
@@ -372,25 +414,24 @@ class _Told:
     @property
     def end(self) -> tuple[str, str] | None:
         """How it ends an answer, and which: an error ends the one that streams, or stands for one itself."""
-        body = self.sent.body
-        match self.sent.frame.type:
-            case AssistantSentence.TYPE if body.get("isFinal"):
-                return "completed", str(body.get("previousId"))
-            case AssistantMessage.TYPE:
-                return "completed", str(body.get("id"))
-            case ErrorMessage.TYPE:
-                return "failed", self.streaming[1] if self.streaming else str(body.get("id"))
+        match self.sent.body:
+            case AssistantSentence(is_final=True, previous_id=answer):
+                return "completed", answer
+            case AssistantMessage(id=answer):
+                return "completed", answer
+            case ErrorMessage(id=error):
+                return "failed", self.streaming[1] if self.streaming else error
         return None
 
 
-def _in_place(sent: Iterable[_Sent]) -> Iterator[_Told]:
+def _in_place(sent: Iterable[_Read]) -> Iterator[_Told]:
     streaming, ends = None, Counter[int | None]()
     for each in sent:
         turn = each.frame.turn
         told = _Told(each, (turn, each.frame.epoch, ends[turn]), streaming)
         yield told
-        if each.frame.type == StartAnswer.TYPE:
-            streaming = (turn, str(each.body.get("id")))
+        if isinstance(each.body, StartAnswer):
+            streaming = (turn, str(each.body.id))
         elif told.end:
             streaming = None
             ends[turn] += 1
@@ -398,19 +439,19 @@ def _in_place(sent: Iterable[_Sent]) -> Iterator[_Told]:
 
 def _order_holds(told: list[_Told]) -> Found:
     """I16: an answer in sentences begins, its traces and sentences follow, and no other comes between."""
-    in_sentences = {each.attempt for each in told if each.sent.frame.type == StartAnswer.TYPE}
+    in_sentences = {each.attempt for each in told if isinstance(each.sent.body, StartAnswer)}
     for each in told:
-        turn, body, streaming = each.sent.frame.turn, each.sent.body, each.streaming
-        match each.sent.frame.type:
-            case StartAnswer.TYPE if streaming or turn is None:
+        turn, streaming = each.sent.frame.turn, each.streaming
+        match each.sent.body:
+            case StartAnswer() if streaming or turn is None:
                 yield Violation("I16", "an answer begins within another, or in no turn", each.at)
-            case MemoryTrace.TYPE if not (body.get("metadata") or {}).get("background"):
+            case MemoryTrace(metadata=about) if not (about or {}).get("background"):
                 whole = streaming is None and turn is not None and each.attempt not in in_sentences
                 if not whole and (streaming is None or streaming[0] != turn):
                     yield Violation("I16", "a trace stands outside of its answer", each.at)
-            case AssistantSentence.TYPE if streaming != (turn, body.get("previousId")):
+            case AssistantSentence(previous_id=answer) if streaming != (turn, answer):
                 yield Violation("I16", "a sentence stands outside of its answer", each.at)
-            case AssistantMessage.TYPE if streaming:
+            case AssistantMessage() if streaming:
                 yield Violation("I16", "a whole answer stands within another", each.at)
 
 
@@ -421,8 +462,8 @@ def _ends_agree(
     states: dict[str, str] = {}
     ends: dict[int | None, list[tuple[str, str]]] = {turn.number: [] for turn in turns}
     for each in told:
-        if each.sent.frame.type == StartAnswer.TYPE:
-            states[str(each.sent.body.get("id"))] = "streaming"
+        if isinstance(each.sent.body, StartAnswer):
+            states[each.sent.body.id] = "streaming"
         if end := each.end:
             state, answer = end
             if states.get(answer, "streaming") != "streaming":
@@ -454,11 +495,11 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
             yield Violation("blocks", why, (conversation_id, label, str(revision)))
     blocks = {block.label: block for block in unit.all(_BLOCKS, id=conversation_id)}
     for label, block in blocks.items():
-        if block.value is not None and _digest(block.value) != block.digest:
+        if block.value is not None and digest(block.value) != block.digest:
             yield Violation("blocks", "a block is not its latest revision", (conversation_id, label))
     archive = unit.all(_ARCHIVE, id=conversation_id)
     for turn in archive:
-        if _digest(turn.value) != turn.digest:
+        if digest(turn.value) != turn.digest:
             where = (conversation_id, str(turn.turn_id))
             yield Violation("blocks", "an archived turn's digest is not that of its text", where)
     history = blocks.get("conversation_history")
@@ -470,10 +511,6 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
         yield Violation("I11", "archived and active turns are not 1..n", (conversation_id,))
     elif not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
         yield Violation("I11", "a turn is kept beside a block it is not in", (conversation_id,))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _turn_ids(value: str) -> list[int] | None:

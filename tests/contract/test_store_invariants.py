@@ -132,6 +132,12 @@ def body(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]
     return lambda envelope: change(envelope["body"])
 
 
+def told_otherwise(world: World) -> None:
+    """A whole answer is stored, and is not the one that is told."""
+    world.say(world.whole.model_copy(update={"id": "msg_whole", "content": "One."}))
+    world.store.write_now(lambda tx: tx.messages.append(world.here, "assistant", "Two.", id="msg_whole"))
+
+
 # Stanza -1 acknowledges; -2 begins the first answer; then a trace, a sentence, a trace, the last sentence.
 SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     ("I2", "a message of the person has no turn", sql("DELETE FROM turns WHERE number = 3")),
@@ -196,6 +202,16 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         "I10",
         "a trace went out otherwise than stored",
         sql("UPDATE alicia_memory_used SET content = 'coffee'"),
+    ),
+    (
+        "I10",
+        "a trace went out otherwise than stored",
+        sql('UPDATE alicia_memory_used SET meta = \'{{"tags":["coffee"]}}\''),
+    ),
+    (
+        "I10",
+        "a trace went out otherwise than stored",
+        lambda world: world.reframe(-15, body(lambda said: said.update(metadata={"tags": ["coffee"]}))),
     ),
     (
         "I10",
@@ -287,6 +303,82 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         "frames",
         "a frame cannot be read",
         sql("UPDATE frames SET payload = substr(payload, 2) WHERE stanza_id = -3"),
+    ),
+    (
+        "frames",
+        "a frame cannot be read",
+        lambda world: world.reframe(-3, body(lambda said: said.update(id=["trace_1"]))),
+    ),
+    (
+        "frames",
+        "a frame cannot be read",
+        lambda world: world.reframe(-3, body(lambda said: said.update(metadata="tea"))),
+    ),
+    (
+        "frames",
+        "a frame cannot be read",
+        lambda world: world.reframe(1, lambda frame: frame.update(body=[])),
+    ),
+    (
+        "frames",
+        "a message is not as it was told",
+        lambda world: world.reframe(1, body(lambda said: said.update(content="I am well"))),
+    ),
+    (
+        "frames",
+        "a message is not as it was told",
+        sql("UPDATE alicia_messages SET contents = 'I am well' WHERE sequence_number = 5"),
+    ),
+    (
+        "frames",
+        "a message is not as it was told",
+        sql("UPDATE alicia_messages SET contents = 'Good. ' WHERE sequence_number = 6"),
+    ),
+    (
+        "frames",
+        "a message is not as it was told",
+        lambda world: world.reframe(-14, body(lambda said: said.update(previousId="msg_other"))),
+    ),
+    (
+        "frames",
+        "a message is not as it was told",
+        told_otherwise,
+    ),
+    (
+        "frames",
+        "a correction is not stored as it was told",
+        lambda world: world.reframe(
+            3,
+            lambda frame: frame.update(
+                type=11,
+                body={
+                    "conversationId": world.here,
+                    "targetId": world.last.question.id,
+                    "mode": "edit",
+                    "newContent": "I am well",
+                },
+            ),
+        ),
+    ),
+    (
+        "frames",
+        "a message was told that is not stored",
+        sql("DELETE FROM alicia_messages WHERE sequence_number = 5"),
+    ),
+    (
+        "frames",
+        "a sentence is not as it was told",
+        lambda world: world.reframe(-16, body(lambda said: said.update(text="Good. "))),
+    ),
+    (
+        "frames",
+        "a sentence is not as it was told",
+        sql("UPDATE alicia_sentences SET text = 'No. ' WHERE sentence_sequence_number = 1"),
+    ),
+    (
+        "frames",
+        "a sentence is not as it was told",
+        sql("DELETE FROM alicia_sentences WHERE sentence_sequence_number = 2"),
     ),
     (
         "blocks",
