@@ -9,6 +9,8 @@ There is one class, because what differs is data: `raise AnamnesisError(FRAME_TO
 Facts are numbers and names of ours (fields, limits, ids); what a person wrote is never one of them.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
@@ -360,6 +362,41 @@ DATABASE_TOO_OLD: Final = Problem(
     "The database is {found}; this program needs {needed}.",
     "Install a newer one and start again.",
 )
+DATABASE_UNREACHABLE: Final = Problem(
+    503,
+    "database_unreachable",
+    503,
+    "The database server at {where} does not answer, or does not let us in.",
+    "Start it, or correct the address, user and password in database.url.",
+)
+DATABASE_FORBIDDEN: Final = Problem(
+    503,
+    "database_forbidden",
+    503,
+    "The database {where} may not be written to by this user.",
+    "Give the right to write it, its folder included, or name another with --data or database.url.",
+)
+DATABASE_UNUSABLE: Final = Problem(
+    503,
+    "database_unusable",
+    503,
+    "The database {where} cannot be used: {rule}.",
+    "Correct that, or name another with --data or database.url.",
+)
+DATABASE_BUSY: Final = Problem(
+    503,
+    "database_busy",
+    503,
+    "Another process keeps the database {where} locked.",
+    "Nothing was changed; try again when it is done.",
+)
+DATABASE_FOREIGN: Final = Problem(
+    503,
+    "database_foreign",
+    503,
+    "The database {where} has tables that are not from this program.",
+    "Nothing was changed; name another with --data or database.url.",
+)
 PGVECTOR_MISSING: Final = Problem(
     503,
     "pgvector_missing",
@@ -397,10 +434,11 @@ TABLE: Final = MappingProxyType(
 
 
 def as_ours(error: BaseException) -> AnamnesisError:
-    """An error of the blocks or the agents as the row of its name; any other is internal."""
+    """An error of the blocks or the agents as the row of its name if its facts fit; any other is internal."""
     if isinstance(error, AnamnesisError):
         return error
-    problem = TABLE.get(getattr(error, "name", None) or "")
-    if problem is None:
-        return AnamnesisError(INTERNAL)
-    return AnamnesisError(problem, **getattr(error, "facts", {}))
+    name, facts = getattr(error, "name", None), getattr(error, "facts", None)
+    if isinstance(name, str) and name in TABLE and isinstance(facts, Mapping):  # others have names, too
+        with suppress(LookupError, TypeError, ValueError):  # a fact that the row needs, or one it cannot take
+            return AnamnesisError(TABLE[name], **facts)
+    return AnamnesisError(INTERNAL)
