@@ -61,6 +61,10 @@ MOST_IN_PACKET: Final = 15 * 1024
 """The largest frame that fits in one LiveKit data packet."""
 MOST_IN_FRAME: Final = 1024 * 1024
 """The largest frame at all: a WebSocket's, or a byte stream's."""
+MOST_IN_META_KEY: Final = 256
+"""How long a key of an envelope's meta may be."""
+MOST_IN_META: Final = 2048
+"""How long a text in it may be: PostgreSQL indexes each pair, and has room for little more than both."""
 
 
 def _refuse_extension(_code: int, _data: bytes) -> None:
@@ -95,6 +99,10 @@ _CLUES: Final[Mapping[str, tuple[Problem, int]]] = MappingProxyType(
 def _scalars(value: Any) -> dict[str, Scalar]:
     if any(type(item) in (dict, list) for item in free_map(value).values()):
         raise wrong("must hold only text, numbers, true, false and null")
+    if not all(0 < len(key.encode()) <= MOST_IN_META_KEY for key in value):
+        raise wrong(f"must have keys of 1 to {MOST_IN_META_KEY} bytes")
+    if any(type(item) is str and len(item.encode()) > MOST_IN_META for item in value.values()):
+        raise wrong(f"must not hold a text of more than {MOST_IN_META} bytes")
     return value  # type: ignore[no-any-return]
 
 

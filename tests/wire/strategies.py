@@ -69,7 +69,7 @@ values = st.recursive(
     max_leaves=12,
 )
 maps = st.dictionaries(texts, values, max_size=6)
-metas = st.none() | st.dictionaries(texts, scalars, min_size=1, max_size=4)
+metas = st.none() | st.dictionaries(texts.filter(bool), scalars, min_size=1, max_size=4)
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

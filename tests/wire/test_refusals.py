@@ -174,6 +174,9 @@ ENVELOPE: dict[str, tuple[bytes, Problem, str]] = {
     "meta with a map in it": (a_frame(meta={SECRET: {}}), errors.INVALID_FIELD, "meta"),
     "meta with an array in it": (a_frame(meta={SECRET: []}), errors.INVALID_FIELD, "meta"),
     "meta with binary data": (a_frame(meta={SECRET: b"x"}), errors.INVALID_FIELD, "meta"),
+    "meta with an empty key": (a_frame(meta={"": SECRET}), errors.INVALID_FIELD, "meta"),
+    "meta with a key too long": (a_frame(meta={"ä" * 129: SECRET}), errors.INVALID_FIELD, "meta"),
+    "meta with a text too long": (a_frame(meta={"k": SECRET + "ä" * 1024}), errors.INVALID_FIELD, "meta"),
 }
 
 

@@ -290,6 +290,7 @@ def test_a_configuration_may_name_it_in_the_body_alone() -> None:
 
 def test_meta_holds_scalars_of_every_kind() -> None:
     meta = {"text": "microphone", "whole": 2**64 - 1, "part": -0.5, "yes": True, "nothing": None}
+    meta |= {"ä" * 128: "ä" * 1024}  # as long as they may be
     frame = {"stanzaId": 1, "type": 12, "conversationId": HERE, "meta": meta, "body": {}}
 
     assert decode(msgpack.packb(frame), sender="client", most=MOST_IN_FRAME).meta == meta
