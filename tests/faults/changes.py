@@ -115,7 +115,11 @@ def full() -> None:
 
 
 def _telling_too_early(*steps: str) -> None:
-    commit = Outbox.commit
+    commit, send, sent = Outbox.commit, session.Session._send, set[bytes]()
+
+    async def send_and_note(self: session.Session, packet: bytes) -> None:
+        await send(self, packet)
+        sent.add(packet)
 
     async def hasty(
         self: Outbox,
@@ -133,19 +137,21 @@ def _telling_too_early(*steps: str) -> None:
 
         def work_and_tell(page: Page) -> Any:
             result = work(page)
-            if step in steps:
-                first, now = page.conversation.last_server_stanza_id - 1, page.tx.now
+            first, now, packets = page.conversation.last_server_stanza_id - 1, page.tx.now, page._packets
+            if step in steps and conversation_id in self._listeners:
                 said = [
                     Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
-                    for i, (kind, packet) in enumerate(page._packets)
+                    for i, (kind, packet) in enumerate(packets)
                 ]
                 loop.call_soon_threadsafe(hear, said)
-                time.sleep(0.2)  # so that it is really sent before the process dies
+                while not sent.issuperset(packet for _, packet in packets):
+                    time.sleep(0.001)  # it is really gone before the process dies
             return result
 
         return await commit(self, conversation_id, work_and_tell, fence, step=step)
 
     _put(Outbox, commit=hasty)
+    _put(session.Session, _send=send_and_note)
 
 
 @change

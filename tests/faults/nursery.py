@@ -4,12 +4,14 @@ Starting `anamnesis serve` takes a second or more, nearly all of it imports; a f
 does what the command does, from its first line on.
 """
 
+import asyncio
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -94,18 +96,30 @@ def main(line: socket.socket) -> None:
 
 
 def _import_everything() -> None:
+    """Import all that a server needs, and let one answer here, so that every statement is compiled."""
     import alembic.command
     import psycopg
 
-    import agents.brains.local
     import orchestrator.api.app
     import orchestrator.api.server
     import orchestrator.cli
-    import orchestrator.wiring
     import tests.faults.changes
 
     # Named, so that no tool takes them for unused: what they bring is wanted, not they.
-    _ = (alembic.command, psycopg, agents, orchestrator, tests)
+    _ = (alembic.command, psycopg, orchestrator, tests)
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_answer_once(folder))
+
+
+async def _answer_once(folder: str) -> None:
+    from orchestrator import logs
+    from orchestrator.settings import load
+    from orchestrator.wiring import build_house
+    from tests.peers import conversing
+
+    logs.configure("error")
+    async with build_house(load(given={"data.dir": folder})).open() as house, conversing(house) as peer:
+        await peer.ask()
 
 
 def _become_a_server(asked: Mapping[str, object], stdout: int, stderr: int) -> NoReturn:

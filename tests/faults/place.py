@@ -112,6 +112,11 @@ class Place:
         """What the servers have stored, looked at beside them."""
         return Store.open(self.url, clock=SystemClock(), ids=RandomIds(), connections=1)
 
+    def empty_store(self) -> Store:
+        """Another one, with nothing in it yet."""
+        url = f"sqlite:///{self.folder / 'empty.db'}"
+        return Store.open(url, clock=SystemClock(), ids=RandomIds(), create=True, connections=1)
+
 
 async def _reader(descriptor: int) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from orchestrator.projection import project, tables
 from orchestrator.store import invariants
 from orchestrator.store.database import Transaction
+from orchestrator.store.rows import Frame
 from tests.faults.client import Client, Cut
 from tests.faults.place import Place, Server
 
@@ -130,15 +132,22 @@ def after_a_death(place: Place, *runs: Run, thoroughly: bool = True) -> list[str
 
 
 def in_the_end(place: Place, *runs: Run) -> list[str]:
-    """Everything was answered once, and what was stored at each death is as it was then."""
-    store = place.open_store()
+    """All was answered once, what was stored at a death is as it was, and the frames give the tables."""
+    store, again = place.open_store(), place.empty_store()
     try:
         problems = [str(found) for found in invariants.check(store, quiesced=True)]
         for run in runs:
             run.end = store.read_now(partial(_stored, run.client.conversation_id))
             problems += _ended_well(run, run.end)
+            if frames := store.read_now(partial(_frames, run.client.conversation_id)):
+                again.write_now(partial(project, frames))
+                said, projected = (each.read_now(partial(tables, frames)) for each in (store, again))
+                problems += [
+                    f"the frames give another {name}" for name in said if said[name] != projected[name]
+                ]
     finally:
         store.close_now()
+        again.close_now()
     return problems
 
 
@@ -193,6 +202,10 @@ def _taken_up(before: Stored, after: Stored) -> list[str]:
         if not turn.is_over and not turn.begun and now.state != "completed" and not set_aside:
             problems.append(f"{turn} became {now}")
     return problems
+
+
+def _frames(conversation_id: str, tx: Transaction) -> list[Frame]:
+    return tx.frames.in_order(conversation_id)
 
 
 def _stored(conversation_id: str, tx: Transaction) -> Stored:
