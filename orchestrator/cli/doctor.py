@@ -105,7 +105,12 @@ def python() -> Finding:
 def data_folder(data: "Data") -> Finding:
     """Whether the data folder can be written to, and by whom it can be read. Makes nothing."""
     name, folder = "data folder", data.dir
-    if not folder.exists():
+    try:
+        there = folder.exists()
+    except OSError as error:
+        says = f"{folder} cannot be looked at ({os.strerror(error.errno or 0)})."
+        return Finding(name, "failed", says, "Choose another with --data DIR.")
+    if not there:
         above = next(parent for parent in folder.parents if parent.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
             return Finding(name, "failed", f"{folder} cannot be made.", "Choose another with --data DIR.")
@@ -124,9 +129,7 @@ def database(settings: "Settings") -> Finding:
     try:
         schema = schema_status(settings)
     except AnamnesisError as refused:
-        return Finding(
-            name, "failed", f"{kind}: {refused.problem.name}", "Is it running? Is database.url right?"
-        )
+        return Finding(name, "failed", f"{kind}: {refused}")
     match tell(schema):
         case "current":
             return Finding(name, "ok", f"{kind}, schema {schema.found}")

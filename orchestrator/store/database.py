@@ -81,10 +81,11 @@ class Store:
     ) -> "Store":
         """Open `sqlite:///FILE` or `postgresql://…`. Another schema than ours is refused by name.
 
-        Nothing is made or changed, unless `create` asks for it: then a missing or older one is brought up.
+        Nothing is made or changed, unless `create` asks for it: then a missing or older one is brought up,
+        and a file that may not be written to is refused.
         """
         driver = driver_for(url, busy_seconds=busy_seconds, synchronous=synchronous)
-        if create and not migrations.status(url).is_current:
+        if create:
             migrations.upgrade(url)
         schema = migrations.status(url, busy_seconds=busy_seconds)
         if not schema.is_current:

@@ -26,6 +26,7 @@ class Driver(Protocol):
 
     dialect: Dialect
     url: URL
+    name: str
     one_writer: bool
 
     @property
@@ -50,7 +51,11 @@ class Driver(Protocol):
         ...
 
     def refusal(self, error: Any) -> AnamnesisError:
-        """What one of `errors` means."""
+        """What one of `errors` means to whoever sent something that is being stored."""
+        ...
+
+    def refusal_at_start(self, error: Any) -> AnamnesisError:
+        """What one of `errors` means to the operator, while the database is opened or brought up."""
         ...
 
 
@@ -69,6 +74,7 @@ class Sqlite:
             raise AnamnesisError(BAD_SETTING, key="database.url", where="SQLite", rule="must name a file")
         self.url = url
         self.path = Path(url.database).absolute()
+        self.name = str(self.path)
         self.dialect: Dialect = SQLiteDialect_pysqlite(paramstyle="qmark")
         self._busy_seconds, self._synchronous = busy_seconds, synchronous
 
@@ -97,6 +103,9 @@ class Sqlite:
         connection.rollback()
         return True
 
+    def refusal_at_start(self, error: Any) -> AnamnesisError:
+        return refusals.of_opening_sqlite(error, self.name)
+
 
 class Postgres:
     """A server, with pgvector, for as many processes and machines as there are."""
@@ -109,6 +118,7 @@ class Postgres:
 
         self.errors = (psycopg.Error,)
         self.url = url.set(drivername="postgresql+psycopg")
+        self.name = f"{url.host or 'localhost'}:{url.port or 5432}/{url.database or ''}"
         self.dialect: Dialect = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
         self._open: Callable[..., Connection] = psycopg.connect
         self._busy_seconds = busy_seconds
@@ -145,6 +155,9 @@ class Postgres:
             connection.close()
             return False
         return True
+
+    def refusal_at_start(self, error: Any) -> AnamnesisError:
+        return refusals.of_opening_postgres(error, self.name)
 
 
 def driver_for(url: str, *, busy_seconds: float, synchronous: Synchronous) -> Driver:

@@ -1,5 +1,7 @@
 """What a database's refusal means in our own table of errors. Nothing of what it quotes is passed on."""
 
+import errno
+import os
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +11,10 @@ from orchestrator.errors import (
     BAD_UTF8,
     BUSY,
     CONSTRAINT,
+    DATABASE_BUSY,
+    DATABASE_FORBIDDEN,
+    DATABASE_UNREACHABLE,
+    DATABASE_UNUSABLE,
     INTERNAL,
     NUL_IN_TEXT,
     STORAGE_FULL,
@@ -27,6 +33,14 @@ _UNAVAILABLE: Final = (
     "SQLITE_NOTADB",
     "SQLITE_READONLY",
 )
+_UNUSABLE: Final = {
+    "SQLITE_NOTADB": "it is not an SQLite database",
+    "SQLITE_CORRUPT": "it is damaged",
+    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_IOERR": "it cannot be read or written",
+    "SQLITE_FULL": "the disk is full",
+}
+"""What an operator is told at the start, where nobody has sent a message yet."""
 
 
 def _keys() -> dict[frozenset[str], str]:
@@ -111,3 +125,42 @@ def of_postgres(error: "psycopg.Error") -> AnamnesisError:
     if state.startswith("42"):
         return _mistake(state, str(error.diag.message_primary))
     return AnamnesisError(INTERNAL, code=state)
+
+
+# --- at the start, to an operator --------------------------------------------------------------------------
+
+
+def of_file(error: OSError, where: str) -> AnamnesisError:
+    """A database's file that cannot be looked at or made."""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return AnamnesisError(DATABASE_FORBIDDEN, where=where)
+    return AnamnesisError(DATABASE_UNUSABLE, where=where, rule=os.strerror(error.errno or 0))
+
+
+def of_opening_sqlite(error: sqlite3.Error, where: str) -> AnamnesisError:
+    """What SQLite says of a file that is being opened or brought up."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return AnamnesisError(DATABASE_BUSY, where=where)
+    if name.startswith("SQLITE_READONLY"):
+        return AnamnesisError(DATABASE_FORBIDDEN, where=where)
+    for code, rule in _UNUSABLE.items():
+        if name.startswith(code):
+            return AnamnesisError(DATABASE_UNUSABLE, where=where, rule=rule)
+    return of_sqlite(error)
+
+
+def of_opening_postgres(error: "psycopg.Error", where: str) -> AnamnesisError:
+    """What Postgres says when it is connected to or brought up."""
+    if error.sqlstate in ("42501", "25006"):  # no privilege; a transaction that may only read
+        return AnamnesisError(DATABASE_FORBIDDEN, where=where)
+    if (error.sqlstate or "").startswith(("28", "3D")):  # wrong user or password; no such database
+        return AnamnesisError(DATABASE_UNREACHABLE, where=where)
+    meant = of_postgres(error)
+    if meant.problem is BUSY:
+        return AnamnesisError(DATABASE_BUSY, where=where)
+    if meant.problem is STORAGE_FULL:
+        return AnamnesisError(DATABASE_UNUSABLE, where=where, rule=_UNUSABLE["SQLITE_FULL"])
+    return (
+        AnamnesisError(DATABASE_UNREACHABLE, where=where) if meant.problem is STORAGE_UNAVAILABLE else meant
+    )

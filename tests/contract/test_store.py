@@ -22,6 +22,8 @@ from orchestrator.errors import (
     BUSY,
     CONSTRAINT,
     DATABASE_TOO_OLD,
+    DATABASE_UNREACHABLE,
+    DATABASE_UNUSABLE,
     FENCED,
     INTERNAL,
     NUL_IN_TEXT,
@@ -465,7 +467,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, clock: HandClock,
 def test_a_file_that_is_no_database_is_told(tmp_path: Path, clock: HandClock, ids: CountedIds) -> None:
     (tmp_path / "notes.db").write_text("dear diary, " * 100)
 
-    with refused(STORAGE_UNAVAILABLE):
+    with refused(DATABASE_UNUSABLE):
         Store.open(f"sqlite:///{tmp_path / 'notes.db'}", clock=clock, ids=ids)
 
 
@@ -482,7 +484,7 @@ def test_a_server_that_does_not_answer_is_told_without_its_password(
 ) -> None:
     password = "".join(("hunter", "2"))
 
-    with refused(STORAGE_UNAVAILABLE) as caught:
+    with refused(DATABASE_UNREACHABLE) as caught:
         Store.open(f"postgresql://ann:{password}@127.0.0.1:1/none", clock=clock, ids=ids)
 
     assert password not in "".join(traceback.format_exception(caught.value))

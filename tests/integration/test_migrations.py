@@ -1,5 +1,6 @@
 """A database is brought to the schema this program needs, from nothing and from every earlier schema."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -18,7 +19,17 @@ from alembic.script import ScriptDirectory
 from psycopg import sql
 from sqlalchemy import create_engine, make_url
 
-from orchestrator.errors import PGVECTOR_MISSING, SCHEMA_NEWER, SCHEMA_OLDER, AnamnesisError
+from orchestrator.errors import (
+    DATABASE_FORBIDDEN,
+    DATABASE_FOREIGN,
+    DATABASE_UNREACHABLE,
+    DATABASE_UNUSABLE,
+    PGVECTOR_MISSING,
+    SCHEMA_NEWER,
+    SCHEMA_OLDER,
+    AnamnesisError,
+    Problem,
+)
 from orchestrator.store import migrations
 from orchestrator.store.database import Store
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
@@ -72,9 +83,13 @@ def schema(url: str) -> list[Any]:
         )
 
 
+def opened(url: str) -> None:
+    Store.open(url, clock=HandClock(), ids=CountedIds())
+
+
 def refused(url: str) -> AnamnesisError:
     with pytest.raises(AnamnesisError) as caught:
-        Store.open(url, clock=HandClock(), ids=CountedIds())
+        opened(url)
     return caught.value
 
 
@@ -178,22 +193,131 @@ def test_of_two_processes_that_upgrade_at_once_both_find_it_done(empty_url: str)
     assert status(empty_url).is_current
 
 
+def tables(url: str) -> list[str]:
+    """The names of all tables, anybody's."""
+    look = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+        if url.startswith("sqlite")
+        else "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
+    )
+    with connected(url) as connection:
+        return [name for (name,) in connection.execute(look)]
+
+
 def test_an_upgrade_that_fails_half_way_leaves_nothing(empty_url: str) -> None:
     last = metadata.sorted_tables[-1].name
     with connected(empty_url) as connection:
-        connection.execute(f"CREATE TABLE {last} (mine TEXT)")
+        connection.execute(f"CREATE VIEW {last} AS SELECT 1 AS mine")
 
     with pytest.raises(AnamnesisError):
         upgrade(empty_url)
 
     assert status(empty_url).found is None
+    assert tables(empty_url) == []
+
+
+def is_refused(url: str, problem: Problem) -> None:
+    """To look, to bring it up and to open it are all refused for this reason."""
+    for attempt in (status, upgrade, opened):
+        with pytest.raises(AnamnesisError) as caught:
+            attempt(url)
+        assert caught.value.problem is problem
+        assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("versions", [False, True], ids=["without versions", "with versions of its own"])
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path, versions: bool) -> None:
+    url = f"sqlite:///{tmp_path / 'recipes.db'}"
+    with connected(url) as connection:
+        connection.execute("CREATE TABLE recipes (title TEXT)")
+        if versions:
+            connection.execute("CREATE TABLE alembic_version AS SELECT 'c0ffee' AS version_num")
+    before = tables(url)
+
+    is_refused(url, DATABASE_FOREIGN)
+
+    assert tables(url) == before
+
+
+def test_a_table_of_our_name_that_is_not_ours_is_left_alone(empty_url: str) -> None:
+    ours = metadata.sorted_tables[0].name
     with connected(empty_url) as connection:
-        tables = (
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-            if empty_url.startswith("sqlite")
-            else "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-        )
-        assert connection.execute(tables).fetchall() == [(last,)]
+        connection.execute(f"CREATE TABLE {ours} (mine TEXT)")
+
+    is_refused(empty_url, DATABASE_FOREIGN)
+
+    assert tables(empty_url) == [ours]
+
+
+def test_on_a_server_others_may_have_tables_beside_ours(postgres_url: str) -> None:
+    with connected(postgres_url) as connection:
+        connection.execute("CREATE TABLE recipes (title TEXT)")
+        connection.execute("CREATE SCHEMA elsewhere")
+        connection.execute("CREATE TABLE elsewhere.alembic_version (version_num TEXT)")
+
+    upgrade(postgres_url)
+
+    assert status(postgres_url).is_current
+    assert "recipes" in tables(postgres_url)
+
+
+def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("dear diary, " * 100)
+
+    is_refused(f"sqlite:///{tmp_path / 'notes.db'}", DATABASE_UNUSABLE)
+
+
+def test_a_path_that_cannot_be_is_refused_by_name(tmp_path: Path) -> None:
+    is_refused(f"sqlite:///{tmp_path / ('x' * 300)}", DATABASE_UNUSABLE)
+    is_refused(f"sqlite:///{tmp_path}", DATABASE_UNUSABLE)
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "file"])
+def test_a_database_in_a_folder_that_is_none_is_missing_and_cannot_be_made(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "file").touch()
+    url = f"sqlite:///{tmp_path / folder / 'store.db'}"
+
+    with pytest.raises(AnamnesisError) as caught:
+        upgrade(url)
+
+    assert caught.value.problem is DATABASE_UNUSABLE
+    assert status(url).found is None
+
+
+def test_a_file_that_may_not_be_written_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    upgrade(url)
+
+    def forbid(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "no")
+
+    monkeypatch.setattr(os, "open", forbid)  # a mode would not hold for root
+    with pytest.raises(AnamnesisError) as caught:
+        Store.open(url, clock=HandClock(), ids=CountedIds(), create=True)
+
+    assert caught.value.problem is DATABASE_FORBIDDEN
+
+
+def test_a_server_that_does_not_let_us_in_is_told_without_the_password(postgres_url: str) -> None:
+    address = make_url(postgres_url)
+
+    for wrong in (address.set(database="no_such_database"), address.set(username="nobody", password="x7f3a")):
+        url = wrong.render_as_string(hide_password=False)
+        is_refused(url, DATABASE_UNREACHABLE)
+        assert "x7f3a" not in str(refused(url))
+
+
+def test_a_server_on_which_we_may_make_nothing_is_told(postgres_url: str) -> None:
+    read_only = make_url(postgres_url).update_query_dict({"options": "-c default_transaction_read_only=on"})
+
+    with pytest.raises(AnamnesisError) as caught:
+        upgrade(read_only.render_as_string(hide_password=False))
+
+    assert caught.value.problem is DATABASE_FORBIDDEN
 
 
 def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -250,6 +250,62 @@ def test_another_schema_is_told_by_name(
         assert then in shown.output
 
 
+def not_a_database(file: Path) -> str:
+    file.write_text("dear diary, " * 100)
+    return "it is not an SQLite database"
+
+
+def of_another_program(file: Path) -> str:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE recipes (title TEXT)")
+    return "has tables that are not from this program"
+
+
+def a_folder(file: Path) -> str:
+    file.mkdir()
+    return "cannot be used"
+
+
+@pytest.mark.parametrize("spoil", [not_a_database, of_another_program, a_folder])
+def test_a_database_that_cannot_be_ours_is_told_to_the_operator_by_every_command(
+    tmp_path: Path, spoil: Callable[[Path], str]
+) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    file = tmp_path / "data" / "anamnesis.db"
+    says = spoil(file)
+
+    for words in (("db", "status"), ("db", "upgrade"), ("check",), ("traces", "c"), ("chat",), ("serve",)):
+        done = run(*words)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert str(file) in done.stderr
+        assert says in done.stderr
+        assert "your message" not in done.stderr
+    looked = findings(run("doctor", "--json"))["database"]
+    assert looked["status"] == "failed"
+    assert says in looked["says"]
+
+
+def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", f"sqlite:///{tmp_path}/nowhere/a.db")
+
+    done = run("db", "upgrade")
+
+    assert done.exit_code == 2
+    assert f"The database {tmp_path}/nowhere/a.db cannot be used: No such file or directory." in done.stderr
+
+
+def test_a_server_that_does_not_answer_is_told_to_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
+
+    for words in (("db", "status"), ("db", "upgrade"), ("check",), ("serve",)):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert "The database server at 127.0.0.1:1/d does not answer" in done.stderr
+        assert "s3cr3t" not in done.output
+
+
 def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path: Path) -> None:
     with start("serve", "--json", "--port", "0", HOME=str(tmp_path), ANAMNESIS_DATA_DIR="") as serving:
         assert serving.stdout is not None
@@ -389,7 +445,7 @@ def test_a_data_folder_others_can_read_is_warned_about(tmp_path: Path) -> None:
     assert (done.exit_code, findings(done)["data folder"]["status"]) == (0, "warning")
 
 
-@pytest.mark.parametrize("folder", ["file", "file/below"])
+@pytest.mark.parametrize("folder", ["file", "file/below", 300 * "x"])
 def test_a_data_folder_that_cannot_be_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str
 ) -> None:

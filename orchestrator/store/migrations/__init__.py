@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.errors import PGVECTOR_MISSING, SCHEMA_NEWER, AnamnesisError
+from orchestrator.errors import DATABASE_FOREIGN, PGVECTOR_MISSING, SCHEMA_NEWER, AnamnesisError
+from orchestrator.store import refusals
 from orchestrator.store.drivers import Driver, Sqlite, driver_for
+from orchestrator.store.tables import metadata
 
 REVISIONS: Final = ("0001",)
 """Every schema there has been, oldest first; the last is the one this program needs."""
@@ -34,27 +36,62 @@ class SchemaStatus:
 
 
 def status(url: str, *, busy_seconds: float = 5.0) -> SchemaStatus:
-    """Look, and change nothing: an SQLite file that is not there is not made."""
+    """Look, and change nothing: an SQLite file that is not there is not made. Another's is refused."""
     driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
-    if isinstance(driver, Sqlite) and not driver.path.exists():
+    if isinstance(driver, Sqlite) and not _exists(driver):
         return SchemaStatus(None)
     try:
         connection = driver.connect(writing=False)
         try:
-            return SchemaStatus(_revision(driver, connection))
+            found, is_ours = _look(driver, connection)
         finally:
             connection.close()
     except driver.errors as error:
-        refused = driver.refusal(error)
+        refused = driver.refusal_at_start(error)
+    else:
+        if is_ours:
+            return SchemaStatus(found)
+        refused = AnamnesisError(DATABASE_FOREIGN, where=driver.name)
     raise refused
 
 
-def _revision(driver: Driver, connection: Any) -> str | None:
-    look = "sqlite_master WHERE name" if driver.one_writer else "information_schema.tables WHERE table_name"
-    if connection.execute(f"SELECT 1 FROM {look} = 'alembic_version'").fetchone() is None:  # noqa: S608
-        return None
-    record = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if record is None else str(record[0])
+def _exists(file: Sqlite) -> bool:
+    try:
+        file.path.stat()
+        return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        refused = refusals.of_file(error, file.name)
+    raise refused
+
+
+def _prepare(file: Sqlite) -> None:
+    """Make the file, which only its owner may read, or find out that it may not be written to."""
+    try:
+        os.close(os.open(file.path, os.O_CREAT | os.O_RDWR, 0o600))
+        return
+    except OSError as error:
+        refused = refusals.of_file(error, file.name)
+    raise refused
+
+
+def _look(driver: Driver, connection: Any) -> tuple[str | None, bool]:
+    """The schema, and whether what is there can be ours.
+
+    A file is for one program; on a server others may have tables beside ours, but none of the same name.
+    """
+    if driver.one_writer:
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    else:
+        tables = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+    names = {name for (name,) in connection.execute(tables)}
+    versions = "alembic_version" in names
+    record = connection.execute("SELECT version_num FROM alembic_version").fetchone() if versions else None
+    of_ours = names & set(metadata.tables)
+    if record is None:
+        return None, not (names - {"alembic_version"} if driver.one_writer else of_ours)
+    return str(record[0]), record[0] in REVISIONS or bool(of_ours)
 
 
 def upgrade(url: str, *, to: str = "head", busy_seconds: float = 30.0) -> None:
@@ -63,16 +100,19 @@ def upgrade(url: str, *, to: str = "head", busy_seconds: float = 30.0) -> None:
     Of several processes that do this at once, one does the work and the others find it done. Only tests of
     later steps name another schema than the latest.
     """
+    driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
+    if isinstance(driver, Sqlite):
+        _prepare(driver)
+    found = status(url, busy_seconds=busy_seconds)
+    if found.is_newer:
+        raise AnamnesisError(SCHEMA_NEWER, found=found.found or "", needed=found.needed)
+    if found.is_current:
+        return
+
     from alembic.config import Config
     from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DBAPIError
 
-    driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
-    if isinstance(driver, Sqlite):
-        os.close(os.open(driver.path, os.O_CREAT | os.O_RDWR, 0o600))  # only its owner may read it
-    found = status(url, busy_seconds=busy_seconds)
-    if found.is_newer:
-        raise AnamnesisError(SCHEMA_NEWER, found=found.found or "", needed=found.needed)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     if isinstance(driver, Sqlite):
@@ -86,7 +126,7 @@ def upgrade(url: str, *, to: str = "head", busy_seconds: float = 30.0) -> None:
         return
     except DBAPIError as error:
         no_vector = (error.statement or "").startswith("CREATE EXTENSION")
-        refused = AnamnesisError(PGVECTOR_MISSING) if no_vector else driver.refusal(error.orig)
+        refused = AnamnesisError(PGVECTOR_MISSING) if no_vector else driver.refusal_at_start(error.orig)
     finally:
         engine.dispose()
     raise refused
