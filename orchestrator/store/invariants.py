@@ -13,6 +13,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from sqlalchemy import bindparam, select
 
+from memory_blocks.errors import BlockInvalid
+from memory_blocks.limits import DEFAULTS
+from memory_blocks.models import Label, parse
 from memory_blocks.trace import digest
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Store, Transaction
@@ -497,6 +500,17 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
     for label, block in blocks.items():
         if block.value is not None and digest(block.value) != block.digest:
             yield Violation("blocks", "a block is not its latest revision", (conversation_id, label))
+    limits = {
+        _revision(trace): (trace.meta or {}).get("limit") for trace in unit.all(_TRACES, id=conversation_id)
+    }
+    for label, block in blocks.items():
+        if block.value is None:
+            continue
+        limit = limits.get((block.memory_id, block.revision))
+        if len(block.value) > (limit if isinstance(limit, int) else DEFAULTS.of(Label(label))):
+            yield Violation("I13", "a block is longer than it may be", (conversation_id, label))
+        if label in _PARSED and not _parses(Label(label), block.value):
+            yield Violation("I13", "a block is not of its kind", (conversation_id, label))
     archive = unit.all(_ARCHIVE, id=conversation_id)
     for turn in archive:
         if digest(turn.value) != turn.digest:
@@ -511,6 +525,22 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
         yield Violation("I11", "archived and active turns are not 1..n", (conversation_id,))
     elif not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
         yield Violation("I11", "a turn is kept beside a block it is not in", (conversation_id,))
+
+
+_PARSED: Final = (Label.ACTIVE_SESSION, Label.MEMORY_METADATA)
+
+
+def _revision(trace: Trace) -> tuple[str, object]:
+    """Which revision of which block a trace is of; its limit is the one that was in force then."""
+    return trace.memory_id, (trace.meta or {}).get("revision")
+
+
+def _parses(label: Label, text: str) -> bool:
+    try:
+        parse(label, text)
+    except BlockInvalid:
+        return False
+    return True
 
 
 def _turn_ids(value: str) -> list[int] | None:

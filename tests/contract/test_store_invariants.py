@@ -22,6 +22,7 @@ from tests.servers.postgres import as_psycopg
 from tests.stores import DATABASES
 from tests.world import PERSON, FinishedTurn, a_trace, ask, send, take_turn
 
+HISTORY = '{"turns":[{"turn_id":1},{"turn_id":2},{"turn_id":3}]}'
 NO_DIGEST = "0" * 64
 
 
@@ -138,6 +139,22 @@ def told_otherwise(world: World) -> None:
     world.store.write_now(lambda tx: tx.messages.append(world.here, "assistant", "Two.", id="msg_whole"))
 
 
+def block(label: str, text: str, revision: int = 0) -> Callable[[World], Any]:
+    """The next revision of a block, with digests that agree."""
+    return lambda world: world.store.write_now(
+        lambda tx: tx.blocks.commit(
+            world.here,
+            label,
+            text,
+            expected=revision,
+            digest=digest(text),
+            actor="ledger",
+            turn=None,
+            schema_version="1.0",
+        )
+    )
+
+
 # Stanza -1 acknowledges; -2 begins the first answer; then a trace, a sentence, a trace, the last sentence.
 SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     ("I2", "a message of the person has no turn", sql("DELETE FROM turns WHERE number = 3")),
@@ -220,6 +237,10 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     ),
     ("I11", "archived and active turns are not 1..n", archived(1, "{}", digest("{}"), has_left=True)),
     ("I11", "a turn is kept beside a block it is not in", archived(9, "{}", digest("{}"), has_left=False)),
+    ("I13", "a block is longer than it may be", block("context_summary", "x" * 50_000)),
+    ("I13", "a block is longer than it may be", block("conversation_history", HISTORY + " " * 32_000, 3)),
+    ("I13", "a block is not of its kind", block("active_session", "garbage")),
+    ("I13", "a block is not of its kind", block("memory_metadata", "{}")),
     ("I13", "the history is not JSON with turns", sql("UPDATE blocks SET value = 'no' WHERE revision = 3")),
     (
         "I15",
