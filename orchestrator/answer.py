@@ -89,7 +89,8 @@ async def answering(
         if problem is not None:
             watched.outcome = OUTCOMES.get(problem.problem.name, "failed")
         try:
-            await answer.end(problem)
+            with telemetry.station("write"):
+                await answer.end(problem)
         except AnamnesisError as error:
             if error.problem is not FENCED:
                 raise
@@ -194,17 +195,19 @@ class Answer:
         if held is None:
             return
 
-        async def settle() -> None:
-            if self._turn.streaming:
-                await self._outbox.commit(
-                    self._turn.conversation_id,
-                    lambda page: page.say(self._sentence(page, held, final=False)),
-                    self._fence,
-                    step="sentence",
-                )
-            self._said.append(held)
+        def work(page: Page) -> bool:
+            page.say(self._sentence(page, held, final=False))
+            return self._stop_requested(page)
 
-        await uninterrupted(settle())
+        async def settle() -> bool:
+            stop = self._turn.streaming and await self._outbox.commit(
+                self._turn.conversation_id, work, self._fence, step="sentence"
+            )
+            self._said.append(held)
+            return stop
+
+        if await uninterrupted(settle()) and not self._ticket.stopped:
+            self._ticket.stop()
 
     async def end(self, problem: AnamnesisError | None) -> None:
         """Write the blocks, trace it, say the last sentence or what went wrong, and close the turn."""
@@ -232,7 +235,9 @@ class Answer:
                 problem, last, remember = problem or ours, None, False
             else:
                 log.info(
-                    "turn_ended", error=problem.problem.name if problem else None, sentences=len(self._said)
+                    "turn_ended",
+                    error=problem.problem.name if problem else None,
+                    sentences=len(self._said) + bool(last),
                 )
                 return
 
@@ -267,6 +272,8 @@ class Answer:
     def _close(
         self, page: Page, *, last: str, problem: AnamnesisError | None, stopped: bool, remember: bool
     ) -> None:
+        if problem is None and not stopped and self._stop_requested(page):
+            stopped, last = True, ""
         said = "".join(self._said) + last
         if problem is None and not self._begun:
             self._start(page)
@@ -287,10 +294,15 @@ class Answer:
                     content=said,
                     timestamp=page.tx.now,
                 ),
-                meta,
+                {**(meta or {}), **telemetry.ids()},
             )
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
         page.tx.turns.finish(page.conversation.id, self._turn.number)
+
+    def _stop_requested(self, page: Page) -> bool:
+        """Whether the person wants no more of it; another process may have been told so."""
+        turn = page.tx.turns.get(page.conversation.id, self._turn.number)
+        return turn is not None and turn.stop_requested
 
     def _say_problem(self, page: Page, problem: AnamnesisError) -> None:
         """The error that closes the turn; an answer that had not begun stands under the error's own id."""

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncGenerator
 
+from pydantic import ValidationError
+
 from memory_blocks.ports import Ids
 from orchestrator.errors import DISCONNECTED, REFUSED, AnamnesisError
 from orchestrator.ports import Transport
@@ -19,6 +21,7 @@ from orchestrator.wire.messages import (
     StartAnswer,
     UserMessage,
 )
+from orchestrator.wire.rules import refusal
 
 
 class Client:
@@ -57,8 +60,14 @@ class Client:
     async def say(self, content: str) -> MessageId:
         """Send a message, and tell under which id."""
         message_id = MessageId(self._ids.new("msg_"))
-        await self._send(UserMessage(id=message_id, conversation_id=self.conversation_id, content=content))
-        return message_id
+        try:
+            message = UserMessage(id=message_id, conversation_id=self.conversation_id, content=content)
+        except ValidationError as error:
+            refused = refusal(error)
+        else:
+            await self._send(message)
+            return message_id
+        raise refused  # out here: pydantic's error holds what was typed
 
     async def stop(self) -> None:
         """Ask for no more of the answer under way."""
@@ -85,8 +94,9 @@ class Client:
         await self._transport.close()
 
     async def _send(self, body: Body) -> None:
+        packet = encode(Envelope(self._count + 1, self.conversation_id, body))
         self._count += 1
-        await self._transport.send(encode(Envelope(self._count, self.conversation_id, body)))
+        await self._transport.send(packet)
 
     async def receive(self) -> Envelope[Body]:
         """The next new envelope. A number that was seen is passed over; after a gap, one connects again."""

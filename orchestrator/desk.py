@@ -314,6 +314,16 @@ def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
 
 @_handle.register
 def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
+    confirmed = _confirmed(page, body)
+    if confirmed is not None:
+        if confirmed.action != body.action:
+            raise AnamnesisError(ID_REUSE)
+        if body.action != "create":
+            if confirmed.memory_id != body.memory_id:
+                raise AnamnesisError(ID_REUSE)
+            record(page.tx, page.conversation, arrival.envelope)
+            page.say(confirmed)
+            return Consequence()
     created = body.action == "create"
     memory_id = remembered(page.conversation.id, body.id) if created else body.memory_id or ""
     memory = page.tx.memories.ever(memory_id)
@@ -342,6 +352,15 @@ def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
     if not again:
         _trace_memory(page, body, page.tx.memories.ever(memory_id))
     return Consequence()
+
+
+def _confirmed(page: Page, body: MemoryAction) -> MemoryConfirmation | None:
+    """What an earlier request of that id was answered: it is given again, and nothing is done twice."""
+    for frame in page.tx.frames.of_type(page.conversation.id, MemoryConfirmation.TYPE):
+        said = decode(frame.payload, sender="server", most=MOST_IN_FRAME).body
+        if isinstance(said, MemoryConfirmation) and said.request_id == body.id:
+            return said
+    return None
 
 
 def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None:

@@ -1,7 +1,7 @@
 """The house: who may come in, who answers, and what goes on while it is open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
+from orchestrator.presence import Presence
 from orchestrator.session import Lobby, Session
 from orchestrator.store.connections import Standing
 from orchestrator.store.database import Store, Transaction
@@ -49,17 +50,20 @@ class House:
         *,
         lease_seconds: float,
         bad_frames_per_minute: int,
+        presence: Presence | None = None,
     ) -> None:
         self.store = store
+        self._presence = presence
         self._ids = ids
         self._outbox = Outbox(store)
         walk = stations(self._outbox)
         self._turnstile = Turnstile(
             store,
             lambda ticket: take_turn(ticket, walk),
-            holder=ids.new("proc_"),
+            holder=presence.name if presence else ids.new("proc_"),
             lease_seconds=lease_seconds,
             deadline_seconds=walk.deadline_seconds,
+            is_gone=presence.is_gone if presence else lambda holder: False,
         )
         self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute)
 
@@ -75,6 +79,8 @@ class House:
             await asyncio.gather(*background, return_exceptions=True)
             await self._turnstile.close(GRACE_SECONDS)
             await self.store.close()
+            if self._presence is not None:
+                self._presence.leave()
 
     async def attend(self, transport: Transport, person_id: str) -> None:
         """Serve one connection until it ends."""
@@ -102,6 +108,9 @@ class House:
                     await asyncio.sleep(AGAIN_SECONDS)
 
     async def _look(self) -> None:
+        running = self._turnstile.running
+        for conversation_id in await self.store.read(partial(_to_stop, running)) if running else ():
+            self._turnstile.stop(conversation_id, running[conversation_id])
         here = {each: tuple(sessions) for each, sessions in self._lobby.present.items()}  # before looking
         if not here:
             return
@@ -110,6 +119,12 @@ class House:
                 if session.visitor.connection_id != now.connection_id:
                     session.replaced()
             self._outbox.wake(conversation_id, now.sent)
+
+
+def _to_stop(running: Mapping[str, int], tx: Transaction) -> list[str]:
+    """Where another process was asked for no more of the answer that runs here."""
+    turns = [tx.turns.get(conversation_id, number) for conversation_id, number in running.items()]
+    return [turn.conversation_id for turn in turns if turn is not None and turn.stop_requested]
 
 
 def _standing(conversation_ids: Iterable[str], tx: Transaction) -> dict[str, Standing]:

@@ -42,6 +42,9 @@ SETTINGS = ("client_version", "preferred_language", "device", "features")
 
 def record(tx: Transaction, conversation: Conversation, envelope: Envelope[Body]) -> None:
     """Put what a frame says into the tables. Every frame that is kept comes by here, once."""
+    again = isinstance(envelope.body, UserMessage) and tx.messages.get(envelope.body.id) is not None
+    if again:  # it was sent once more under another number
+        return
     _record(envelope.body, tx, conversation, envelope.stanza_id)
     if envelope.meta:
         about = subject(envelope.body) or conversation.id  # a first Configuration does not know it yet
@@ -69,6 +72,11 @@ def synced(conversation_id: str, local_id: str) -> str:
 def remembered(conversation_id: str, request_id: str) -> str:
     """The id of the memory that a MemoryAction makes."""
     return derived("mem_", conversation_id, request_id)
+
+
+def request(conversation_id: str, request_id: str) -> str:
+    """Under which id it is remembered that a MemoryAction was carried out."""
+    return derived("req_", conversation_id, request_id)
 
 
 def subject(body: Body) -> str:
@@ -108,9 +116,6 @@ def _(body: Configuration, tx: Transaction, conversation: Conversation, _: int) 
 
 @_record.register
 def _(body: UserMessage, tx: Transaction, conversation: Conversation, _: int) -> None:
-    """One that is known was sent again under another number."""
-    if tx.messages.get(body.id) is not None:
-        return
     last = None if body.previous_id else tx.messages.last(conversation.id)
     previous_id = body.previous_id or (last.id if last else None)
     tx.messages.append(conversation.id, "user", body.content, id=body.id, previous_id=previous_id)
@@ -293,6 +298,11 @@ def _branch(tx: Transaction, conversation_id: str, message_id: str) -> Iterator[
 
 @_record.register
 def _(body: MemoryAction, tx: Transaction, conversation: Conversation, _: int) -> None:
+    """A request is carried out once, however often it is sent: a row of meta remembers it."""
+    about = request(conversation.id, body.id)
+    if tx.meta.of(about):
+        return
+    tx.meta.add(about, "memory.action", body.action, id=derived("meta_", about))
     draft = body.memory
     columns: dict[str, Any] = {}
     if draft is not None:

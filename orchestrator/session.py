@@ -36,14 +36,18 @@ from orchestrator.turnstile import Turnstile
 from orchestrator.wire.codec import Frame, encode, open_frame, read
 from orchestrator.wire.envelope import Envelope, error_envelope
 from orchestrator.wire.ids import ConversationId, ErrorId
-from orchestrator.wire.messages import Acknowledgement, Body, Configuration, ServerInfo, name_of
+from orchestrator.wire.messages import MESSAGES, Acknowledgement, Body, Configuration, ServerInfo, name_of
 
 log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
-OUR_FAULT: Final = 500
 """From this HTTP status on, an error says nothing against the peer."""
+BEFORE_ENTERING: Final = {
+    kind.TYPE for kind in MESSAGES if "client" in kind.SENDERS and kind is not Configuration
+}
+"""What a client may send, but not first: it is refused as such, whatever it holds."""
 MINUTE: Final = 60.0
+SLOWED_SECONDS: Final = 0.05
 QUICKLY_OPENED: Final = 32 * 1024
 
 
@@ -112,6 +116,8 @@ class Session:
             if packet is None:
                 return False
             frame = await _opened(packet, self._transport.most)
+            if self.conversation_id is None and frame.fields.get("type") in BEFORE_ENTERING:
+                raise AnamnesisError(NOT_CONFIGURED)
             arrival = Arrival(read(frame, sender="client"), frame.fields["type"], packet, self.visitor)
             telemetry.frame_received(type(arrival.envelope.body).__name__)
             await uninterrupted(self._take(arrival))
@@ -122,7 +128,7 @@ class Session:
             await self._refuse(refusal, frame)
             if refusal.problem in ENDS_THE_CONNECTION:
                 return False
-            return refusal.problem.http >= OUR_FAULT or await self._patient()
+            return frame is not None or await self._patient()
         return True
 
     async def _take(self, arrival: Arrival) -> None:
@@ -228,15 +234,19 @@ class Session:
         )
 
     async def _patient(self) -> bool:
-        """Whether the peer may go on: one that sends too many bad frames in a minute is told, and may not."""
+        """Whether a peer whose frames cannot be opened may go on: it is slowed down, and at last not."""
         now = asyncio.get_running_loop().time()
         self._bad.append(now)
-        if len(self._bad) < (self._bad.maxlen or 0) or now - self._bad[0] > MINUTE:
+        most = self._bad.maxlen or 0
+        if len(self._bad) < most or now - self._bad[0] > MINUTE:
+            if len(self._bad) > most // 2:
+                await asyncio.sleep(SLOWED_SECONDS)
             return True
         await self._refuse(AnamnesisError(RATE_LIMITED, seconds=int(MINUTE)))
         return False
 
     async def _send_unnumbered(self, body: Body) -> None:
+        telemetry.frame_sent(type(body).__name__)
         await self._send(encode(Envelope(0, body.conversation_id, body)))
 
     async def _send(self, packet: bytes) -> None:

@@ -53,7 +53,8 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         faults.point("after_classify")
         await answer.recalled(recalled)
 
-        specialist = pick(intent, house.roster)
+        with station("pick"):
+            specialist = pick(intent, house.roster)
         answer.routed(enrichment, intent, specialist)
 
         prompt = house.prompts.prompt(specialist)

@@ -97,8 +97,10 @@ class Turnstile:
         holder: str,
         lease_seconds: float,
         deadline_seconds: float,
+        is_gone: Callable[[str], bool] = lambda holder: False,
     ) -> None:
         self._store = store
+        self._is_gone = is_gone
         self._deadline_seconds = deadline_seconds
         self._take_turn = take_turn
         self._holder = holder
@@ -124,6 +126,11 @@ class Turnstile:
         ticket = self._tickets.get(conversation_id)
         if ticket is not None and ticket.turn.number == number:
             ticket.stop()
+
+    @property
+    def running(self) -> dict[str, int]:
+        """The turn that runs here in each conversation."""
+        return {each: ticket.turn.number for each, ticket in self._tickets.items()}
 
     async def sweep(self) -> None:
         """For ever: look for turns that nobody works on, such as those of a process that died."""
@@ -187,7 +194,9 @@ class Turnstile:
         """The oldest open turn, with the lease on it; when there is none, the lease is given back."""
         lease, turn = held, tx.turns.next_open(conversation_id)
         if turn is not None:
-            lease = tx.leases.acquire(conversation_id, self._holder, seconds=self._lease_seconds)
+            lease = tx.leases.acquire(
+                conversation_id, self._holder, seconds=self._lease_seconds, is_gone=self._is_gone
+            )
             if lease is None:
                 return None
             turn = tx.turns.next_open(conversation_id)  # whoever had the lease before may just have ended it

@@ -12,6 +12,7 @@ from orchestrator.clock import SystemClock
 from orchestrator.errors import as_ours
 from orchestrator.house import House
 from orchestrator.outbox import Outbox
+from orchestrator.presence import Presence
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import Settings, shipped_config
 from orchestrator.store.database import Store
@@ -96,8 +97,16 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             conversation_id=ConversationId("none"),
             model=ModelInfo(name=brain.name, provider="anamnesis"),
             backend="embedded",
-            agents=tuple(agents.agent_types),
+            agents=tuple(sorted(agents.agent_types)),
         ),
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
+        presence=_presence(settings),
     )
+
+
+def _presence(settings: Settings) -> Presence | None:
+    """Who is alive can be told only where all processes are on one machine: with the embedded database."""
+    if settings.database.url.get_secret_value():
+        return None
+    return Presence(settings.data.prepare() / "present", RandomIds().new("proc_"))

@@ -63,7 +63,8 @@ async def _entered(settings: "Settings", config: Path | None, user: str) -> Asyn
 
 
 async def _filter(settings: "Settings", config: Path | None, user: str, conversation: str | None) -> bool:
-    """Answer each line of standard input; true when every line was text."""
+    """Answer each line of standard input; true when every line could be sent."""
+    from orchestrator.errors import AnamnesisError
     from orchestrator.wire.codec import as_json
 
     readable = True
@@ -74,13 +75,18 @@ async def _filter(settings: "Settings", config: Path | None, user: str, conversa
         async for number, line in _lines(sys.stdin.buffer.readline):
             try:
                 said = line.decode().rstrip("\r\n")
+                if not said.strip():
+                    continue
+                message_id = await client.say(said)
             except UnicodeDecodeError:
                 click.echo(f"error: line {number} is not UTF-8; it was passed over", err=True)
                 readable = False
                 continue
-            if not said.strip():
+            except AnamnesisError as refused:
+                click.echo(f"error: line {number} was passed over. {refused}", err=True)
+                readable = False
                 continue
-            async with aclosing(client.answer_to(await client.say(said))) as answer:
+            async with aclosing(client.answer_to(message_id)) as answer:
                 async for envelope in answer:
                     click.echo(as_json(envelope))
     return readable
@@ -144,10 +150,16 @@ async def _typed(enough: asyncio.Event) -> str | None:
 
 async def _show_answer(client: "Client", said: str, quiet: bool) -> None:
     """The answer as it comes, and beneath it which memories it opened and wrote."""
+    from orchestrator.errors import AnamnesisError
     from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
 
+    try:
+        message_id = await client.say(said)
+    except AnamnesisError as refused:
+        click.secho(str(refused), fg="red")
+        return
     traces: list[MemoryTrace] = []
-    async with aclosing(client.answer_to(await client.say(said))) as answer:
+    async with aclosing(client.answer_to(message_id)) as answer:
         async for envelope in answer:
             match envelope.body:
                 case AssistantSentence(text=text):

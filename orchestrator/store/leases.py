@@ -1,5 +1,6 @@
 """Leases: which worker takes a conversation's turns, with an epoch that fences off the one before."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import bindparam, text, update
@@ -39,8 +40,15 @@ class Leases:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    def acquire(self, conversation_id: str, holder: str, *, seconds: float) -> Lease | None:
-        """Take the conversation, if it is free, expired or ours; none while another worker holds it.
+    def acquire(
+        self,
+        conversation_id: str,
+        holder: str,
+        *,
+        seconds: float,
+        is_gone: Callable[[str], bool] = lambda holder: False,
+    ) -> Lease | None:
+        """Take the conversation, if it is free, expired, ours, or held by one who `is_gone`; else none.
 
         One that ends much later than a new one would was made by a clock that has since been set back; a
         little later, and it was renewed while this transaction waited for it.
@@ -56,7 +64,11 @@ class Leases:
             return None
         if held.holder == holder and held.expires_at > now:
             taken = Lease(conversation_id, holder, held.epoch, until)
-        elif held.expires_at <= now or held.expires_at > until + timedelta(seconds=seconds):
+        elif (
+            held.expires_at <= now
+            or held.expires_at > until + timedelta(seconds=seconds)
+            or (held.holder != holder and is_gone(held.holder))
+        ):
             taken = Lease(conversation_id, holder, held.epoch + 1, until)
         else:
             return None

@@ -273,6 +273,25 @@ async def test_a_memory_that_is_not_the_persons_or_is_a_block_cannot_be_changed(
             await peer.ask("And now?")
 
 
+async def test_a_change_of_a_memory_is_made_once_however_often_it_is_asked_for(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        tea = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
+        await peer.next()
+        second, third = new_id("req_"), new_id("req_")
+        confirmed = await act(peer, "update", tea, id=second, memory={"content": "Drinks coffee"})
+        await peer.next()
+        await act(peer, "update", tea, id=third, memory={"content": "Drinks water"})
+        await peer.next()
+
+        again = await act(peer, "update", tea, id=second, memory={"content": "Drinks coffee"})
+
+        assert again.body == confirmed.body
+        assert (await act(peer, "delete", tea, id=second)).code == 105
+        now = await memory(house, tea)
+        assert now is not None
+        assert now.content == "Drinks water"
+
+
 async def test_a_memory_has_the_id_the_server_gives_it(address: str) -> None:
     async with a_house(address).open() as house, conversing(house) as peer:
         confirmed = await act(peer, "create", "mem_wished", memory={"content": "Drinks tea"})
