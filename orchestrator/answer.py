@@ -294,7 +294,7 @@ class Answer:
                     content=said,
                     timestamp=page.tx.now,
                 ),
-                {**(meta or {}), **telemetry.ids()},
+                {**(meta or {}), **self._span},
             )
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
         page.tx.turns.finish(page.conversation.id, self._turn.number)

@@ -41,7 +41,6 @@ from orchestrator.wire.messages import MESSAGES, Acknowledgement, Body, Configur
 log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
-"""From this HTTP status on, an error says nothing against the peer."""
 BEFORE_ENTERING: Final = {
     kind.TYPE for kind in MESSAGES if "client" in kind.SENDERS and kind is not Configuration
 }

@@ -347,14 +347,16 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 
 @pytest.mark.requirement("003-137", "003-165")
+@pytest.mark.parametrize("features", [["streaming"], []], ids=["sentences", "whole"])
 async def test_a_turns_spans_continue_the_trace_of_its_message_and_the_answer_names_them(
-    embedded: str, spans: InMemorySpanExporter
+    embedded: str, spans: InMemorySpanExporter, features: list[str]
 ) -> None:
     trace_id = "0af7651916cd43dd8448eb211c80319c"
     named = {"messaging.trace_id": trace_id, "messaging.span_id": "b7ad6b7169203331"}
-    async with a_house(embedded).open() as house, conversing(house) as peer:
+    async with a_house(embedded).open() as house, conversing(house, features=features) as peer:
         await peer.say(meta=named)
-        begun = (await peer.answer())[1]
+        frames = await peer.answer()
+        begun = frames[1 if features else -1]
 
         assert begun.meta["messaging.trace_id"] == trace_id
         assert await meta(house, begun.body["id"]) == begun.meta
