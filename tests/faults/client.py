@@ -70,6 +70,8 @@ class Client:
 
     repeats: bool = False
     """Whether it sends every message twice, as one does that never trusts its network."""
+    insists: bool = False
+    """Whether it sends again at once what was refused."""
     features: list[str] | None = None
     conversation_id: str = ""
     asked: dict[str, Asked] = field(default_factory=dict)
@@ -80,7 +82,8 @@ class Client:
     """Every numbered stanza: the n-th has the number -n; whatever came otherwise is a problem."""
     acknowledged: dict[int, bool] = field(default_factory=dict)
     """What the server said of each of our stanzas."""
-    unnumbered: list[Frame] = field(default_factory=list)
+    refused: list[tuple[int, str | None]] = field(default_factory=list)
+    """The code of each refusal, and which message it speaks of."""
     problems: list[str] = field(default_factory=list)
     _answers: dict[str, str] = field(default_factory=dict)
     _waiting: dict[int, bytes] = field(default_factory=dict)
@@ -106,8 +109,10 @@ class Client:
         # higher one would leave what is sent again below the count.
         await self._send(_packed(1, self.conversation_id, Type.CONFIGURATION, body))
         self._stanza = self._stanza or 1
-        self._sent_there = None
-        await self.until(lambda: self._sent_there is not None)
+        self._sent_there, before = None, len(self.refused)
+        await self.until(lambda: self._sent_there is not None or len(self.refused) > before)
+        if self._sent_there is None:
+            raise Cut
         await self.send_again()
 
     def cut(self) -> None:
@@ -162,9 +167,12 @@ class Client:
     # --- what it hears --------------------------------------------------------------------------------------
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Receive until the log shows that something has happened."""
+        """Receive until the log shows that something has happened; send again what was refused for now."""
         while not happened():
+            before = len(self.refused)
             await self.receive()
+            if self.insists and self.refused[before:]:
+                await self.send_again()
 
     async def catch_up(self) -> None:
         """Receive what the server had sent when this connection was opened."""
@@ -187,7 +195,7 @@ class Client:
         if frame.conversation_id != self.conversation_id:
             self.problems.append(f"stanza {frame.stanza} is of another conversation")
         if frame.stanza == 0:
-            self.unnumbered.append(frame)
+            pass
         elif -frame.stanza == len(self.seen) + 1:
             self.seen.append(frame.packet)
         else:
@@ -206,7 +214,9 @@ class Client:
                 self._note_end(self._answers.get(body["previousId"], "unknown"), "completed")
             case Type.ASSISTANT_MESSAGE:
                 self._note_end(body["previousId"], "completed")
-            case Type.ERROR if frame.stanza != 0:
+            case Type.ERROR if frame.stanza == 0:
+                self.refused.append((body["code"], body.get("originatingId")))
+            case Type.ERROR:
                 self._note_end(body["originatingId"], "failed")
 
     def _note_end(self, message_id: str, how: str) -> None:

@@ -1,26 +1,27 @@
-"""A TCP proxy that breaks the connection after so many bytes, wherever in a frame that is."""
+"""A TCP proxy that breaks connections after so many bytes, wherever in a frame or a statement that is."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Stands before a server; each direction is let through up to its number of bytes."""
+    """Stands before a server; each direction of each connection is let through up to its number of bytes."""
 
     def __init__(self, host: str, port: int, *, to_client: int | None, to_server: int | None) -> None:
         self._server = (host, port)
         self._to_client, self._to_server = to_client, to_server
-        self.broke = False
+        self.port = 0
+        self.broken = 0
 
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry bytes both ways until either side, or the limit, ends it."""
         there_reader, there_writer = await asyncio.open_connection(*self._server)
         try:
             async with asyncio.TaskGroup() as both_ways:
                 both_ways.create_task(self._carry(reader, there_writer, self._to_server))
                 both_ways.create_task(self._carry(there_reader, writer, self._to_client))
-        except* (_Broken, ConnectionError):
+        except* (_Ended, ConnectionError):
             pass
         finally:
             for each in (writer, there_writer):
@@ -35,26 +36,21 @@ class Proxy:
             if most is not None:
                 most -= len(data)
                 if most <= 0:
-                    self.broke = True
-                    await asyncio.sleep(0)  # what was let through is on its way
-                    raise _Broken
-        raise _Broken
+                    self.broken += 1
+                    break
+        raise _Ended
 
 
-class _Broken(Exception):
+class _Ended(Exception):
     """The end of both directions."""
 
 
 @asynccontextmanager
 async def between(
-    address: str, *, to_client: int | None = None, to_server: int | None = None
-) -> AsyncIterator[tuple[Proxy, str]]:
-    """A proxy before the WebSocket at that address, and the address to use instead."""
-    parts = urlsplit(address)
-    assert parts.hostname is not None
-    assert parts.port is not None
-    proxy = Proxy(parts.hostname, parts.port, to_client=to_client, to_server=to_server)
-    listening = await asyncio.start_server(proxy._attend, "127.0.0.1", 0)
-    async with listening:
-        port = listening.sockets[0].getsockname()[1]
-        yield proxy, parts._replace(netloc=f"127.0.0.1:{port}").geturl()
+    host: str, port: int, *, to_client: int | None = None, to_server: int | None = None
+) -> AsyncIterator[Proxy]:
+    """A proxy before whoever listens there; it has a port of its own on 127.0.0.1."""
+    proxy = Proxy(host, port, to_client=to_client, to_server=to_server)
+    async with await asyncio.start_server(proxy.attend, "127.0.0.1", 0) as listening:
+        proxy.port = listening.sockets[0].getsockname()[1]
+        yield proxy

@@ -1,21 +1,23 @@
 """The store is locked or full, or the process is told to end: what cannot be is refused, nothing is lost."""
 
+import shutil
 import signal
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
+from orchestrator.store import invariants
 from tests.faults.client import Client, Type
 from tests.faults.place import Place, Server
 from tests.faults.proof import Run, finish
 from tests.faults.test_crash_points import SAID
 
 
-async def refusal(client: Client) -> tuple[int, str]:
+async def refusal(client: Client) -> tuple[int, str | None]:
     """The next refusal: its code, and which message it speaks of."""
-    before = len(client.unnumbered)
-    await client.until(lambda: any(f.type == Type.ERROR for f in client.unnumbered[before:]))
-    error = client.unnumbered[-1].body
-    return error["code"], error["originatingId"]
+    before = len(client.refused)
+    await client.until(lambda: len(client.refused) > before)
+    return client.refused[-1]
 
 
 async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_again(place: Place) -> None:
@@ -75,6 +77,30 @@ async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(pla
     run = Run(client)
     await finish(place, run, full)
     assert run.problems == []
+
+
+async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(place: Place, tmp_path: Path) -> None:
+    client, server = Client(), await place.start("recalling")
+    await server.meet(client)
+    for text in SAID:
+        await client.ask(text)
+    await server.kill()
+    log = (tmp_path / "anamnesis.db-wal").read_bytes()
+    short = Place(place.nursery, tmp_path / "short")
+    short.folder.mkdir()
+
+    stanzas = set()
+    for end in range(0, len(log) + 1, len(log) // 40):
+        shutil.copyfile(tmp_path / "anamnesis.db", short.folder / "anamnesis.db")
+        (short.folder / "anamnesis.db-wal").write_bytes(log[:end])
+        store = short.open_store()
+        assert invariants.check(store) == []
+        stored = store.read_now(lambda tx: tx.frames.after(client.conversation_id, 0))
+        store.close_now()
+        assert [frame.payload for frame in stored] == client.seen[: len(stored)]
+        stanzas.add(len(stored))
+
+    assert len(stanzas) > len(SAID)
 
 
 async def told_to_end(place: Place, *changes: str) -> tuple[Client, str, Server]:

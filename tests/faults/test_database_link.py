@@ -1,0 +1,52 @@
+"""The link to Postgres breaks, again and again, in any statement and in any commit; nothing is lost."""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from sqlalchemy import make_url
+
+from tests.faults.client import Client, Cut
+from tests.faults.place import Place, Server
+from tests.faults.proof import Run, finish
+from tests.faults.proxy import between
+from tests.faults.test_crash_points import SAID
+
+BYTES = (70_001, 83_003, 96_001, 109_013)
+"""After how many bytes each connection breaks; one transaction has to fit."""
+
+
+@pytest.mark.parametrize(
+    ("direction", "most"), [(way, most) for way in ("to_server", "to_client") for most in BYTES]
+)
+async def test_a_link_that_breaks_after_so_many_bytes(
+    postgres_place: Place, direction: str, most: int
+) -> None:
+    url = make_url(postgres_place.database_url)
+    client = Client(insists=True)
+    async with between(url.host or "", url.port or 0, **{direction: most}) as proxy:
+        broken = url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        server = await postgres_place.start("recalling", database_url=broken)
+        await talk(server, client, SAID * 3)
+        assert proxy.broken
+        await server.kill()
+
+    server = await postgres_place.start()
+    run = Run(client)
+    await finish(postgres_place, run, server)
+
+    assert run.problems == []
+
+
+async def talk(server: Server, client: Client, texts: Iterable[str]) -> None:
+    """Say everything and hear every answer, coming back whenever the server lets go."""
+    left = list(texts)
+    while left or len(client.ends) < len(client.asked):
+        try:
+            await server.meet(client)
+            for message_id in client.asked:
+                await client.answered(message_id)
+            while left:
+                await client.ask(left.pop(0))
+        except Cut:
+            await asyncio.sleep(0.05)
