@@ -136,7 +136,12 @@ class Postgres:
             connection.close()
             needed = f"PostgreSQL {OLDEST_POSTGRES}"
             raise AnamnesisError(DATABASE_TOO_OLD, found=f"PostgreSQL {found}", needed=needed)
-        connection.execute(f"SET timezone = 'UTC'; SET lock_timeout = {int(self._busy_seconds * 1000)}")
+        patience = int(self._busy_seconds * 1000)
+        # Who stands still within a transaction is let go, since everybody else waits for what it holds.
+        connection.execute(
+            f"SET timezone = 'UTC'; SET lock_timeout = {patience};"
+            f" SET idle_in_transaction_session_timeout = {patience}"
+        )
         return connection  # type: ignore[no-any-return]
 
     def begin(self, connection: Connection, *, writing: bool) -> None:

@@ -112,7 +112,7 @@ def of_postgres(error: "psycopg.Error") -> AnamnesisError:
         return AnamnesisError(BUSY)
     if state == "53100":
         return AnamnesisError(STORAGE_FULL)
-    if state.startswith(("08", "53", "57P", "58")):
+    if state.startswith(("08", "25P03", "53", "57P", "58")):
         return AnamnesisError(STORAGE_UNAVAILABLE)
     if state in ("22021", "22P05"):
         return AnamnesisError(NUL_IN_TEXT)

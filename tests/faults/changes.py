@@ -83,7 +83,7 @@ def _speaking(pause: float, *, endless: bool = False) -> None:
 @change
 def slow() -> None:
     """Takes its time for each sentence."""
-    _speaking(0.05)
+    _speaking(0.15)
 
 
 @change
@@ -143,9 +143,9 @@ def _telling_too_early(*steps: str) -> None:
                     Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
                     for i, (kind, packet) in enumerate(packets)
                 ]
-                loop.call_soon_threadsafe(hear, said)
                 while not sent.issuperset(packet for _, packet in packets):
-                    time.sleep(0.001)  # it is really gone before the process dies
+                    loop.call_soon_threadsafe(hear, said)  # until it has really left, before the process dies
+                    time.sleep(0.01)
             return result
 
         return await commit(self, conversation_id, work_and_tell, fence, step=step)
@@ -206,10 +206,8 @@ def lets_go_of_the_lease_at_once() -> None:
     """The conversation is free for others while it is being answered."""
     acquire = Leases.acquire
 
-    def acquire_and_release(
-        self: Leases, conversation_id: str, holder: str, *, seconds: float
-    ) -> Lease | None:
-        lease = acquire(self, conversation_id, holder, seconds=seconds)
+    def acquire_and_release(self: Leases, conversation_id: str, holder: str, **given: Any) -> Lease | None:
+        lease = acquire(self, conversation_id, holder, **given)
         if lease is not None:
             self.release(lease)
         return lease

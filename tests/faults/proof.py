@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from orchestrator.errors import AnamnesisError
 from orchestrator.projection import project, tables
 from orchestrator.store import invariants
-from orchestrator.store.database import Transaction
+from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Frame
 from tests.faults.client import Client, Cut
 from tests.faults.place import Place, Server
@@ -140,15 +141,20 @@ def in_the_end(place: Place, *runs: Run) -> list[str]:
             run.end = store.read_now(partial(_stored, run.client.conversation_id))
             problems += _ended_well(run, run.end)
             if frames := store.read_now(partial(_frames, run.client.conversation_id)):
-                again.write_now(partial(project, frames))
-                said, projected = (each.read_now(partial(tables, frames)) for each in (store, again))
-                problems += [
-                    f"the frames give another {name}" for name in said if said[name] != projected[name]
-                ]
+                problems += _projected(frames, store, again)
     finally:
         store.close_now()
         again.close_now()
     return problems
+
+
+def _projected(frames: list[Frame], store: Store, again: Store) -> list[str]:
+    try:
+        again.write_now(partial(project, frames))
+    except AnamnesisError as error:
+        return [f"the frames cannot be recorded again: {error.problem.name}"]
+    said, projected = (each.read_now(partial(tables, frames)) for each in (store, again))
+    return [f"the frames give another {name}" for name in said if said[name] != projected[name]]
 
 
 def _ended_well(run: Run, end: Stored) -> list[str]:
