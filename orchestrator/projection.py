@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, cast
 from sqlalchemy import bindparam
 
 from orchestrator.errors import CONSTRAINT, AnamnesisError
-from orchestrator.mirror import record, remembered, subject
+from orchestrator.mirror import record, remembered, request, subject
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import (
     Audio,
@@ -83,9 +83,7 @@ def tables(frames: Sequence[Frame], tx: Transaction) -> dict[str, list[dict[str,
         ToolUse: _rows(tx, ToolUse, "conversation_id", here),
         Audio: _rows(tx, Audio, "conversation_id", here),
         Memory: _rows(tx, Memory, "id", *_made(here, bodies)),
-        Meta: _rows(
-            tx, Meta, "ref", *sorted({subject(body) or here for body in bodies} | {m.id for m in messages})
-        ),
+        Meta: _rows(tx, Meta, "ref", *sorted({*_subjects(here, bodies), *(m.id for m in messages)})),
     }
     return {kind.table.name: [_travelled(kind, row) for row in rows] for kind, rows in found.items()}
 
@@ -116,6 +114,14 @@ def _made(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:
         body.id: None for body in bodies if isinstance(body, MemoryAction) and body.action == "create"
     }
     return (remembered(conversation_id, request) for request in requests)
+
+
+def _subjects(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:
+    """What the meta of these messages is about."""
+    for body in bodies:
+        yield subject(body) or conversation_id
+        if isinstance(body, MemoryAction):
+            yield request(conversation_id, body.id)
 
 
 def _rows(tx: Transaction, kind: type[IsRow], column: str, *values: str) -> list[Any]:
