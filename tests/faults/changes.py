@@ -116,6 +116,7 @@ def full() -> None:
 
 def _telling_too_early(*steps: str) -> None:
     commit, send, sent = Outbox.commit, session.Session._send, set[bytes]()
+    written: dict[str, list[Frame]] = {}  # what stands before may wait for the same commit: it is told too
 
     async def send_and_note(self: session.Session, packet: bytes) -> None:
         await send(self, packet)
@@ -138,11 +139,12 @@ def _telling_too_early(*steps: str) -> None:
         def work_and_tell(page: Page) -> Any:
             result = work(page)
             first, now, packets = page.conversation.last_server_stanza_id - 1, page.tx.now, page._packets
+            said = written.setdefault(conversation_id, [])
+            said += [
+                Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
+                for i, (kind, packet) in enumerate(packets)
+            ]
             if step in steps and conversation_id in self._listeners:
-                said = [
-                    Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
-                    for i, (kind, packet) in enumerate(packets)
-                ]
                 while not sent.issuperset(packet for _, packet in packets):
                     loop.call_soon_threadsafe(hear, said)  # until it has really left, before the process dies
                     time.sleep(0.01)
