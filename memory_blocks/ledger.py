@@ -305,7 +305,7 @@ class Ledger:
     def _last_valid(self, store: BlockStore, conversation: Conversation, label: Label) -> str | None:
         for each in reversed(store.revisions(conversation.id, label)):
             text = store.text_at(conversation.id, label, each.revision)
-            if text is not None and _unparsable(label, text) is None:
+            if text is not None and unreadable(label, text) is None:
                 return text
         return None
 
@@ -412,10 +412,11 @@ def _fault(label: Label, block: StoredBlock) -> str | None:
     """Why a stored block cannot stand: the path and the rule; None when it can."""
     if block.revision and trace.digest(block.text) != block.digest:
         return f"$: {_NOT_AS_WRITTEN}"
-    return _unparsable(label, block.text)
+    return unreadable(label, block.text)
 
 
-def _unparsable(label: Label, text: str) -> str | None:
+def unreadable(label: Label, text: str) -> str | None:
+    """Why a text is no block of its kind: the path and the rule; None when it is one."""
     try:
         parse(label, text)
         if label is Label.CONTEXT_SUMMARY and text:

@@ -1,11 +1,13 @@
 """A small world to test a store on: a conversation and its turns, written as the house writes them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memory_blocks.trace import digest
+from memory_blocks.trace import Receipt, digest
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Lease, Message, Sentence, Trace, Turn
+from orchestrator.traces import row_of_block
 from orchestrator.wire.codec import encode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import ConversationId
@@ -17,6 +19,7 @@ from orchestrator.wire.messages import (
     StartAnswer,
     UserMessage,
 )
+from tests.builders import a_history, a_turn
 
 PERSON = "ann"
 
@@ -83,6 +86,11 @@ def a_trace(tx: Transaction, question: Message, memory_id: str, **changes: Any) 
     return replace(trace, **changes)
 
 
+def keep_receipts(tx: Transaction, conversation_id: str, receipts: Iterable[Receipt]) -> None:
+    """The traces of a ledger that somebody used outside of a turn."""
+    tx.traces.add([row_of_block(each, tx.ids.new("trace_"), conversation_id, tx.now) for each in receipts])
+
+
 def as_body(trace: Trace) -> MemoryTrace:
     """What is sent of a trace."""
     return MemoryTrace.model_validate(
@@ -130,7 +138,8 @@ def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1"
     unscored = {"confidence": None, "similarity_score": None, "position_in_results": None}
     block = tx.blocks.memory_ids(conversation_id)["conversation_history"]
     action = "stored" if revision == 1 else "updated"
-    written = a_trace(tx, question, block, action=action, memory_type="memory_block", **unscored)
+    meta = {"label": "conversation_history", "revision": revision}
+    written = a_trace(tx, question, block, action=action, memory_type="memory_block", meta=meta, **unscored)
     tx.traces.add([written])
     last = tx.messages.say(answer.id, "Since when?", final=True)
     tx.turns.finish(conversation_id, turn.number)
@@ -150,8 +159,7 @@ def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1"
 
 
 def _write_history(tx: Transaction, conversation_id: str, turn: int) -> int:
-    turns = ",".join(f'{{"turn_id":{number}}}' for number in range(1, turn + 1))
-    value = f'{{"turns":[{turns}]}}'
+    value = a_history([a_turn(number) for number in range(1, turn + 1)]).text
     written = tx.blocks.commit(
         conversation_id,
         "conversation_history",

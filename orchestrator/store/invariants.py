@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from sqlalchemy import bindparam, select
 
-from memory_blocks.errors import BlockInvalid
+from memory_blocks.ledger import unreadable
 from memory_blocks.limits import DEFAULTS
-from memory_blocks.models import Label, parse
+from memory_blocks.models import Label
 from memory_blocks.trace import digest
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Store, Transaction
@@ -492,24 +492,29 @@ def _ends_agree(
 
 
 def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
-    """Digests are those of the texts, each revision names the one before, no turn is lost or kept twice."""
-    for label, revisions in groupby(unit.all(_REVISIONS, id=conversation_id), lambda each: each.label):
+    """Digests are those of the texts, each write left one trace, no turn is lost or kept twice."""
+    blocks = {block.label: block for block in unit.all(_BLOCKS, id=conversation_id)}
+    traces: list[Trace] = unit.all(_TRACES, id=conversation_id)
+    written = Counter(_revision(trace) for trace in traces if trace.action in ("stored", "updated"))
+    for label, group in groupby(unit.all(_REVISIONS, id=conversation_id), lambda each: each.label):
+        revisions = list(group)
         for revision, why in chain_departures(revisions):
             yield Violation("blocks", why, (conversation_id, label, str(revision)))
-    blocks = {block.label: block for block in unit.all(_BLOCKS, id=conversation_id)}
+        for each in revisions:
+            if written[blocks[label].memory_id, each.revision] != 1:
+                at = (conversation_id, label, str(each.revision))
+                yield Violation("I9", "a revision of a block has not one trace", at)
     for label, block in blocks.items():
         if block.value is not None and digest(block.value) != block.digest:
             yield Violation("blocks", "a block is not its latest revision", (conversation_id, label))
-    limits = {
-        _revision(trace): (trace.meta or {}).get("limit") for trace in unit.all(_TRACES, id=conversation_id)
-    }
+    limits = {_revision(trace): (trace.meta or {}).get("limit") for trace in traces}
     for label, block in blocks.items():
         if block.value is None:
             continue
         limit = limits.get((block.memory_id, block.revision))
         if len(block.value) > (limit if isinstance(limit, int) else DEFAULTS.of(Label(label))):
             yield Violation("I13", "a block is longer than it may be", (conversation_id, label))
-        if label in _PARSED and not _parses(Label(label), block.value):
+        if unreadable(Label(label), block.value):
             yield Violation("I13", "a block is not of its kind", (conversation_id, label))
     archive = unit.all(_ARCHIVE, id=conversation_id)
     for turn in archive:
@@ -520,27 +525,16 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
     active = _turn_ids(history.value) if history and history.value else []
     left = [turn.turn_id for turn in archive if turn.has_left]
     if active is None:
-        yield Violation("I13", "the history is not JSON with turns", (conversation_id,))
-    elif left + active != list(range(1, len(left) + len(active) + 1)):
+        return  # it is not of its kind, as was said
+    if left + active != list(range(1, len(left) + len(active) + 1)):
         yield Violation("I11", "archived and active turns are not 1..n", (conversation_id,))
-    elif not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
+    if not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
         yield Violation("I11", "a turn is kept beside a block it is not in", (conversation_id,))
-
-
-_PARSED: Final = (Label.ACTIVE_SESSION, Label.MEMORY_METADATA)
 
 
 def _revision(trace: Trace) -> tuple[str, object]:
     """Which revision of which block a trace is of; its limit is the one that was in force then."""
     return trace.memory_id, (trace.meta or {}).get("revision")
-
-
-def _parses(label: Label, text: str) -> bool:
-    try:
-        parse(label, text)
-    except BlockInvalid:
-        return False
-    return True
 
 
 def _turn_ids(value: str) -> list[int] | None:

@@ -18,11 +18,12 @@ from orchestrator.store.database import Store, Transaction
 from orchestrator.store.invariants import check
 from orchestrator.store.packing import CHAIN_RULES
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, Body, StartAnswer
+from tests.builders import a_history, a_turn
 from tests.servers.postgres import as_psycopg
 from tests.stores import DATABASES
 from tests.world import PERSON, FinishedTurn, a_trace, ask, send, take_turn
 
-HISTORY = '{"turns":[{"turn_id":1},{"turn_id":2},{"turn_id":3}]}'
+HISTORY = a_history([a_turn(number) for number in (1, 2, 3)]).text
 NO_DIGEST = "0" * 64
 
 
@@ -70,7 +71,7 @@ class World:
 
     def trace(self, **changes: Any) -> None:
         """Keep one more trace, and do not send it."""
-        memory_id = self.last.traces[0].memory_id
+        memory_id = changes.pop("memory_id", self.last.traces[0].memory_id)
         self.store.write_now(
             lambda tx: tx.traces.add([a_trace(tx, self.last.question, memory_id, **changes)])
         )
@@ -235,13 +236,36 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         "a trace went out that is not stored",
         sql("DELETE FROM alicia_memory_used WHERE action = 'stored'"),
     ),
+    (
+        "I9",
+        "a revision of a block has not one trace",
+        sql("DELETE FROM alicia_memory_used WHERE action = 'stored'"),
+    ),
+    (
+        "I9",
+        "a revision of a block has not one trace",
+        sql("UPDATE alicia_memory_used SET action = 'retrieved' WHERE action = 'updated'"),
+    ),
+    (
+        "I9",
+        "a revision of a block has not one trace",
+        lambda world: world.trace(
+            memory_id=world.last.traces[1].memory_id,
+            action="updated",
+            meta={"revision": 3},
+            confidence=None,
+            similarity_score=None,
+            position_in_results=None,
+        ),
+    ),
     ("I11", "archived and active turns are not 1..n", archived(1, "{}", digest("{}"), has_left=True)),
     ("I11", "a turn is kept beside a block it is not in", archived(9, "{}", digest("{}"), has_left=False)),
     ("I13", "a block is longer than it may be", block("context_summary", "x" * 50_000)),
     ("I13", "a block is longer than it may be", block("conversation_history", HISTORY + " " * 32_000, 3)),
     ("I13", "a block is not of its kind", block("active_session", "garbage")),
     ("I13", "a block is not of its kind", block("memory_metadata", "{}")),
-    ("I13", "the history is not JSON with turns", sql("UPDATE blocks SET value = 'no' WHERE revision = 3")),
+    ("I13", "a block is not of its kind", sql("UPDATE blocks SET value = 'no' WHERE revision = 3")),
+    ("I13", "a block is not of its kind", block("context_summary", "My own words")),
     (
         "I15",
         "a trace names a memory of another person",

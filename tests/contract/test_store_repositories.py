@@ -711,6 +711,7 @@ def test_a_lease_that_was_renewed_while_another_waited_for_it_is_left_alone(
 
 
 def write_summary(text: str, expected: int, conversation_id: str) -> Callable[[Transaction], Any]:
+    """Below the ledger, so no trace is left and any text will do: for a store nobody looks through."""
     return lambda tx: tx.blocks.commit(
         conversation_id,
         "context_summary",
@@ -742,7 +743,8 @@ def test_each_block_is_known_as_one_memory_of_its_person_and_has_no_copy_there(s
     assert store.read_now(lambda tx: tx.blocks.load(conversation.id)) == {}
 
 
-def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(store: Store) -> None:
+def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(loose_store: Store) -> None:
+    store = loose_store
     conversation = begin(store)
     for revision, text in enumerate(("first", "second ä\n", "third")):
         store.write_now(write_summary(text, revision, conversation.id))
@@ -757,7 +759,8 @@ def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(store: Stor
     assert [each.previous_digest for each in history] == [None, digest("first"), digest("second ä\n")]
 
 
-def test_a_stale_revision_is_refused(store: Store) -> None:
+def test_a_stale_revision_is_refused(loose_store: Store) -> None:
+    store = loose_store
     conversation = begin(store)
     store.write_now(write_summary("first", 0, conversation.id))
 

@@ -14,6 +14,7 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from tests.builders import START, HandClock, a_completed_turn
+from tests.world import keep_receipts
 
 HERE = Conversation("conv_here", "user_456", START)
 LONG = "y" * 40_000
@@ -63,7 +64,9 @@ def take_turn(store: Store, *, long: bool = False) -> Written:
         number = reading.blocks.next_turn
         turn = a_completed_turn(number, message=LONG if long else f"message {number}")
         after = complete_turn(reading.blocks, turn, turn.timestamp)
-        return ledger.write(blocks, HERE, reading, after, actor="context_extractor", turn=number)
+        written = ledger.write(blocks, HERE, reading, after, actor="context_extractor", turn=number)
+        keep_receipts(tx, HERE.id, written.receipts)
+        return written
 
     return store.write_now(work)
 

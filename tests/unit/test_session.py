@@ -41,6 +41,7 @@ from tests.peers import (
     conversing,
     visiting,
 )
+from tests.world import keep_receipts
 
 # --- the store fails ----------------------------------------------------------------------------------------
 
@@ -169,13 +170,14 @@ async def test_blocks_that_somebody_changed_meanwhile_are_read_again(embedded: s
 
 
 def _pause(tx: Transaction, conversation_id: str) -> None:
-    """What someone on the staff does to a block, through a ledger of their own, and seen by nobody."""
+    """What someone on the staff does to a block, through a ledger of their own."""
     ledger, store = Ledger(SystemClock()), SqlBlockStore(tx.blocks)
     person = Person(conversation_id, "ann", START)
     reading = ledger.read(store, person, actor="staff")
     session = reading.blocks.active_session
     session = changed(session, session_info=changed(session.session_info, status=SessionStatus.PAUSED))
-    ledger.write(store, person, reading, replace(reading.blocks, active_session=session), actor="staff")
+    after = replace(reading.blocks, active_session=session)
+    keep_receipts(tx, conversation_id, ledger.write(store, person, reading, after, actor="staff").receipts)
 
 
 async def test_a_turn_that_the_blocks_cannot_hold_fails_and_what_was_said_stays(embedded: str) -> None:
