@@ -4,19 +4,30 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 from websockets.http11 import Request
 
 from orchestrator.errors import ADDRESS_UNAVAILABLE, AnamnesisError
-from orchestrator.transports.websocket import ABORT, MEBIBYTE
+from orchestrator.transports.websocket import ABORT, CLAIMED, MEBIBYTE
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+ROOM: Final = 2 * MEBIBYTE
+"""How much of one message is held, whatever it claims to have; the transport refuses far less."""
+
+PARTS: Final = 1024
+"""How many parts of a message are held before they are joined: even an empty one takes room."""
+
+IN_A_HEADER: Final = 8
+"""The most bytes that are read at once of what is not yet a frame's content."""
 
 
 async def run_server(
@@ -72,8 +83,7 @@ class Server(uvicorn.Server):
             access_log=False,
             server_header=False,
             ws=_WebSocketProtocol,
-            # Above what a frame may have, so that one a little too large is refused in our own words.
-            ws_max_size=4 * MEBIBYTE,
+            ws_max_size=sys.maxsize,  # it would close without a word; what is too large is skipped instead
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=max(1, round(grace)),
         )
@@ -92,16 +102,52 @@ class Server(uvicorn.Server):
 
 
 class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Can let go of a peer that does not read. Closing politely would wait until it does."""
+    """Can let go of a peer that does not read, and lets a frame that is far too large pass by unread.
+
+    Closing politely would wait until such a peer reads. And of such a frame the application hears at once, so
+    that it can say why it closes. The rest is skipped meanwhile: most peers listen only once it is sent.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._read_exact = self.conn.reader.read_exact
+        self.conn.reader.read_exact = self._read_or_skip  # type: ignore[method-assign, assignment]
+        self._claimed: int | None = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._claimed is not None:
+            told: Any = {"type": "websocket.receive", CLAIMED: self._claimed}
+            self._claimed = None
+            self.queue.put_nowait(told)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if not self.close_sent:
             self.scope["extensions"][ABORT] = {"now": self.transport.abort}
 
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) == PARTS:
+            self.frames = [b"".join(self.frames)]
+            if len(self.frames[0]) > ROOM:
+                self._claimed, self.frames = len(self.frames[0]), []
+        super().handle_cont(event)
+
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
         self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    def _read_or_skip(self, count: int) -> Generator[None, None, bytes | bytearray]:
+        """The next `count` bytes; nothing, once they have passed, if there is no room for so many."""
+        if count <= max(IN_A_HEADER, ROOM - (self.conn.current_size or 0)):
+            return (yield from self._read_exact(count))
+        self._claimed, buffer = count, self.conn.reader.buffer
+        while count > len(buffer):
+            count -= len(buffer)
+            buffer.clear()
+            yield
+        del buffer[:count]
+        return b""
 
 
 def _bind(host: str, port: int) -> socket.socket:

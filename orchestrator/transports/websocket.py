@@ -18,6 +18,9 @@ ABORT: Final = "anamnesis.abort"
 ASGI can only close politely, and a polite close waits for a peer that does not read.
 """
 
+CLAIMED: Final = "anamnesis.claimed"
+"""In an event of our server: how many bytes a frame claims that it skips. ASGI would only tell of its end."""
+
 
 class WebSocketTransport:
     """A WebSocket that was accepted. `patience` is how many seconds a peer may leave its frames unread."""
@@ -45,12 +48,14 @@ class WebSocketTransport:
             await self.close()
         if self._has_ended():
             return None
-        match await self._websocket.receive():
+        event = await self._websocket.receive()
+        if CLAIMED in event:
+            raise self._too_large(event[CLAIMED])
+        match event:
             case {"type": "websocket.receive", "bytes": bytes(frame)}:
                 if len(frame) <= self._most:
                     return frame
-                self._goodbye = TOO_BIG
-                raise AnamnesisError(FRAME_TOO_LARGE, size=len(frame), most=self._most)
+                raise self._too_large(len(frame))
             case {"type": "websocket.receive"}:
                 raise AnamnesisError(TEXT_FRAME)
         return None
@@ -63,6 +68,10 @@ class WebSocketTransport:
         """Say goodbye to the peer, and do not wait long for its answer."""
         await self._tell({"type": "websocket.close", "code": code or self._goodbye})
         asyncio.get_running_loop().call_later(self._patience, self._abort)
+
+    def _too_large(self, size: int) -> AnamnesisError:
+        self._goodbye = TOO_BIG
+        return AnamnesisError(FRAME_TOO_LARGE, size=size, most=self._most)
 
     def _has_ended(self) -> bool:
         states = (self._websocket.client_state, self._websocket.application_state)

@@ -315,15 +315,67 @@ async def test_a_websocket_is_closed_with_1009_after_a_frame_too_large() -> None
         assert connection.peer.socket.close_code == 1009
 
 
-async def test_a_frame_far_too_large_ends_the_websocket_with_1009() -> None:
+async def test_a_frame_far_too_large_is_skipped_while_the_websocket_says_why() -> None:
     async with over_a_websocket() as connection:
-        sending = asyncio.create_task(connection.peer.send(bytes(5 * MEBIBYTE)))
+        sending = asyncio.create_task(connection.peer.send(bytes(50 * MEBIBYTE)))
 
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+        await connection.transport.send(b"why")
+
+        assert refused.value.facts["size"] == 50 * MEBIBYTE
         assert await connection.transport.receive() is None
-        await asyncio.wait([sending])
-        assert await connection.peer.receive() is None
+        await sending
+        assert await receive_all(connection.peer.receive, 2) == [b"why", None]
         assert connection.peer.socket.close_code == 1009
+
+
+async def test_a_frame_that_claims_too_much_is_refused_before_it_comes() -> None:
+    async with over_a_websocket() as connection:
+        await connection.peer.send(b"before")
+        connection.peer.socket.transport.write(b"\x82\xff" + (1 << 62).to_bytes(8) + b"mask" + b"a beginning")
+
+        assert await connection.transport.receive() == b"before"
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+        await connection.transport.send(b"why")
+
+        assert dict(refused.value.facts) == {"size": 1 << 62, "most": MEBIBYTE}
+        assert await connection.transport.receive() is None
+        assert await connection.peer.receive() == b"why"
+        connection.peer.socket.transport.abort()  # its goodbye would be taken for what it claimed to send
+
+
+@pytest.mark.parametrize("size", [500, 100_000, 3 * MEBIBYTE], ids=str)
+async def test_a_message_in_parts_without_end_is_refused(size: int) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield bytes(MEBIBYTE)
+        while not refusal.done():
+            yield bytes(size)
+            await asyncio.sleep(0)
+
+    async with over_a_websocket() as connection:
+        refusal = asyncio.create_task(connection.transport.receive())
+        sending = asyncio.create_task(connection.peer.socket.send(parts()))
+
+        with pytest.raises(AnamnesisError) as refused:
+            await refusal
+        await connection.transport.send(b"why")
+
+        assert refused.value.problem is FRAME_TOO_LARGE
+        assert await connection.transport.receive() is None
+        assert await connection.peer.receive() == b"why"
+        await asyncio.wait([sending])
         sending.exception()
+
+
+async def test_a_message_in_many_parts_arrives_whole() -> None:
+    async with over_a_websocket() as connection:
+        words = [word for number in range(5_000) for word in (b"%d " % number, b"")]
+
+        await connection.peer.socket.send(words)
+
+        assert await connection.transport.receive() == b"".join(words)
 
 
 async def test_a_text_frame_is_refused_and_the_websocket_lives() -> None:
