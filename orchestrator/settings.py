@@ -62,11 +62,15 @@ def _at_most(other: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _whole_path(value: Path) -> Path:
+def _beside_a_database(value: Path) -> Path:
     if "?" in str(value):
         raise ValueError(
             "must not contain a question mark, which means something else in a database's address"
         )
+    return value
+
+
+def _whole_path(value: Path) -> Path:
     if value.parts[:1] == ("~",) and not os.path.isabs(os.environ.get("HOME", "/")):
         raise ValueError("begins with ~, and HOME is not the whole path of a folder")
     try:
@@ -105,7 +109,7 @@ class Server(Section):
 class Data(Section):
     """Where everything that is kept lies."""
 
-    dir: Annotated[Path, Field(strict=False), AfterValidator(_whole_path)]
+    dir: Annotated[Path, Field(strict=False), AfterValidator(_beside_a_database), AfterValidator(_whole_path)]
 
     def prepare(self) -> Path:
         """Make the folder if it is not there, readable by its owner alone, and give its path."""
@@ -123,6 +127,13 @@ class Database(Section):
     url: Annotated[SecretStr, AfterValidator(_database)]
     busy_timeout_seconds: Seconds
     synchronous: Literal["FULL", "NORMAL"]
+
+
+class Models(Section):
+    """Where the models' files lie, and how much of the machine they may use."""
+
+    dir: Annotated[Path, Field(strict=False), AfterValidator(_whole_path)]
+    threads: Annotated[int, Field(ge=1, le=256)]
 
 
 class Turn(Section):
@@ -211,6 +222,7 @@ class Settings(Section):
     server: Server
     data: Data
     database: Database
+    models: Models
     turn: Turn
     session: Session
     limits: Limits
@@ -257,7 +269,7 @@ VARIABLES: Final[Mapping[str, str]] = {
 """Which environment variable sets what. Where two set the same, the later one here wins: ours."""
 
 NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT")
-"""Variables of ours that are read elsewhere, in set-up and in tests; so are all of ANAMNESIS_TEST_*."""
+"""Variables of ours that set no setting: for set-up and tests. So are all of ANAMNESIS_TEST_*."""
 
 OVERLAID: Final = ("default.toml", "agents.toml", "prompts")
 """What a folder of configuration may hold."""
@@ -294,6 +306,7 @@ def load(
     ):
         values[entry.key], origins[entry.key] = entry.value, entry.where
     values["data.dir"] = values["data.dir"] or _usual_data_dir(environment)
+    values["models.dir"] = values["models.dir"] or _usual_models_dir(environment, values["data.dir"])
 
     tables: dict[str, dict[str, object]] = {section: {} for section in Settings.model_fields}
     for key, value in values.items():
@@ -378,6 +391,17 @@ def _usual_data_dir(environment: Mapping[str, str]) -> Path:
     """Where the XDG base directory rules put an application's data; they ignore a relative folder."""
     folder = Path(environment.get("XDG_DATA_HOME", ""))
     return (folder if folder.is_absolute() else Path("~/.local/share")) / "anamnesis"
+
+
+def _usual_models_dir(environment: Mapping[str, str], data_dir: object) -> Path:
+    """Beside what set-up keeps for every checkout; without a home, beside the rest of what is kept."""
+    if chosen := environment.get("ANAMNESIS_CACHE_DIR"):
+        return Path(chosen) / "models"
+    folder = Path(environment.get("XDG_CACHE_HOME", ""))
+    if folder.is_absolute():
+        return folder / "anamnesis" / "models"
+    homeless = not os.path.isabs(os.environ.get("HOME", "/"))
+    return Path(str(data_dir), "models") if homeless else Path("~/.cache/anamnesis/models")
 
 
 def _unknown(where: str, key: str, known: Mapping[str, object] | tuple[str, ...]) -> AnamnesisError:

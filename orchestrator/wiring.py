@@ -4,13 +4,14 @@ from pathlib import Path
 
 from agents import roster
 from agents.errors import AgentError
-from agents.ports import Recalled
+from agents.ports import Embedder, Recalled
 from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from orchestrator.clock import SystemClock
 from orchestrator.errors import as_ours
 from orchestrator.house import House
+from orchestrator.model_files import ModelFiles
 from orchestrator.outbox import Outbox
 from orchestrator.presence import Presence
 from orchestrator.prompt_shelf import PromptShelf
@@ -55,6 +56,25 @@ def load_roster(overlay: Path | None = None) -> Roster:
     """The agents that `agents.toml` names."""
     try:
         return roster.load(configured("agents.toml", overlay))
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
+def model_files(settings: Settings) -> ModelFiles:
+    """The files of the embedding model, wherever they should be."""
+    return ModelFiles.shipped(shipped_config(), settings.models.dir)
+
+
+def load_embedder(settings: Settings) -> Embedder:
+    """The embedding model, loaded from its files; takes about half a second, so not on a loop."""
+    files = model_files(settings)
+    folder = files.checked()
+
+    from agents.embedders.minilm import MiniLM
+    from agents.embedders.remembering import RememberingEmbedder
+
+    try:
+        return RememberingEmbedder(MiniLM(folder, files.manifest.label, settings.models.threads))
     except AgentError as error:
         raise as_ours(error) from None
 

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.servers.postgres",
     "tests.stores",
     "tests.houses",
+    "tests.models",
 ]
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.

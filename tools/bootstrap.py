@@ -24,6 +24,7 @@ from tools.toolchain import (
     CHECK_THE_NETWORK,
     CHECKOUT,
     VENV,
+    cache_dir,
     ensure_node,
     ensure_postgres,
     ensure_uv,
@@ -35,6 +36,7 @@ from tools.toolchain import (
 PYTHON = VENV / "bin" / "python"
 PINNED = CHECKOUT / "requirements" / "dev.txt"
 PROJECT = CHECKOUT / "pyproject.toml"
+MODELS = CHECKOUT / "config" / "models.toml"
 BUILD_HOOK = CHECKOUT / "hatch_build.py"
 INSTALLING = CHECKOUT / ".cache" / "installing"
 
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
             make_ready()
+            fetch_models()
             if chosen.tests:
                 fetch_for_tests()
             if chosen.run or chosen.tests:
@@ -71,6 +74,24 @@ def fetch_for_tests() -> None:
     ensure_packages()
     ensure_chromium()
     ensure_postgres()
+
+
+def fetch_models() -> None:
+    """The embedding model: the same command, files and place as for a user of the wheel."""
+    stamp, models = VENV / "ready" / "models", cache_dir() / "models"
+    if not models.is_dir():
+        stamp.unlink(missing_ok=True)
+    once(stamp, fingerprint(MODELS, str(models)), _fetch_models)
+
+
+def _fetch_models() -> None:
+    with step("fetching the embedding model"):
+        run(
+            [PYTHON, "-m", "orchestrator", "models", "install"],
+            env={**os.environ, "ANAMNESIS_CACHE_DIR": str(cache_dir())},
+            cwd=CHECKOUT,
+            otherwise=CHECK_THE_NETWORK,
+        )
 
 
 def make_ready() -> None:

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import blocks, chat, database, doctor, serve, traces
+from orchestrator.cli import blocks, chat, database, doctor, models, serve, traces
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
@@ -12,11 +12,12 @@ from orchestrator.cli.frame import House, Invocation, shared_options
     sections={
         "Run it": ("serve", "chat"),
         "Look into it": ("blocks", "traces", "doctor", "check"),
-        "Look after it": ("db",),
+        "Look after it": ("models", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
+  anamnesis models install             fetch the embedding model, once
   anamnesis serve                      open the house, and print the page's address
   anamnesis chat                       talk in the terminal
   anamnesis doctor                     what is configured, and does it work
@@ -41,6 +42,7 @@ for _command in (
     blocks.blocks,
     doctor.doctor,
     database.check,
+    models.models,
     database.db,
 ):
     cli.add_command(_command)

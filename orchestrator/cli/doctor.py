@@ -88,6 +88,7 @@ def look(settings: "Settings") -> Iterator[Finding]:
     yield python()
     yield data_folder(settings.data)
     yield database(settings)
+    yield embedding_model(settings)
     yield reachable("letta", settings.letta.base_url, "/v1/health/")
     yield livekit(settings)
     yield reachable("telemetry", settings.telemetry.endpoint, "/")
@@ -139,6 +140,17 @@ def database(settings: "Settings") -> Finding:
             says = f"{kind} has schema {schema.found}; this program needs {schema.needed}."
             then = "Run `anamnesis db upgrade`." if state == "older" else "Install a newer anamnesis."
             return Finding(name, "failed", says, then)
+
+
+def embedding_model(settings: "Settings") -> Finding:
+    """Whether the files of the embedding model are here and are the pinned ones."""
+    from orchestrator.model_files import ModelFiles
+    from orchestrator.settings import shipped_config
+
+    files = ModelFiles.shipped(shipped_config(), settings.models.dir)
+    if (rule := files.what_is_wrong()) is not None:
+        return Finding("model", "failed", f"{rule}.", "Run `anamnesis models install`.")
+    return Finding("model", "ok", f"{files.manifest.label} in {files.folder}")
 
 
 def reachable(name: str, address: str, path: str) -> Finding:

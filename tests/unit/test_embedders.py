@@ -1,0 +1,59 @@
+"""Repeats are remembered within bounds, and the model knows what means the same."""
+
+from collections.abc import Sequence
+
+from agents.embedders.remembering import RememberingEmbedder
+from agents.embedders.scripted import WordEmbedder
+from agents.ports import Embedder, Vectors
+
+
+class Counting(WordEmbedder):
+    """Counts how often each text was computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.computed: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """As the base does, and counted."""
+        self.computed.extend(texts)
+        return super().embed(texts)
+
+
+def test_a_text_that_comes_again_is_not_computed_again() -> None:
+    counting = Counting()
+    embedder = RememberingEmbedder(counting)
+
+    embedder.embed(["a", "b", "a"])
+    embedder.embed(["b", "c"])
+
+    assert counting.computed == ["a", "b", "c"]
+
+
+def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+    counting = Counting()
+    embedder = RememberingEmbedder(counting, most=2)
+
+    for text in ("a", "b", "a", "c", "a", "b"):
+        embedder.embed([text])
+
+    assert counting.computed == ["a", "b", "c", "b"]
+
+
+def test_a_batch_larger_than_the_memory_is_still_answered_whole() -> None:
+    embedder = RememberingEmbedder(WordEmbedder(), most=2)
+
+    assert embedder.embed(list("abcde")).shape == (5, embedder.width)
+
+
+def test_the_model_is_the_one_whose_card_gives_these_similarities(embedder: Embedder) -> None:
+    same, *others = embedder.embed(
+        [
+            "That is a happy person",
+            "That is a happy dog",
+            "That is a very happy person",
+            "Today is a sunny day",
+        ]
+    )
+
+    assert [round(float(same @ other), 1) for other in others] == [0.7, 0.9, 0.3]
