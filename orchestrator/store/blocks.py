@@ -67,15 +67,24 @@ _FORGET = Statement(
     delete(_revisions).where(*_of_label, _revisions.c.revision < _whole_one),
     lambda: None,
 )
-_LAST_LEFT = Statement(
-    select(func.max(_archive.c.turn_id)).where(
-        _archive.c.conversation_id == _conversation_id, _archive.c.has_left.is_(true())
-    ),
-    lambda turn_id: turn_id or 0,
+_left = _archive.alias()
+_last_left = select(func.max(_left.c.turn_id)).where(
+    _left.c.conversation_id == _conversation_id, _left.c.has_left.is_(true())
 )
+_LAST_LEFT = Statement(_last_left, lambda turn_id: turn_id or 0)
 _ARCHIVED = Statement(
     all_of(ArchivedTurn)
-    .where(_archive.c.conversation_id == _conversation_id, _archive.c.has_left == bindparam("has_left"))
+    .where(_archive.c.conversation_id == _conversation_id, _archive.c.has_left.is_(true()))
+    .order_by(_archive.c.turn_id),
+    ArchivedTurn,
+)
+_HELD = Statement(  # turns leave in their order, so that those that have not come after all that have
+    all_of(ArchivedTurn)
+    .where(
+        _archive.c.conversation_id == _conversation_id,
+        _archive.c.has_left.is_(false()),
+        _archive.c.turn_id > func.coalesce(_last_left.scalar_subquery(), 0),
+    )
     .order_by(_archive.c.turn_id),
     ArchivedTurn,
 )
@@ -220,7 +229,7 @@ class Blocks:
 
     def archived(self, conversation_id: str) -> list[ArchivedTurn]:
         """The turns that have left, in order."""
-        return self._unit.all(_ARCHIVED, conversation_id=conversation_id, has_left=True)
+        return self._unit.all(_ARCHIVED, conversation_id=conversation_id)
 
     def last_left(self, conversation_id: str) -> int:
         """The id of the latest turn that has left; 0 when none has."""
@@ -228,7 +237,7 @@ class Blocks:
 
     def held(self, conversation_id: str) -> dict[int, str]:
         """The whole texts of turns that stand shortened in the block, by turn id."""
-        turns = self._unit.all(_ARCHIVED, conversation_id=conversation_id, has_left=False)
+        turns = self._unit.all(_HELD, conversation_id=conversation_id)
         return {turn.turn_id: turn.value for turn in turns}
 
     def quarantine(
