@@ -19,6 +19,7 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.invariants import check
 from tests.builders import START, HandClock, a_completed_turn
+from tests.world import keep_receipts
 
 _numbers = count(1)
 texts = st.one_of(
@@ -41,10 +42,18 @@ class Dropping:
 
     def execute(self, sql: Any, parameters: Any = ()) -> Any:
         """Ask, or give up."""
+        self._count()
+        return self._connection.execute(sql, parameters)
+
+    def cursor(self) -> Any:
+        """For a statement of many rows."""
+        self._count()
+        return self._connection.cursor()
+
+    def _count(self) -> None:
         self._left -= 1
         if self._left == 0:
             raise Dropped
-        return self._connection.execute(sql, parameters)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -69,7 +78,10 @@ class Talk:
             reading = self.ledger.read(blocks, self.here, actor="context_extractor")
             turn = replace(a_completed_turn(reading.blocks.next_turn, message, answer), timestamp=at)
             after = complete_turn(reading.blocks, turn, at)
-            self.ledger.write(blocks, self.here, reading, after, actor="context_extractor", turn=turn.turn_id)
+            written = self.ledger.write(
+                blocks, self.here, reading, after, actor="context_extractor", turn=turn.turn_id
+            )
+            keep_receipts(tx, self.here.id, written.receipts)
 
         try:
             self.store.write_now(work)
