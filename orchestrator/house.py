@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 
 from memory_blocks.ports import Ids
 from orchestrator.desk import Visitor
 from orchestrator.errors import AnamnesisError
+from orchestrator.health import Checkup, Health
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
@@ -28,14 +28,6 @@ log = get_logger()
 GRACE_SECONDS: Final = 10.0
 AGAIN_SECONDS: Final = 0.5
 """How long after the store failed one looks again; nobody may ever write again, and so wake the watch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether the house can do its work, and which part of it cannot."""
-
-    status: Literal["ok", "degraded"]
-    parts: dict[str, str] = field(default_factory=dict)
 
 
 class House:
@@ -56,6 +48,7 @@ class House:
         self._presence = presence
         self._ids = ids
         self._outbox = Outbox(store)
+        self._checkup = Checkup(store)
         walk = stations(self._outbox)
         self._turnstile = Turnstile(
             store,
@@ -78,6 +71,7 @@ class House:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             await self._turnstile.close(GRACE_SECONDS)
+            await self._checkup.close()
             await self.store.close()
             if self._presence is not None:
                 self._presence.leave()
@@ -90,11 +84,7 @@ class House:
 
     async def health(self) -> Health:
         """What is up and what is not."""
-        try:
-            await self.store.read(lambda tx: tx.conversations.get("nobody"))
-        except AnamnesisError as error:
-            return Health("degraded", {"store": f"down: {error.problem.name}"})
-        return Health("ok", {"store": "ok"})
+        return await self._checkup.health()
 
     async def _watch(self) -> None:
         """For ever: notice what other processes store for the conversations that have a connection here."""

@@ -130,7 +130,8 @@ class Outbox:
             return result, said, page.traced
 
         async def settle() -> T:
-            result, said, traced = await self.store.write(transact)
+            with telemetry.store_write():
+                result, said, traced = await self.store.write(transact)
             faults.point(f"after_{step}_commit")
             for listener in self._listeners.get(conversation_id, ()):
                 listener.hear(said)

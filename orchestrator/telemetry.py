@@ -4,7 +4,7 @@ Labels and attributes come from closed sets and ids; what a person wrote is in n
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -81,6 +81,7 @@ _known(_station_seconds, get_args(Station))
 
 _provider: "TracerProvider | None" = None
 _tracer: "Tracer | None" = None
+_reached: bool | None = None
 
 
 def start(endpoint: str) -> None:
@@ -88,10 +89,20 @@ def start(endpoint: str) -> None:
     if not endpoint:
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
+    class Exporter(OTLPSpanExporter):
+        def export(self, spans: "Sequence[ReadableSpan]") -> SpanExportResult:
+            global _reached
+            result = super().export(spans)
+            _reached = result is SpanExportResult.SUCCESS
+            return result
+
+    global _reached
+    _reached = True
     address = f"{endpoint.rstrip('/').removesuffix('/v1/traces')}/v1/traces"
-    start_with(BatchSpanProcessor(OTLPSpanExporter(endpoint=address, timeout=3)))
+    start_with(BatchSpanProcessor(Exporter(endpoint=address, timeout=3)))
 
 
 def start_with(processor: "SpanProcessor") -> None:
@@ -108,10 +119,15 @@ def start_with(processor: "SpanProcessor") -> None:
 
 def stop() -> None:
     """Send what is left, and end with it. Blocks for a few seconds at most."""
-    global _provider, _tracer
+    global _provider, _tracer, _reached
     if _provider is not None:
         _provider.shutdown()
-    _provider = _tracer = None
+    _provider = _tracer = _reached = None
+
+
+def reached() -> bool | None:
+    """Whether the collector took the last spans it was sent; none, where spans are sent nowhere."""
+    return _reached
 
 
 @dataclass(slots=True)

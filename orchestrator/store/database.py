@@ -108,6 +108,10 @@ class Store:
         """Run the work on the database as it stands at one moment."""
         return await _outcome(self._reads.submit(work))
 
+    async def try_to_write(self) -> None:
+        """Write something and take it back, or raise: where there is no room one may still read."""
+        await self.write(_leave_and_take_back)
+
     def write_now(self, work: Callable[[Transaction], T]) -> T:
         """`write` for a caller without an event loop, such as a command."""
         return self._writes.submit(work).result()
@@ -140,3 +144,8 @@ async def _outcome(future: Future[T]) -> T:
             if not waiting.cancelled():
                 waiting.exception()  # it was told; nobody is left to hear it
         raise
+
+
+def _leave_and_take_back(tx: Transaction) -> None:
+    tx.unit.connection.execute("INSERT INTO alembic_version VALUES ('a trial')")
+    tx.unit.connection.execute("DELETE FROM alembic_version WHERE version_num = 'a trial'")

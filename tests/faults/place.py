@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
 
 from orchestrator.clock import SystemClock
 from orchestrator.store.database import Store
@@ -59,6 +60,19 @@ class Server:
     async def stands_still(self) -> None:
         """Wait until it has stopped, as by SIGSTOP."""
         await _until(lambda: self.nursery.is_stopped(self.pid))
+
+    async def feels(self, **parts: str) -> None:
+        """Wait until its health says this of these parts."""
+
+        def parts_now() -> dict[str, str]:
+            address = self.address.replace("ws", "http", 1).removesuffix("/v1/ws") + "/health"
+            with urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310  an address of our own
+                told: dict[str, str] = json.load(answer)["parts"]
+            return told
+
+        async with asyncio.timeout(PATIENCE):
+            while parts.items() - (await asyncio.to_thread(parts_now)).items():  # noqa: ASYNC110  another process
+                await asyncio.sleep(0.1)
 
     async def has_logged(self, event: str) -> None:
         """Wait until it has logged an event."""

@@ -79,6 +79,31 @@ async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(pla
     assert run.problems == []
 
 
+async def test_health_tells_that_there_is_no_room_to_write(place: Place) -> None:
+    server = await place.start()
+    await server.feels(store="ok", writes="ok")
+    await server.kill()
+
+    full = await place.start("full")
+    await full.feels(store="ok", writes="down: storage_full")
+    full.signal(signal.SIGUSR1)
+
+    await full.feels(store="ok", writes="ok")
+
+
+async def test_health_tells_that_somebody_keeps_the_store_locked(place: Place) -> None:
+    impatient = await place.start(database_busy_timeout_seconds=0.1)
+    patient = await place.start(database_busy_timeout_seconds=60)
+    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await impatient.feels(store="ok", writes="down: busy_retry")
+        await patient.feels(store="ok", writes="down: no_answer")
+        other.execute("ROLLBACK")
+
+    await impatient.feels(store="ok", writes="ok")
+    await patient.feels(store="ok", writes="ok")
+
+
 async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(place: Place, tmp_path: Path) -> None:
     client, server = Client(), await place.start("recalling")
     await server.meet(client)

@@ -238,3 +238,27 @@ async def test_spans_reach_a_collector(given: str) -> None:
     [(path, body)] = collected
     assert path == "/v1/traces"
     assert bytes.fromhex(TRACE) in body
+
+
+async def test_it_is_known_whether_the_collector_takes_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")  # milliseconds, instead of five seconds
+    status = 400
+
+    async def collect(request: Request) -> Response:
+        return Response(status_code=status)
+
+    async def send_until(reached: bool) -> None:
+        async with asyncio.timeout(30):
+            while telemetry.reached() is not reached:
+                with telemetry.turn(NAMED):
+                    await asyncio.sleep(0.02)
+
+    assert telemetry.reached() is None
+    async with listening(Starlette(routes=[Route("/{path:path}", collect, methods=["POST"])])) as server:
+        telemetry.start(f"http://127.0.0.1:{server.port}")
+        assert telemetry.reached() is True
+        await send_until(False)
+        status = 200
+        await send_until(True)
+        await asyncio.to_thread(telemetry.stop)
+    assert telemetry.reached() is None
