@@ -94,6 +94,18 @@ def endless() -> None:
 
 
 @change
+def falls_silent() -> None:
+    """Says one thing and then nothing more, without coming to an end."""
+
+    async def speak(self: LocalBrain, brief: Brief) -> AsyncIterator[str]:
+        for fragment in ("Let me think. ", "I wonder. ", "Now"):
+            yield fragment
+        await asyncio.Event().wait()
+
+    _put(LocalBrain, speak=speak)
+
+
+@change
 def full() -> None:
     """The disk has no room, and what was to be written is refused when it is to last, until SIGUSR1 comes."""
     commit, has_room = Sqlite.commit, threading.Event()

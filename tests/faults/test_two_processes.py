@@ -12,6 +12,9 @@ from tests.faults.proof import Run, finish
 LEASE_SECONDS = 1.5
 """Long enough for a process that is alive to renew it, on a machine with other things to do."""
 
+NEVER_ENDING = 600.0
+"""A lease that no test waits for."""
+
 
 @pytest.fixture
 def shared(either_place: Place) -> Place:
@@ -141,6 +144,45 @@ async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
     assert await client.answered(message_id) == "completed"
     run = Run(client)
     await finish(shared, run, one)
+    assert run.problems == []
+
+
+async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(either_place: Place) -> None:
+    either_place.lease_seconds = NEVER_ENDING
+    client, (one, other) = Client(), await both(either_place, "falls_silent")
+    await one.meet(client)
+    message_id = await client.say("I am having a headache")
+    await client.until(lambda: client.has_seen(Type.SENTENCE))
+
+    await other.meet(client)
+    await client.send(Type.CONTROL_STOP)
+
+    assert await client.answered(message_id) == "completed"
+    run = Run(client)
+    await finish(either_place, run, one)
+    assert run.problems == []
+
+
+@pytest.mark.parametrize(
+    ("point", "end"), [("after_take_commit", "completed"), ("after_sentence_commit", "failed")]
+)
+@pytest.mark.parametrize("is_there_before", [True, False])
+async def test_who_was_killed_is_replaced_however_long_its_lease(
+    place: Place, point: str, end: str, is_there_before: bool
+) -> None:
+    place.lease_seconds = NEVER_ENDING
+    client, other = Client(), await place.start() if is_there_before else None
+    dying = await place.start(fault=f"{point}:1")
+    await dying.meet(client)
+    message_id = await client.say("I am having a headache")
+    await dying.ended()
+
+    other = other or await place.start()
+    await other.meet(client)
+
+    assert await client.answered(message_id) == end
+    run = Run(client)
+    await finish(place, run, other)
     assert run.problems == []
 
 
