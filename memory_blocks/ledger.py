@@ -75,6 +75,11 @@ class Ledger:
         """The limits it keeps, for whoever prepares the next version."""
         return self._limits
 
+    @property
+    def snippet(self) -> int:
+        """How many characters of a memory its trace shows."""
+        return self._snippet
+
     def read(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Reading:
         """The four blocks and their four receipts. What is not stored yet is revision 0.
 

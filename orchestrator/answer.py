@@ -180,6 +180,7 @@ class Answer:
                         page.conversation.id,
                         self._turn.message.id,
                         actor=READER,
+                        snippet=self._ledger.snippet,
                     )
                 )
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final
 
-from memory_blocks.trace import SNIPPET
 from orchestrator import faults
 from orchestrator.errors import (
     CURSOR_TOO_HIGH,
@@ -14,6 +13,7 @@ from orchestrator.errors import (
     NOT_ALLOWED,
     NOT_LATEST_TURN,
     OTHER_CONVERSATION,
+    OVERLOADED,
     SESSION_REPLACED,
     STANZA_OUT_OF_ORDER,
     TOOL_UNKNOWN,
@@ -78,6 +78,14 @@ class Visitor:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many messages of a conversation may wait for an answer, and how much of a memory a trace shows."""
+
+    waiting: int
+    snippet: int
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A conversation that a connection is now in: its row, and the last server stanza the client has seen."""
 
@@ -93,6 +101,7 @@ class Arrival:
     type: int
     packet: bytes
     visitor: Visitor
+    allowance: Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +233,8 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
         _acknowledge(page, arrival)
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
+    if page.tx.turns.waiting(page.conversation.id) >= arrival.allowance.waiting:
+        raise AnamnesisError(OVERLOADED, most=arrival.allowance.waiting)
     record(page.tx, page.conversation, arrival.envelope)
     page.tx.turns.enqueue(page.conversation.id, body.id)
     _acknowledge(page, arrival)
@@ -350,7 +361,7 @@ def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
         )
     )
     if not again:
-        _trace_memory(page, body, page.tx.memories.ever(memory_id))
+        _trace_memory(page, body, page.tx.memories.ever(memory_id), arrival.allowance.snippet)
     return Consequence()
 
 
@@ -363,7 +374,7 @@ def _confirmed(page: Page, body: MemoryAction) -> MemoryConfirmation | None:
     return None
 
 
-def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None:
+def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None, snippet: int) -> None:
     """The person's own change is traced like any other: outside a turn, it hangs on the last message."""
     if memory is None:
         return
@@ -376,9 +387,9 @@ def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None) -> None
             memory_id=MemoryId(memory.id),
             memory_type="user_note",
             action="stored" if body.action == "create" else "updated",
-            content=memory.content[:SNIPPET],
+            content=memory.content[:snippet],
             metadata={"agent": "person", "background": True, "changed": [body.action]}
-            | ({"truncated": True} if len(memory.content) > SNIPPET else {}),
+            | ({"truncated": True} if len(memory.content) > snippet else {}),
         )
     )
 

@@ -286,7 +286,11 @@ MODEL_UNAVAILABLE: Final = Problem(
     503, "model_unavailable", 503, "No answer could be made.", "Your message is kept; ask again in a moment."
 )
 OVERLOADED: Final = Problem(
-    504, "overloaded", 503, "The server has too much to do.", "Try again in a moment."
+    504,
+    "overloaded",
+    503,
+    "{most} messages wait for their answer here already; yours was not stored.",
+    "Send it again once one of them is answered.",
 )
 TURN_TIMED_OUT: Final = Problem(
     505, "turn_timed_out", 504, "The answer took longer than {seconds} s.", "Your message is kept; ask again."

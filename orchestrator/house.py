@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from memory_blocks.ports import Ids
-from orchestrator.desk import Visitor
+from orchestrator.desk import Allowance, Visitor
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Checkup, Health
 from orchestrator.logs import get_logger
@@ -42,6 +42,7 @@ class House:
         *,
         lease_seconds: float,
         bad_frames_per_minute: int,
+        allowance: Allowance,
         presence: Presence | None = None,
     ) -> None:
         self.store = store
@@ -58,7 +59,7 @@ class House:
             deadline_seconds=walk.deadline_seconds,
             is_gone=presence.is_gone if presence else lambda holder: False,
         )
-        self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute)
+        self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute, allowance)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["House"]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from memory_blocks.ports import Ids
 from orchestrator import faults, telemetry
 from orchestrator.desk import (
+    Allowance,
     Arrival,
     Consequence,
     Opened,
@@ -59,6 +60,7 @@ class Lobby:
     ids: Ids
     server_info: ServerInfo
     bad_frames_per_minute: int
+    allowance: Allowance
     present: dict[str, set["Session"]] = field(default_factory=dict)
     """The connections that each conversation has in this process; all but the newest are about to leave."""
 
@@ -117,7 +119,13 @@ class Session:
             frame = await _opened(packet, self._transport.most)
             if self.conversation_id is None and frame.fields.get("type") in BEFORE_ENTERING:
                 raise AnamnesisError(NOT_CONFIGURED)
-            arrival = Arrival(read(frame, sender="client"), frame.fields["type"], packet, self.visitor)
+            arrival = Arrival(
+                read(frame, sender="client"),
+                frame.fields["type"],
+                packet,
+                self.visitor,
+                self._lobby.allowance,
+            )
             telemetry.frame_received(type(arrival.envelope.body).__name__)
             await uninterrupted(self._take(arrival))
         except Exception as error:

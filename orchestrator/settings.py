@@ -156,6 +156,7 @@ class Limits(Section):
     trace_content_characters: Count
     http_body_bytes: Count
     bad_frames_per_minute: Count
+    waiting_messages: Count
 
 
 class Blocks(Section):

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.ports import MemoryHit
-from memory_blocks.trace import SNIPPET, Receipt
+from memory_blocks.trace import Receipt
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import MemoryTrace
@@ -64,7 +64,7 @@ def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: 
 
 
 def of_memory(
-    hit: MemoryHit, trace_id: str, conversation_id: str, message_id: str, *, actor: str
+    hit: MemoryHit, trace_id: str, conversation_id: str, message_id: str, *, actor: str, snippet: int
 ) -> MemoryTrace:
     """The trace of a long-term memory that was retrieved."""
     score = min(max(hit.score, 0.0), 1.0)  # a cosine of two floats may be a hair beyond
@@ -76,7 +76,7 @@ def of_memory(
         "queryPrompt": hit.query_prompt,
         "position": hit.position,
         "role": hit.role,
-        "truncated": True if len(hit.content) > SNIPPET else None,
+        "truncated": True if len(hit.content) > snippet else None,
     }
     return MemoryTrace(
         id=TraceId(trace_id),
@@ -85,7 +85,7 @@ def of_memory(
         memory_id=MemoryId(hit.memory_id),
         memory_type=hit.memory_type,
         action="retrieved",
-        content=hit.content[:SNIPPET],
+        content=hit.content[:snippet],
         confidence=score,
         metadata={name: fact for name, fact in facts.items() if fact is not None},
     )

@@ -9,6 +9,7 @@ from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from orchestrator.clock import SystemClock
+from orchestrator.desk import Allowance
 from orchestrator.errors import as_ours
 from orchestrator.house import House
 from orchestrator.model_files import ModelFiles
@@ -121,6 +122,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         ),
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
+        allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
     )
 

@@ -17,10 +17,12 @@ from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import ConversationHistory, Label
 from memory_blocks.ports import Clock
+from memory_blocks.trace import SNIPPET
 from orchestrator.api.app import create_app
 from orchestrator.api.keys import Keys
 from orchestrator.api.server import listening
 from orchestrator.clock import SystemClock
+from orchestrator.desk import Allowance
 from orchestrator.house import House
 from orchestrator.outbox import Outbox
 from orchestrator.prompt_shelf import PromptShelf
@@ -59,6 +61,8 @@ def a_house(
     attempts: int = 3,
     lease_seconds: float = 15.0,
     bad_frames_per_minute: int = 100,
+    waiting: int = 100,
+    snippet: int = SNIPPET,
 ) -> House:
     """A house over the store at that address; `async with a_house(…).open()` lets people in."""
     clock = clock or SystemClock()
@@ -70,7 +74,7 @@ def a_house(
             recall=recall or ScriptedRecall(),
             roster=agents(),
             prompts=PromptShelf(shipped_config() / "prompts"),
-            ledger=Ledger(clock, limits, agents().agent_types),
+            ledger=Ledger(clock, limits, agents().agent_types, snippet),
             outbox=outbox,
             deadline_seconds=deadline_seconds,
             attempts=attempts,
@@ -88,6 +92,7 @@ def a_house(
         ),
         lease_seconds=lease_seconds,
         bad_frames_per_minute=bad_frames_per_minute,
+        allowance=Allowance(waiting, snippet),
     )
 
 

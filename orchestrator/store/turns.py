@@ -24,6 +24,7 @@ _first_waiting = select(func.min(_waiting.c.number)).where(
 )
 # By number, which the index of states knows: else SQLite goes through every turn there was.
 _NEXT = Statement(all_of(Turn).where(_here, _table.c.number == _first_waiting.scalar_subquery()), Turn)
+_WAITING = Statement(select(func.count()).select_from(_table).where(_here, _open), int)
 _OPEN = Statement(
     select(_table.c.conversation_id).where(_open).distinct().order_by(_table.c.conversation_id), str
 )
@@ -114,6 +115,10 @@ class Turns:
     def next_open(self, conversation_id: str) -> Turn | None:
         """What is to be done next: the earliest turn that runs or waits."""
         return self._unit.first(_NEXT, conversation_id=conversation_id)
+
+    def waiting(self, conversation_id: str) -> int:
+        """How many turns wait or run."""
+        return self._unit.first(_WAITING, conversation_id=conversation_id) or 0
 
     def latest(self, conversation_id: str) -> Turn | None:
         """The newest turn, whatever became of it."""

@@ -318,3 +318,33 @@ async def test_a_frame_for_another_conversation_is_refused_even_if_it_is_the_sam
             assert (await peer.next()).code == 202
             assert await everything(house) == before
             await peer.ask()
+
+
+async def test_a_message_beyond_those_that_may_wait_is_refused_and_can_be_sent_again(address: str) -> None:
+    hold = asyncio.Event()
+    brain = ScriptedBrain(enrichments=[hold])
+    async with (
+        a_house(address, brain, waiting=3).open() as house,
+        conversing(house) as peer,
+    ):
+        await peer.say()
+        await peer.until_type(START_ANSWER)
+        for _ in range(2):
+            await peer.say()
+            await peer.until_type(ACKNOWLEDGEMENT)
+        before = await everything(house)
+
+        message_id = await peer.say("One more")
+        refused = (await peer.until_type(ERROR))[-1]
+        assert (refused.stanza, refused.code, refused.meta["error"]) == (0, 504, "overloaded")
+        assert (refused.body["recoverable"], refused.body["originatingId"]) == (True, message_id)
+        assert await everything(house) == before
+        note = await peer.request(NOTE, id=new_id("note_"), content="Still here", action="create")
+        assert note.body["success"]  # only messages wait
+
+        hold.set()
+        for _ in range(3):
+            await peer.answer()
+        answered = await peer.ask("One more", id=message_id)
+        assert answered[0].body["success"]
+        assert answered[-1].body["isFinal"]

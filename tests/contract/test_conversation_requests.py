@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from agents.brains.scripted import ScriptedRecall
+from agents.ports import MemoryHit
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Memory, Note, ToolUse
@@ -220,6 +222,30 @@ async def test_a_person_makes_changes_pins_rates_archives_and_deletes_a_memory_a
         assert {trace.body["previousId"] for trace in traces} == {last} != {message_id}
         kept = await house.store.read(lambda tx: tx.traces.of_memory(memory_id))
         assert sorted(row.id for row in kept) == sorted(trace.body["id"] for trace in traces)
+
+
+async def test_a_trace_shows_as_much_of_any_memory_as_is_allowed(embedded: str) -> None:
+    async def remember(peer: Peer, content: str) -> Frame:
+        await act(peer, "create", memory={"content": content})
+        return await peer.next()
+
+    recall = ScriptedRecall(MemoryHit("mem_1", "Drinks green tea", 0.5, position=1))
+    async with (
+        a_house(embedded, recall=recall, snippet=10).open() as house,
+        conversing(house) as peer,
+    ):
+        await house.store.write(
+            lambda tx: tx.memories.add(
+                "Drinks green tea", user_id=ANN, id="mem_1"
+            )  # so that it can be traced
+        )
+        traces = [await remember(peer, "Drinks green tea"), await remember(peer, "Drinks tea")]
+        traces += [frame for frame in await peer.ask() if frame.type == TRACE]
+
+    shown = [(frame.body["content"], frame.body["metadata"].get("truncated")) for frame in traces]
+    assert shown[:2] == [("Drinks gre", True), ("Drinks tea", None)]
+    assert ("Drinks gre", True) in shown[2:]
+    assert max(len(content) for content, _ in shown) == 10
 
 
 async def test_a_repeated_request_is_confirmed_again_and_changes_and_traces_nothing(address: str) -> None:
