@@ -115,7 +115,9 @@ class Data(Section):
         """Make the folder if it is not there, readable by its owner alone, and give its path."""
         try:
             self.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return self.dir
+            if os.access(self.dir, os.W_OK | os.X_OK):
+                return self.dir
+            rule = "is a folder that we may not write to"
         except OSError as error:
             rule = f"cannot be made a folder ({os.strerror(error.errno or 0)})"
         raise AnamnesisError(BAD_SETTING, key="data.dir", where=str(self.dir), rule=rule)

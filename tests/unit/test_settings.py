@@ -1,5 +1,6 @@
 """Settings come in layers, the last one wins, and what is wrong is refused by name without being quoted."""
 
+import os
 import stat
 import tomllib
 from itertools import pairwise
@@ -325,6 +326,15 @@ def test_a_data_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) ->
 
     with pytest.raises(AnamnesisError, match=r"`data.dir` .*: cannot be made a folder \(Not a directory\)"):
         load(given={"data.dir": str(tmp_path / "file" / "b")}, environment={}).data.prepare()
+
+
+def test_a_data_folder_that_cannot_be_written_to_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
+
+    with pytest.raises(AnamnesisError, match=r"`data.dir` .*: is a folder that we may not write to"):
+        load(given={"data.dir": str(tmp_path)}, environment={}).data.prepare()
 
 
 def test_the_database_is_the_one_given_or_a_file_in_the_data_folder(tmp_path: Path) -> None:
