@@ -1,9 +1,10 @@
 """What can go wrong with a block, said without quoting it.
 
 BlockError
-├── BlockInvalid      a block is not what it must be, at a path, by a rule
-├── BlockTooLarge     a block would pass its limit
-└── StaleRevision     someone else wrote the block in between
+├── BlockInvalid        a block is not what it must be, at a path, by a rule
+├── BlockTooLarge       a block would pass its limit
+├── StaleRevision       someone else wrote the block in between
+└── MirrorUnavailable   the place where the blocks are shown, too, does not answer
 
 `name` and `facts` fit the row of the same name in the house's table of errors, so that the house can say
 them on the wire; this package cannot know that table.
@@ -53,3 +54,12 @@ class StaleRevision(BlockError):
         super().__init__(
             f"block {label} has revision {stored}, not {yours}", label=label, stored=stored, yours=yours
         )
+
+
+class MirrorUnavailable(BlockError):
+    """The place where the blocks are shown, too, does not answer; what is stored stands."""
+
+    name = "mirror_unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("the mirror of the blocks does not answer")

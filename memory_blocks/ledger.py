@@ -146,9 +146,11 @@ class Ledger:
 
         What cannot is put into quarantine; showing the mirror the returned blocks then undoes it there.
         """
-        receipts: list[Receipt] = []
         reading = self.read(store, conversation, actor="mirror")
+        receipts = [each for each in reading.receipts if each.action is not Action.RETRIEVED]
         for change in changes:
+            if change.text == reading.stored[change.label].text:
+                continue
             try:
                 adopted = self._write(
                     store, conversation, reading, self._with(reading, change), change.actor, None
@@ -156,7 +158,7 @@ class Ledger:
             except BlockError as refused:
                 why = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
                 kept = store.quarantine(
-                    conversation.id, change.label, change.text, reason=why, actor=change.actor
+                    conversation.id, change.label, _storable(change.text), reason=why, actor=change.actor
                 )
                 block = reading.stored[change.label]
                 receipts.append(
@@ -429,6 +431,11 @@ def unreadable(label: Label, text: str) -> str | None:
     except BlockInvalid as refused:
         return f"{refused.facts['path']}: {refused.facts['rule']}"
     return None
+
+
+def _storable(text: str) -> str:
+    """A text from elsewhere, with a sign for each character that no store of ours keeps."""
+    return text.replace("\0", "\u2400").encode(errors="replace").decode()
 
 
 def _archived(turns: Iterable[Turn], *, left: bool) -> list[ArchivedTurn]:

@@ -150,10 +150,19 @@ class ForeignChange:
 
 
 class BlockMirror(Protocol):
-    """Shows the blocks somewhere else, where others may change them. The store stays the truth."""
+    """Shows the blocks somewhere else, where others may change them. The store stays the truth.
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> None:
-        """Show these blocks from now on, over whatever is there: told after every commit."""
+    Nothing is asked of that other place but to keep texts: neither limits nor versions, nor that two writes
+    are told apart. Where it does not answer, the adapter raises `MirrorUnavailable`; what it did by then is
+    made good by the next `put`.
+    """
+
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+        """Show these blocks from now on: told after every commit, and before somebody there reads them.
+
+        Tells what others had changed there since the last `put` and this one wrote over, as far as that
+        place lets one know, so that it can be kept. Where these blocks are shown already, nothing is done.
+        """
         ...
 
     async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:

@@ -4,7 +4,7 @@ One sentence is always held back: what the turn wrote is traced before the last 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,8 +21,9 @@ from agents.specialist import next_topics
 from agents.values import COORDINATOR, Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
-from memory_blocks.ledger import Ledger, Reading
+from memory_blocks.ledger import Ledger, Reading, Written
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
+from memory_blocks.ports import ForeignChange
 from orchestrator import telemetry, traces
 from orchestrator.errors import (
     BUSY,
@@ -37,6 +38,7 @@ from orchestrator.errors import (
 )
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
+from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turnstile import Ticket
 from orchestrator.wire.envelope import error_envelope
@@ -66,7 +68,7 @@ TRIES: Final = 5
 
 @asynccontextmanager
 async def answering(
-    ticket: Ticket, outbox: Outbox, ledger: Ledger, *, deadline_seconds: float, attempts: int
+    ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, *, deadline_seconds: float, attempts: int
 ) -> AsyncIterator["Answer"]:
     """An answer that ends once: completed, stopped, or failed with an error that says what to do next."""
     turn = ticket.turn
@@ -76,7 +78,7 @@ async def answering(
         structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
     ):
-        answer = Answer(ticket, outbox, ledger, attempts)
+        answer = Answer(ticket, outbox, ledger, shown, attempts)
         try:
             async with asyncio.timeout(deadline_seconds) as scope:
                 with ticket.stoppable(scope):
@@ -117,7 +119,7 @@ def _problem(
 class Answer:
     """What one turn has said so far, and what it has found out."""
 
-    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, attempts: int) -> None:
+    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, attempts: int) -> None:
         turn = ticket.turn
         self._attempts = attempts
         self._span = telemetry.ids()  # now: a transaction's thread is in no span
@@ -126,6 +128,7 @@ class Answer:
         self._turn = turn
         self._outbox = outbox
         self._ledger = ledger
+        self._shown = shown
         self._fence = Fence(turn.number, ticket.lease.epoch)
         self._id = turn.turn.answer_id or ""
         self._conversation = Conversation(
@@ -151,9 +154,11 @@ class Answer:
             raise AnamnesisError(INTERRUPTED)
         if self._turn.turn.attempts > self._attempts:
             raise AnamnesisError(POISON_MESSAGE, attempts=self._attempts)
+        changes = await self._shown.changes(self._turn.conversation_id)
 
         def work(page: Page) -> Reading:
             self._start(page)
+            self._adopt(page, changes)
             return self._read(page)
 
         async def settle() -> Reading:
@@ -163,7 +168,9 @@ class Answer:
             self._begun = True
             return self._reading
 
-        return self._before_this_turn((await uninterrupted(settle())).blocks)
+        reading = await uninterrupted(settle())
+        await self._shown.show(self._conversation, reading.stored, changes)
+        return self._before_this_turn(reading.blocks)
 
     async def recalled(self, recalled: Recalled) -> None:
         """Show which long-term memories were retrieved."""
@@ -215,13 +222,18 @@ class Answer:
         stopped = problem is None and self._ticket.stopped
         last = None if problem or stopped else self._held
         remember = problem is None or problem.problem is not POISON_MESSAGE  # its turn may be what is deadly
+        changes = await self._shown.changes(self._turn.conversation_id) if remember else ()
         for attempt in range(TRIES + 1):
             self._write_attempts = attempt + 1
             try:
-                await self._outbox.commit(
+                written = await self._outbox.commit(
                     self._turn.conversation_id,
                     partial(
-                        self._close, last=last or "", problem=problem, stopped=stopped, remember=remember
+                        self._close,
+                        last=last or "",
+                        problem=problem,
+                        stopped=stopped,
+                        changes=changes if remember else None,
                     ),
                     self._fence,
                     step="end",
@@ -240,6 +252,8 @@ class Answer:
                     error=problem.problem.name if problem else None,
                     sentences=len(self._said) + bool(last),
                 )
+                if written is not None:
+                    await self._shown.show(self._conversation, written.stored, changes)
                 return
 
     # --- inside a transaction -------------------------------------------------------------------------------
@@ -263,6 +277,14 @@ class Answer:
         self._trace(page, reading)
         return reading
 
+    def _adopt(self, page: Page, changes: Sequence[ForeignChange]) -> Reading | None:
+        """The blocks with what others changed where they are shown, too; None where nobody did."""
+        if not changes:
+            return None
+        adopted = self._ledger.adopt(SqlBlockStore(page.tx.blocks), self._conversation, changes)
+        self._trace(page, adopted)
+        return adopted
+
     def _trace(self, page: Page, reading: Reading) -> None:
         for receipt in reading.receipts:
             trace = traces.of_block(
@@ -271,18 +293,24 @@ class Answer:
             page.say(trace)
 
     def _close(
-        self, page: Page, *, last: str, problem: AnamnesisError | None, stopped: bool, remember: bool
-    ) -> None:
+        self,
+        page: Page,
+        *,
+        last: str,
+        problem: AnamnesisError | None,
+        stopped: bool,
+        changes: Sequence[ForeignChange] | None,
+    ) -> Written | None:
+        """The blocks as they were written; without `changes`, not even with none of them, they are not."""
         if problem is None and not stopped and self._stop_requested(page):
             stopped, last = True, ""
         said = "".join(self._said) + last
         if problem is None and not self._begun:
             self._start(page)
-        if remember:
-            self._remember(page, said, problem)
+        written = None if changes is None else self._remember(page, said, problem, changes)
         if problem is not None:
             self._say_problem(page, problem)
-            return
+            return written
         meta = {"stopped": True} if stopped else None
         if self._turn.streaming:
             page.say(self._sentence(page, last, final=True), meta)
@@ -299,6 +327,7 @@ class Answer:
             )
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
         page.tx.turns.finish(page.conversation.id, self._turn.number)
+        return written
 
     def _stop_requested(self, page: Page) -> bool:
         """Whether the person wants no more of it; another process may have been told so."""
@@ -318,8 +347,10 @@ class Answer:
             page.tx.turns.answer(page.conversation.id, self._turn.number, error.body.id)
         page.tx.turns.fail(page.conversation.id, self._turn.number, problem.problem.name)
 
-    def _remember(self, page: Page, said: str, problem: AnamnesisError | None) -> None:
-        reading = self._reading or self._read(page)
+    def _remember(
+        self, page: Page, said: str, problem: AnamnesisError | None, changes: Sequence[ForeignChange]
+    ) -> Written:
+        reading = self._adopt(page, changes) or self._reading or self._read(page)
         blocks = complete_turn(
             reading.blocks, self._completed(reading.blocks, said, problem), page.tx.now, self._ledger.limits
         )
@@ -332,6 +363,7 @@ class Answer:
             turn=self._turn.number,
         )
         self._trace(page, written)
+        return written
 
     # --- values ---------------------------------------------------------------------------------------------
 

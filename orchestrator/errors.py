@@ -285,6 +285,14 @@ STORAGE_FULL: Final = Problem(
 MODEL_UNAVAILABLE: Final = Problem(
     503, "model_unavailable", 503, "No answer could be made.", "Your message is kept; ask again in a moment."
 )
+MIRROR_UNAVAILABLE: Final = Problem(
+    503,
+    "mirror_unavailable",
+    503,
+    "The place where the blocks are shown, too, does not answer.",
+    "What is stored stands, and is shown there again with the next turn.",
+    severity=Severity.WARNING,
+)
 OVERLOADED: Final = Problem(
     504,
     "overloaded",

@@ -15,6 +15,7 @@ from memory_blocks.models import Blocks
 from orchestrator import faults
 from orchestrator.answer import answering
 from orchestrator.outbox import Outbox
+from orchestrator.shown import Shown
 from orchestrator.telemetry import station
 from orchestrator.turnstile import Ticket
 
@@ -28,6 +29,7 @@ class Stations:
     roster: Roster
     prompts: PromptBook
     ledger: Ledger
+    shown: Shown
     outbox: Outbox
     deadline_seconds: float
     attempts: int
@@ -37,7 +39,12 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
     """Answer one message. However the answer ends, it ends once, in frames that are stored."""
     said, person_id = ticket.turn.message.contents, ticket.turn.conversation.user_id
     async with answering(
-        ticket, house.outbox, house.ledger, deadline_seconds=house.deadline_seconds, attempts=house.attempts
+        ticket,
+        house.outbox,
+        house.ledger,
+        house.shown,
+        deadline_seconds=house.deadline_seconds,
+        attempts=house.attempts,
     ) as answer:
         with station("read"):
             blocks = await answer.begin()

@@ -8,6 +8,7 @@ from agents.ports import Embedder, Recalled
 from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
+from memory_blocks.mirrors.nowhere import Nowhere
 from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
 from orchestrator.errors import as_ours
@@ -17,6 +18,7 @@ from orchestrator.outbox import Outbox
 from orchestrator.presence import Presence
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import Settings, shipped_config
+from orchestrator.shown import Shown
 from orchestrator.store.database import Store
 from orchestrator.turn import Stations
 from orchestrator.wire.ids import ConversationId, RandomIds
@@ -105,6 +107,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             roster=agents,
             prompts=PromptShelf(configured("prompts", overlay)),
             ledger=ledger,
+            shown=Shown(Nowhere(), ledger, outbox.store),
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,

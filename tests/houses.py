@@ -15,8 +15,9 @@ from agents.ports import Brain, Recall
 from agents.roster import Roster
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS, Limits
+from memory_blocks.mirrors.nowhere import Nowhere
 from memory_blocks.models import ConversationHistory, Label
-from memory_blocks.ports import Clock
+from memory_blocks.ports import BlockMirror, Clock
 from memory_blocks.trace import SNIPPET
 from orchestrator.api.app import create_app
 from orchestrator.api.keys import Keys
@@ -27,6 +28,7 @@ from orchestrator.house import House
 from orchestrator.outbox import Outbox
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
+from orchestrator.shown import Shown
 from orchestrator.store.database import Store
 from orchestrator.store.invariants import check
 from orchestrator.store.rows import Message, Turn
@@ -55,6 +57,7 @@ def a_house(
     brain: Brain | None = None,
     *,
     recall: Recall | None = None,
+    mirror: BlockMirror | None = None,
     limits: Limits = DEFAULTS,
     clock: Clock | None = None,
     deadline_seconds: float = 30.0,
@@ -67,6 +70,7 @@ def a_house(
     """A house over the store at that address; `async with a_house(…).open()` lets people in."""
     clock = clock or SystemClock()
     brain = brain or ScriptedBrain()
+    ledger = Ledger(clock, limits, agents().agent_types, snippet)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -74,7 +78,8 @@ def a_house(
             recall=recall or ScriptedRecall(),
             roster=agents(),
             prompts=PromptShelf(shipped_config() / "prompts"),
-            ledger=Ledger(clock, limits, agents().agent_types, snippet),
+            ledger=ledger,
+            shown=Shown(mirror or Nowhere(), ledger, outbox.store, patience_seconds=0.2, rest_seconds=0),
             outbox=outbox,
             deadline_seconds=deadline_seconds,
             attempts=attempts,

@@ -2,25 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 
+from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.models import Label
 from memory_blocks.ports import ForeignChange, StoredBlock
 
 
 class ScriptedMirror:
-    """What was put, and what became of it."""
+    """What was put, and what became of it. While it is `silent`, it does not answer."""
 
     def __init__(self) -> None:
+        self.silent = False
         self._given: dict[tuple[str, Label], StoredBlock] = {}
         self._now: dict[tuple[str, Label], tuple[str, str]] = {}
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> None:
-        """Show these blocks, over whatever is there."""
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+        """Show these blocks, and tell what was changed there meanwhile."""
+        written_over = await self.foreign(conversation_id)
         for label, block in blocks.items():
             self._given[conversation_id, label] = block
             self._now.pop((conversation_id, label), None)
+        return written_over
 
     async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
         """What was changed since."""
+        if self.silent:
+            raise MirrorUnavailable
         return [
             ForeignChange(label, text, self._given[here, label].digest, actor)
             for (here, label), (text, actor) in self._now.items()
@@ -31,6 +37,10 @@ class ScriptedMirror:
         """A block as whoever looks there sees it."""
         changed = self._now.get((conversation_id, label))
         return changed[0] if changed else self._given[conversation_id, label].text
+
+    def texts(self, conversation_id: str) -> Mapping[str, str]:
+        """All blocks that are shown of a conversation."""
+        return {label: self.text(here, label) for here, label in self._given if here == conversation_id}
 
     def append(self, conversation_id: str, label: Label, content: str, *, actor: str) -> None:
         """What `core_memory_append` does: a line more at the end."""

@@ -1,0 +1,251 @@
+"""Whoever changes a block behind the house's back: it is seen, and the person's turn goes on."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from memory_blocks.mirrors.scripted import ScriptedMirror
+from memory_blocks.models import Label
+from memory_blocks.ports import ForeignChange, StoredBlock
+from orchestrator.house import House
+from orchestrator.store.database import Transaction
+from orchestrator.store.rows import Quarantined
+from tests.houses import a_house, history, rows
+from tests.peers import PATIENCE, TRACE, Frame, conversing
+
+AGENT = "letta:health_agent"
+SUMMARY, SESSION, METADATA = Label.CONTEXT_SUMMARY, Label.ACTIVE_SESSION, Label.MEMORY_METADATA
+
+
+def traced(frames: Sequence[Frame], *actions: str) -> list[tuple[str, str, str, bool]]:
+    """The traces of some actions: what was done, to which block, by whom, and whether one was set aside."""
+    return [
+        (each.body["action"], about["label"], about["agent"], "quarantined" in about)
+        for each in frames
+        if each.type == TRACE and each.body["action"] in actions
+        for about in [each.body["metadata"]]
+    ]
+
+
+async def set_aside(house: House, conversation_id: str) -> list[Quarantined]:
+    return await house.store.read(lambda tx: tx.blocks.quarantined(conversation_id))
+
+
+async def stored(house: House, conversation_id: str) -> dict[str, str]:
+    blocks = await house.store.read(lambda tx: tx.blocks.load(conversation_id))
+    return {label: block.value or "" for label, block in blocks.items()}
+
+
+# --- in the store -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("001-118")
+@pytest.mark.parametrize("label", Label)
+@pytest.mark.parametrize("text", ["", "{", "I am in pain", '{"turns":[]}'])
+async def test_a_block_that_was_spoiled_in_the_store_is_set_aside_and_the_turn_goes_on(
+    embedded: str, label: Label, text: str
+) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        await peer.ask("8")
+        before = await stored(house, peer.conversation_id)
+        await spoil(house, peer.conversation_id, label, text)
+
+        frames = await peer.ask("Since yesterday")
+
+        assert frames[-1].ends_an_answer
+        assert frames[-1].code is None
+        (kept,) = await set_aside(house, peer.conversation_id)
+        assert (kept.label, kept.value, kept.reason) == (label, text, "$: is not what was written")
+        restored = next(each for each in frames if "quarantined" in each.body.get("metadata", {}))
+        assert traced([restored], "updated") == [("updated", label, "context_extractor", True)]
+        assert restored.body["metadata"]["quarantined"] == kept.id
+        assert restored.body["content"] == before[label][:1000]
+        turns = (await history(house, peer.conversation_id)).turns
+        assert [turn.user_message.content for turn in turns] == [
+            "I am having a headache",
+            "8",
+            "Since yesterday",
+        ]
+
+
+async def test_blocks_that_are_spoiled_while_an_answer_is_made_are_restored_before_it_is_written(
+    embedded: str,
+) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await peer.say("8")
+        await peer.until_type(TRACE)
+        await spoil(house, peer.conversation_id, SESSION, "{}")
+
+        frames = await peer.answer()
+        frames += await peer.ask("Since yesterday")
+
+        assert [kept.value for kept in await set_aside(house, peer.conversation_id)] == ["{}"]
+        assert traced(frames, "updated").count(("updated", SESSION, "context_extractor", True)) == 1
+        assert (await history(house, peer.conversation_id)).total_turns == 3
+
+
+async def spoil(house: House, conversation_id: str, label: Label, text: str) -> None:
+    """Change a block as somebody could who goes around the ledger."""
+
+    def work(tx: Transaction) -> None:
+        sign = "?" if tx.unit.dialect.name == "sqlite" else "%s"
+        query = f"UPDATE blocks SET value = {sign} WHERE conversation_id = {sign} AND label = {sign}"  # noqa: S608
+        tx.unit.connection.execute(query, (text, conversation_id, label.value))
+
+    await house.store.write(work)
+
+
+# --- in a mirror ------------------------------------------------------------------------------------------
+
+
+async def until_shown(house: House, mirror: ScriptedMirror, conversation_id: str) -> None:
+    """Wait until the mirror has what is stored: it is told after the last frame has left."""
+    async with asyncio.timeout(PATIENCE):
+        while mirror.texts(conversation_id) != await stored(house, conversation_id):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_every_turn_is_shown_in_the_mirror_once_it_is_stored(address: str) -> None:
+    mirror = ScriptedMirror()
+    async with a_house(address, mirror=mirror).open() as house:
+        async with conversing(house) as peer:
+            for text in ("I am having a headache", "8"):
+                await peer.ask(text)
+
+        await until_shown(house, mirror, peer.conversation_id)
+        assert '"8"' in mirror.text(peer.conversation_id, Label.CONVERSATION_HISTORY)
+
+
+@pytest.mark.requirement("001-060", "001-038")
+async def test_what_an_agent_changed_in_the_mirror_is_adopted_with_the_next_turn(address: str) -> None:
+    mirror = ScriptedMirror()
+    async with a_house(address, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await until_shown(house, mirror, peer.conversation_id)
+        mirror.append(peer.conversation_id, SUMMARY, "Prefers short answers.", actor=AGENT)
+
+        frames = await peer.ask("8")
+        await until_shown(house, mirror, peer.conversation_id)
+
+        first = traced(frames, "updated")[:2]
+        assert first == [("updated", SUMMARY, AGENT, False), ("updated", METADATA, AGENT, False)]
+        texts = await stored(house, peer.conversation_id)
+        assert texts[SUMMARY].endswith("--- NOTES ---\nPrefers short answers.")
+        assert await set_aside(house, peer.conversation_id) == []
+
+
+@pytest.mark.parametrize("content", ["I am in pain", "x" * 40_000, "NUL \0 and \ud800"])
+async def test_what_cannot_stand_is_set_aside_and_undone_in_the_mirror(address: str, content: str) -> None:
+    mirror = ScriptedMirror()
+    async with a_house(address, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await until_shown(house, mirror, peer.conversation_id)
+        mirror.append(peer.conversation_id, Label.CONVERSATION_HISTORY, content, actor=AGENT)
+
+        frames = await peer.ask("8")
+        await until_shown(house, mirror, peer.conversation_id)
+
+        assert frames[-1].code is None
+        assert ("retrieved", "conversation_history", AGENT, True) in traced(frames, "retrieved")
+        (kept,) = await set_aside(house, peer.conversation_id)
+        assert kept.value.endswith(content.replace("\0", "\u2400").replace("\ud800", "?"))
+        assert content not in mirror.text(peer.conversation_id, Label.CONVERSATION_HISTORY)
+
+
+class EditsWhileAnswering(ScriptedMirror):
+    """An agent over there writes a note after a turn has begun, before it ends."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__()
+        self.before = asked
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        self.before -= 1
+        if self.before == 0:
+            self.append(conversation_id, SUMMARY, "Prefers short answers.", actor=AGENT)
+        return await super().foreign(conversation_id)
+
+
+async def test_what_an_agent_changes_while_it_answers_is_in_that_turns_blocks(embedded: str) -> None:
+    mirror = EditsWhileAnswering(asked=7)  # each turn asks, shows, asks and shows; showing asks, too
+    async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await until_shown(house, mirror, peer.conversation_id)
+
+        frames = await peer.ask("8")
+        await until_shown(house, mirror, peer.conversation_id)
+
+        assert [who for _, _, who, _ in traced(frames, "updated")] == [AGENT] * 2 + ["context_extractor"] * 4
+        summary = (await stored(house, peer.conversation_id))[SUMMARY]
+        assert "Turn 2" in summary
+        assert summary.endswith("--- NOTES ---\nPrefers short answers.")
+        assert await set_aside(house, peer.conversation_id) == []
+
+
+class Quicker(ScriptedMirror):
+    """Somebody changes a block right before ours is written over it, as happens where nothing is compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times = 0
+
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+        if self.times and (conversation_id, SUMMARY) in self._given:
+            self.times -= 1
+            self.append(conversation_id, SUMMARY, f"Note {self.times}.", actor=AGENT)
+        return await super().put(conversation_id, blocks)
+
+
+async def test_what_is_written_over_is_kept_and_traced_all_the_same(embedded: str) -> None:
+    mirror = Quicker()
+    async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await until_shown(house, mirror, peer.conversation_id)
+        mirror.times = 2
+
+        await peer.ask("8")
+        await until_shown(house, mirror, peer.conversation_id)
+
+        kept = [each.value for each in await set_aside(house, peer.conversation_id)]
+        noted = (await stored(house, peer.conversation_id))[SUMMARY]
+        assert all(any(f"Note {at}." in text for text in (*kept, noted)) for at in (0, 1))
+        about = await rows(house, f"SELECT meta FROM alicia_memory_used WHERE actor = '{AGENT}'")  # noqa: S608
+        assert about
+
+
+class Hanging(ScriptedMirror):
+    """A place that takes what it is given and says nothing."""
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        await asyncio.Event().wait()
+        return ()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_mirror_that_does_not_answer_costs_nobody_their_answer(embedded: str, hangs: bool) -> None:
+    mirror = Hanging() if hangs else ScriptedMirror()
+    mirror.silent = True
+    async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:
+        frames = await peer.ask()
+
+        assert frames[-1].code is None
+        assert (await history(house, peer.conversation_id)).total_turns == 1
+
+
+async def test_a_mirror_that_answers_again_is_shown_what_it_missed(embedded: str) -> None:
+    mirror = ScriptedMirror()
+    async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await until_shown(house, mirror, peer.conversation_id)
+        mirror.silent = True
+        await peer.ask("8")
+        await peer.ask("Since yesterday")
+        assert '"8"' not in mirror.text(peer.conversation_id, Label.CONVERSATION_HISTORY)
+
+        mirror.silent = False
+        await peer.ask("No")
+
+        await until_shown(house, mirror, peer.conversation_id)
