@@ -7,9 +7,13 @@ from statistics import median
 from time import perf_counter
 
 import pytest
+from click.testing import CliRunner
 
+from memory_blocks import agreement
 from memory_blocks.limits import DEFAULTS
-from memory_blocks.models import Label
+from memory_blocks.models import Label, from_texts
+from orchestrator.cli import cli
+from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
 from orchestrator.store.database import Transaction
 from orchestrator.store.invariants import check
@@ -24,53 +28,89 @@ def url(tmp_path: Path) -> str:
     return address
 
 
-async def talk(url: str, turns: int) -> None:
-    """Take so many turns, then look at what is kept."""
+async def talk(url: str, turns: int) -> str:
+    """Take so many turns, then look at what is kept; the conversation's id."""
     took = []
     async with a_house(url).open() as house, conversing(house) as peer:
         for number in range(1, turns + 1):
             began = perf_counter()
-            frames = await peer.ask(f"Message {number}: it hurts here, since day {number * 7919 % 365}.")
+            frames = await peer.ask(said(number))
             took.append(perf_counter() - began)
             assert frames[-1].ends_an_answer
-        conversation_id = frames[-1].conversation_id
+        conversation_id = peer.conversation_id
 
-        def look(tx: Transaction) -> tuple[dict[str, int], list[int], str, int]:
+        def look(tx: Transaction) -> tuple[dict[str, int], list[int], int]:
             blocks = {label: block.value or "" for label, block in tx.blocks.load(conversation_id).items()}
             left = [turn.turn_id for turn in tx.blocks.archived(conversation_id)]
-            at = tx.blocks.revision_at_turn(conversation_id, "conversation_history", 137)
-            then = tx.blocks.text_at(conversation_id, "conversation_history", at or 0) or ""
             query = "SELECT sum(length(packed)) FROM block_revisions"
             packed = tx.unit.connection.execute(query).fetchone()[0]
             active = json.loads(blocks["conversation_history"])["turns"]
             return (
                 {label: len(text) for label, text in blocks.items()},
                 [*left, *(turn["turn_id"] for turn in active)],
-                then,
                 packed,
             )
 
-        sizes, ids, then, packed = await house.store.read(look)
+        sizes, ids, packed = await house.store.read(look)
         problems = await asyncio.to_thread(check, house.store)
     assert problems == []
     assert ids == list(range(1, turns + 1))
     assert all(sizes[label.value] <= DEFAULTS.of(label) for label in Label)
-    history = json.loads(then)
-    assert (history["total_turns"], history["turns"][-1]["turn_id"]) == (137, 137)
-    assert history["turns"][-1]["user_message"]["content"].startswith("Message 137:")
     early, late = median(took[30:50]), median(took[-20:])
     print(  # noqa: T201
         f"\n{turns} turns: {packed / turns:,.0f} bytes of revisions per turn; a turn took"
         f" {early * 1000:.1f} ms around turn 40 and {late * 1000:.1f} ms at the end: {late / early:.2f} times"
     )
+    return conversation_id
+
+
+def said(number: int) -> str:
+    """What the person says in a turn."""
+    return f"Message {number}: it hurts here, since day {number * 7919 % 365}."
+
+
+def shows_how_it_stood(monkeypatch: pytest.MonkeyPatch, url: str, conversation_id: str, turn: int) -> None:
+    """`anamnesis blocks show --at-turn` gives the four blocks of that turn, which agree with each other."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", url)
+    arguments = ["blocks", "show", conversation_id, "--at-turn", str(turn), "--json"]
+
+    result = CliRunner().invoke(cli, arguments, prog_name="anamnesis")
+
+    assert result.exit_code == 0, result.output
+    shown = {Label(label): each["block"] for label, each in json.loads(result.stdout).items()}
+    texts = {
+        label: block
+        if isinstance(block, str)
+        else json.dumps(block, ensure_ascii=False, separators=(",", ":"))
+        for label, block in shown.items()
+    }
+    assert list(agreement.departures(from_texts(texts))) == []
+    active = shown[Label.CONVERSATION_HISTORY]["turns"]
+    assert 15 <= len(active) <= 20
+    assert [each["turn_id"] for each in active] == list(range(turn - len(active) + 1, turn + 1))
+    assert [each["user_message"]["content"] for each in active] == [said(each["turn_id"]) for each in active]
+    assert shown[Label.ACTIVE_SESSION]["conversation_state"]["current_turn"] == turn
+    flow = shown[Label.CONTEXT_SUMMARY]
+    assert f"\nTurn {turn} (" in flow
+    assert f"\nTurn {turn + 1} (" not in flow
 
 
 @pytest.mark.requirement("001-005", "001-031", "001-033")
-async def test_three_hundred_turns_leave_bounded_blocks_and_each_can_be_seen_again(url: str) -> None:
-    await talk(url, 300)
+async def test_three_hundred_turns_leave_bounded_blocks_and_each_can_be_seen_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await talk(url, 300)
+
+    for turn in (20, 21, 137, 300):
+        shows_how_it_stood(monkeypatch, url, conversation_id, turn)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_000)
-async def test_ten_thousand_turns_do_so_too(url: str) -> None:
-    await talk(url, 10_000)
+async def test_ten_thousand_turns_do_so_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await talk(url, 10_000)
+
+    for turn in (137, 9_999):
+        shows_how_it_stood(monkeypatch, url, conversation_id, turn)
