@@ -54,13 +54,14 @@ async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
     text, seen = "", 0
     try:
         async for fragment in fragments:
-            text += fragment
-            while True:
-                end, seen = _first_end(text, seen, more=True)
-                if not end:
-                    break
-                yield text[:end]
-                text, seen = text[end:], 0
+            for start in range(0, len(fragment), _WINDOW):  # a huge one would be copied for each sentence
+                text += fragment[start : start + _WINDOW]
+                while True:
+                    end, seen = _first_end(text, seen, more=True)
+                    if not end:
+                        break
+                    yield text[:end]
+                    text, seen = text[end:], 0
         while text:
             end, _ = _first_end(text, 0, more=False)
             yield text[: end or len(text)]

@@ -43,7 +43,7 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turnstile import Ticket
 from orchestrator.wire.envelope import error_envelope
 from orchestrator.wire.ids import ErrorId, MessageId, SentenceId
-from orchestrator.wire.messages import AssistantMessage, AssistantSentence, StartAnswer
+from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ReasoningStep, StartAnswer
 
 log = get_logger()
 
@@ -172,10 +172,10 @@ class Answer:
         await self._shown.show(self._conversation, reading.stored, changes)
         return self._before_this_turn(reading.blocks)
 
-    async def recalled(self, recalled: Recalled) -> None:
-        """Show which long-term memories were retrieved."""
+    async def understood(self, recalled: Recalled, intent: Intent) -> None:
+        """Show which long-term memories were retrieved and, to who wants to see it, why the intent is it."""
         self._context_seconds = perf_counter() - self._started
-        if not recalled.memories:
+        if not recalled.memories and not self._turn.reasoning:
             return
 
         def work(page: Page) -> None:
@@ -188,6 +188,16 @@ class Answer:
                         self._turn.message.id,
                         actor=READER,
                         snippet=self._ledger.snippet,
+                    )
+                )
+            if self._turn.reasoning:
+                page.say(
+                    ReasoningStep(
+                        id=page.tx.ids.new("step_"),
+                        conversation_id=page.conversation_id,
+                        message_id=MessageId(self._id),
+                        sequence=1,
+                        content=intent.reasoning,
                     )
                 )
 

@@ -1,5 +1,6 @@
 """What is done with each frame of a client, inside one transaction: stored and answered, or refused whole."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final
@@ -24,7 +25,7 @@ from orchestrator.mirror import edited, record, remembered
 from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
-from orchestrator.store.rows import Conversation, Memory, Turn
+from orchestrator.store.rows import Conversation, Memory, Note, Turn
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MemoryId, MessageId, TraceId
@@ -307,7 +308,7 @@ def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
     known = page.tx.notes.ever(body.id)
     if known is not None and known.conversation_id != page.conversation.id:
         raise AnamnesisError(ID_REUSE)
-    if known is not None and body.action == "create" and known.content != body.content:
+    if known is not None and body.action == "create" and body.content not in _contents(page, known):
         raise AnamnesisError(ID_REUSE)
     record(page.tx, page.conversation, arrival.envelope)
     can_be = known is not None and (known.deleted_at is None or body.action == "delete")
@@ -321,6 +322,16 @@ def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
         )
     )
     return Consequence()
+
+
+def _contents(page: Page, note: Note) -> Iterator[str]:
+    """What a note says and, if it was changed since, what it said when it was made."""
+    yield note.content
+    for frame in page.tx.frames.of_type(page.conversation.id, UserNote.TYPE, "client"):
+        body = decode(frame.payload, sender="client", most=MOST_IN_FRAME).body
+        if isinstance(body, UserNote) and (body.id, body.action) == (note.id, "create"):
+            yield body.content
+            return
 
 
 @_handle.register

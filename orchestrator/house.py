@@ -1,7 +1,7 @@
 """The house: who may come in, who answers, and what goes on while it is open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from memory_blocks.ports import Ids
+from orchestrator import telemetry
 from orchestrator.desk import Allowance, Visitor
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Checkup, Health
@@ -80,7 +81,10 @@ class House:
     async def attend(self, transport: Transport, person_id: str) -> None:
         """Serve one connection until it ends."""
         visitor = Visitor(person_id, self._ids.new("link_"))
-        with structlog.contextvars.bound_contextvars(connection_id=visitor.connection_id):
+        with (
+            structlog.contextvars.bound_contextvars(connection_id=visitor.connection_id),
+            telemetry.connection(transport.way),
+        ):
             await Session(transport, visitor, self._lobby).attend()
 
     async def health(self) -> Health:
@@ -99,9 +103,8 @@ class House:
                     await asyncio.sleep(AGAIN_SECONDS)
 
     async def _look(self) -> None:
-        running = self._turnstile.running
-        for conversation_id in await self.store.read(partial(_to_stop, running)) if running else ():
-            self._turnstile.stop(conversation_id, running[conversation_id])
+        for conversation_id, number in await self.store.read(_to_stop) if self._turnstile.is_running else ():
+            self._turnstile.stop(conversation_id, number)
         here = {each: tuple(sessions) for each, sessions in self._lobby.present.items()}  # before looking
         if not here:
             return
@@ -112,10 +115,9 @@ class House:
             self._outbox.wake(conversation_id, now.sent)
 
 
-def _to_stop(running: Mapping[str, int], tx: Transaction) -> list[str]:
-    """Where another process was asked for no more of the answer that runs here."""
-    turns = [tx.turns.get(conversation_id, number) for conversation_id, number in running.items()]
-    return [turn.conversation_id for turn in turns if turn is not None and turn.stop_requested]
+def _to_stop(tx: Transaction) -> list[tuple[str, int]]:
+    """Of which answers nobody wants more; another process may have been told so."""
+    return tx.turns.to_stop()
 
 
 def _standing(conversation_ids: Iterable[str], tx: Transaction) -> dict[str, Standing]:

@@ -194,7 +194,9 @@ def _(body: Commentary, tx: Transaction, conversation: Conversation, stanza_id: 
 def _(body: UserNote, tx: Transaction, conversation: Conversation, _: int) -> None:
     about: JsonObject | None = {"category": body.category} if body.category else None
     match body.action:
-        case "create" if tx.notes.ever(body.id) is None:
+        case "create":
+            if tx.notes.ever(body.id) is not None:
+                return  # it was sent once more, perhaps after the note was changed
             tx.notes.add(
                 conversation.id,
                 body.content,
@@ -203,7 +205,7 @@ def _(body: UserNote, tx: Transaction, conversation: Conversation, _: int) -> No
                 created_by=conversation.user_id,
                 meta=about,
             )
-        case "create" | "update":
+        case "update":
             tx.notes.update(body.id, content=body.content, **({"meta": about} if about else {}))
         case "delete":
             tx.notes.delete(body.id)

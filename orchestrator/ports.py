@@ -1,10 +1,18 @@
 """Every place where the house touches the world."""
 
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
+
+Way: TypeAlias = Literal["websocket", "livekit", "in_process"]
+"""How frames can travel."""
 
 
 class Transport(Protocol):
     """Carries frames both ways, whole and in order. LiveKit, a WebSocket and an in-process pair all can."""
+
+    @property
+    def way(self) -> Way:
+        """Which of the ways it is, for whoever counts them."""
+        ...
 
     @property
     def most(self) -> int:

@@ -2,6 +2,7 @@
 
 What never travels cannot be made again, and is left out where the two are compared:
 
+- when a conversation was made, if that was asked for by a Configuration without a number, which is not kept;
 - of a conversation its room, title, status, settings and last change: these are changed over HTTP, and by a
   Configuration that only opens a connection and is not kept;
 - memories that no MemoryAction of this conversation made, such as those that stand for memory blocks and
@@ -38,7 +39,7 @@ from orchestrator.store.rows import (
 from orchestrator.store.statements import IsRow, Statement, all_of, names_of
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
-from orchestrator.wire.messages import Body, MemoryAction, MemoryTrace
+from orchestrator.wire.messages import Body, Configuration, MemoryAction, MemoryTrace
 
 NEVER_TRAVELS: Final[Mapping[type[IsRow], frozenset[str]]] = MappingProxyType(
     {
@@ -85,7 +86,11 @@ def tables(frames: Sequence[Frame], tx: Transaction) -> dict[str, list[dict[str,
         Memory: _rows(tx, Memory, "id", *_made(here, bodies)),
         Meta: _rows(tx, Meta, "ref", *sorted({*_subjects(here, bodies), *(m.id for m in messages)})),
     }
-    return {kind.table.name: [_travelled(kind, row) for row in rows] for kind, rows in found.items()}
+    kept = {kind.table.name: [_travelled(kind, row) for row in rows] for kind, rows in found.items()}
+    if not isinstance(bodies[0], Configuration):
+        for row in kept[Conversation.table.name]:
+            del row["created_at"]
+    return kept
 
 
 class _NoIds:

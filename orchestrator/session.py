@@ -228,7 +228,12 @@ class Session:
 
     async def _refuse(self, error: AnamnesisError, frame: Frame | None = None) -> None:
         telemetry.frame_refused(error.problem)
-        log.info("frame_refused", error=error.problem.name, stanza=frame.stanza_id if frame else None)
+        log.info(
+            "frame_refused",
+            conversation_id=self.conversation_id,
+            error=error.problem.name,
+            stanza=frame.stanza_id if frame else None,
+        )
         await self._send(
             encode(
                 error_envelope(

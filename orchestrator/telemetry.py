@@ -22,6 +22,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.process_collector import ProcessCollector
 
 from orchestrator.errors import TABLE, AnamnesisError, Problem
+from orchestrator.ports import Way
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -33,7 +34,6 @@ Station: TypeAlias = Literal[
 ]
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "timed_out", "interrupted", "set_aside"]
 Action: TypeAlias = Literal["retrieved", "stored", "updated"]
-Way: TypeAlias = Literal["websocket", "livekit", "in_process"]
 
 FRAME_TYPES: Final = frozenset(
     "ErrorMessage UserMessage AssistantMessage ReasoningStep ToolUseRequest ToolUseResult "  # noqa: SIM905 - legible

@@ -58,7 +58,7 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             classifying = beside.create_task(_classify(house, enrichment, blocks))
         recalled, intent = recalling.result(), classifying.result()
         faults.point("after_classify")
-        await answer.recalled(recalled)
+        await answer.understood(recalled, intent)
 
         with station("pick"):
             specialist = pick(intent, house.roster)

@@ -58,6 +58,12 @@ class OpenTurn:
         features = self.conversation.preferences.get("features")
         return not isinstance(features, list) or "streaming" in features
 
+    @property
+    def reasoning(self) -> bool:
+        """Whether the client wants to see why the message was understood as it was."""
+        features = self.conversation.preferences.get("features")
+        return self.streaming and isinstance(features, list) and "reasoning" in features
+
 
 @dataclass(slots=True)
 class Ticket:
@@ -128,9 +134,9 @@ class Turnstile:
             ticket.stop()
 
     @property
-    def running(self) -> dict[str, int]:
-        """The turn that runs here in each conversation."""
-        return {each: ticket.turn.number for each, ticket in self._tickets.items()}
+    def is_running(self) -> bool:
+        """Whether any turn runs here."""
+        return bool(self._tickets)
 
     async def sweep(self) -> None:
         """For ever: look for turns that nobody works on, such as those of a process that died."""

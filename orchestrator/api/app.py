@@ -126,8 +126,7 @@ def create_app(
             return
         transport = WebSocketTransport(websocket, patience=patience)
         try:
-            with telemetry.connection("websocket"):
-                await house.attend(transport, person)
+            await house.attend(transport, person)
         except BaseException:
             await transport.close(FAILED)
             raise

@@ -17,11 +17,12 @@ _SET = Statement(
     lambda: None,
 )
 
+_TOGETHER = 50
 _STANDING = Statement(
-    select(_table.c.connection_id, -Conversation.table.c.last_server_stanza_id)
+    select(_table.c.conversation_id, _table.c.connection_id, -Conversation.table.c.last_server_stanza_id)
     .join_from(_table, Conversation.table, Conversation.table.c.id == _table.c.conversation_id)
-    .where(_this),
-    lambda connection_id, sent: Standing(connection_id, sent),
+    .where(_table.c.conversation_id.in_([bindparam(f"of_{place}") for place in range(_TOGETHER)])),
+    lambda conversation_id, connection_id, sent: (conversation_id, Standing(connection_id, sent)),
 )
 
 
@@ -52,5 +53,11 @@ class Connections:
 
     def standing(self, conversation_ids: Iterable[str]) -> dict[str, Standing]:
         """Where several conversations stand; one that is gone is left out."""
-        found = ((each, self._unit.first(_STANDING, conversation_id=each)) for each in conversation_ids)
-        return {each: standing for each, standing in found if standing is not None}
+        found: dict[str, Standing] = {}
+        asked = list(conversation_ids)
+        for start in range(0, len(asked), _TOGETHER):
+            some = asked[start : start + _TOGETHER]
+            some += some[-1:] * (_TOGETHER - len(some))  # the statement has a place for each
+            given = {f"of_{place}": each for place, each in enumerate(some)}
+            found.update(self._unit.all(_STANDING, **given))
+        return found

@@ -28,6 +28,10 @@ _WAITING = Statement(select(func.count()).select_from(_table).where(_here, _open
 _OPEN = Statement(
     select(_table.c.conversation_id).where(_open).distinct().order_by(_table.c.conversation_id), str
 )
+_TO_STOP = Statement(
+    select(_table.c.conversation_id, _table.c.number).where(_open, _table.c.stop_requested),
+    lambda conversation_id, number: (conversation_id, number),
+)
 _LATEST = Statement(all_of(Turn).where(_here).order_by(_table.c.number.desc()).limit(1), Turn)
 _STOP = Statement(changing(_table).where(*_this, _open).values(stop_requested=True), lambda: None)
 _AGAIN = Statement(
@@ -123,6 +127,10 @@ class Turns:
     def latest(self, conversation_id: str) -> Turn | None:
         """The newest turn, whatever became of it."""
         return self._unit.first(_LATEST, conversation_id=conversation_id)
+
+    def to_stop(self) -> list[tuple[str, int]]:
+        """The turns under way of which the person wants no more: the conversation of each, and its number."""
+        return self._unit.all(_TO_STOP)
 
     def request_stop(self, conversation_id: str, number: int) -> None:
         """The person wants no more of it; whoever answers it, in whichever process, will see."""

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from orchestrator.errors import FRAME_TOO_LARGE, TEXT_FRAME, AnamnesisError
+from orchestrator.ports import Way
 
 MEBIBYTE: Final = 1 << 20
 NORMAL, TOO_BIG, FAILED = 1000, 1009, 1011
@@ -32,6 +33,11 @@ class WebSocketTransport:
         )
         self._sending = asyncio.Lock()
         self._goodbye = NORMAL
+
+    @property
+    def way(self) -> Way:
+        """Which of the ways it is, for whoever counts them."""
+        return "websocket"
 
     @property
     def most(self) -> int:

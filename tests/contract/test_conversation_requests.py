@@ -84,6 +84,7 @@ async def test_a_note_is_changed_and_deleted_and_each_request_may_be_repeated(ad
             ("create", "Went well"),
             ("update", "Went very well"),
             ("update", "Went very well"),
+            ("create", "Went well"),
         ):
             confirmed = await peer.request(NOTE, id=note, content=content, action=action)
             assert (confirmed.type, confirmed.body["requestId"], confirmed.body["success"]) == (

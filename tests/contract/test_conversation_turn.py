@@ -13,6 +13,7 @@ from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.errors import BrainFailed
 from agents.ports import MemoryHit
+from agents.values import Intent
 from memory_blocks.models import TurnStatus
 from orchestrator.store.database import Transaction
 from tests.houses import (
@@ -33,6 +34,7 @@ from tests.peers import (
     ASSISTANT_MESSAGE,
     ERROR,
     NOTE,
+    REASONING,
     SENTENCE,
     START_ANSWER,
     TRACE,
@@ -262,6 +264,31 @@ async def test_the_conversation_of_the_headache_is_held_without_a_model(address:
         understood = remembered[1].context_enrichment
         assert understood is not None
         assert understood.enriched_message == "User rates headache severity as 8 out of 10 (severe)"
+
+
+async def test_who_asks_for_reasoning_is_told_why_the_message_was_understood_so(address: str) -> None:
+    brain = ScriptedBrain(intents=[Intent(intent="GENERAL_HEALTH", confidence=0.8, reasoning="It hurts")])
+    async with (
+        a_house(address, brain).open() as house,
+        conversing(house, features=["streaming", "reasoning"]) as peer,
+    ):
+        frames = await peer.ask()
+        [step] = of_type(REASONING, frames)
+
+        start = of_type(START_ANSWER, frames)[0]
+        assert step.body == {
+            "id": step.body["id"],
+            "conversationId": peer.conversation_id,
+            "messageId": start.body["id"],
+            "sequence": 1,
+            "content": "It hurts",
+        }
+        assert [frame.type for frame in frames[1:7]] == [START_ANSWER, *[TRACE] * 4, REASONING]
+
+
+async def test_who_does_not_ask_for_reasoning_gets_none(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house, features=["streaming"]) as peer:
+        assert of_type(REASONING, await peer.ask()) == []
 
 
 # --- without streaming --------------------------------------------------------------------------------------

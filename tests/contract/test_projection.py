@@ -230,6 +230,27 @@ def test_the_frames_of_a_conversation_give_its_tables(
         assert projected[name] == rows
 
 
+async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_beginning(
+    address: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    async with a_house(address).open() as house, visiting(house) as peer:
+        await peer.open(stanza=0, device="phone")
+        await peer.ask()
+        frames = await house.store.read(lambda tx: tx.frames.in_order(peer.conversation_id))
+        said = await house.store.read(lambda tx: tables(frames, tx))
+    (tmp_path / "again").mkdir()
+    with empty_store("sqlite", request, tmp_path / "again") as url:
+        store = a_store(url)
+
+        store.write_now(lambda tx: project(frames, tx))
+        projected = store.read_now(lambda tx: tables(frames, tx))
+        store.close_now()
+
+    assert projected == said
+    [conversation] = said["alicia_conversations"]
+    assert (conversation["user_id"], "created_at" in conversation) == ("ann", False)
+
+
 def test_what_never_travels_is_named_as_it_is_in_the_tables() -> None:
     for kind, names in NEVER_TRAVELS.items():
         assert names <= set(names_of(kind))

@@ -802,3 +802,20 @@ def test_a_value_that_could_not_stand_is_kept_with_its_reason(store: Store) -> N
     )
 
     assert store.read_now(lambda tx: tx.blocks.quarantined(conversation.id)) == [kept]
+
+
+def test_many_conversations_are_asked_at_once_where_they_stand(store: Store) -> None:
+    def open_some(tx: Transaction) -> list[str]:
+        ids = [tx.conversations.create("ann").id for _ in range(120)]
+        for number, id in enumerate(ids):
+            tx.connections.take(id, f"link_{number}")
+        return ids
+
+    ids = store.write_now(open_some)
+
+    standing = store.read_now(lambda tx: tx.connections.standing([*ids, "conv_none"]))
+    assert {id: each.connection_id for id, each in standing.items()} == {
+        id: f"link_{number}" for number, id in enumerate(ids)
+    }
+    assert {each.sent for each in standing.values()} == {0}
+    assert store.read_now(lambda tx: tx.connections.standing([])) == {}

@@ -271,23 +271,6 @@ async def test_when_the_house_fails_the_peer_hears_1011_and_nobody_is_quoted(
     assert SAID not in "".join(capfd.readouterr())
 
 
-async def test_open_connections_are_counted(listened: Served) -> None:
-    async def count() -> str:
-        text = (await listened.http.get("/metrics")).text
-        return next(
-            line for line in text.splitlines() if line.startswith('anamnesis_connections_open{transport="w')
-        )
-
-    async with listened.open() as socket:
-        await socket.send(b"hello")
-        await socket.recv()
-
-        assert (await count()).endswith(" 1.0")
-        await socket.send(b"leave")
-        await closing(socket)
-    assert (await count()).endswith(" 0.0")
-
-
 # --- the session of a browser -----------------------------------------------------------------------------
 
 

@@ -154,3 +154,12 @@ def test_the_cut_depends_on_the_text_alone_and_loses_nothing(text: str, places: 
 @given(texts.filter(lambda text: len(text) < 400))
 def test_one_character_at_a_time_makes_no_difference(text: str) -> None:
     assert cut(*text) == cut(text)
+
+
+def test_a_text_that_comes_all_at_once_is_cut_as_one_that_comes_bit_by_bit() -> None:
+    text = "".join(f"This is the sentence with the number {number}. " for number in range(50_000))
+
+    whole = cut(text)
+
+    assert whole == cut(*(text[start : start + 1000] for start in range(0, len(text), 1000)))
+    assert len(whole) == 50_000

@@ -1,9 +1,12 @@
 """Sessions and turns when something else goes wrong: the store, the blocks, the timing of two events."""
 
 import asyncio
+import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +33,7 @@ from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import AssistantMessage, MemoryTrace
 from tests.builders import START
-from tests.houses import a_house, history, message, messages, meta, turn
+from tests.houses import a_house, history, message, messages, meta, over_websockets, turn
 from tests.peers import (
     ACKNOWLEDGEMENT,
     ERROR,
@@ -38,6 +41,8 @@ from tests.peers import (
     START_ANSWER,
     TRACE,
     USER_MESSAGE,
+    Peer,
+    WebSocketLine,
     conversing,
     visiting,
 )
@@ -409,3 +414,33 @@ async def test_a_person_may_hold_several_conversations_at_once(embedded: str) ->
         go_on.set()
 
     assert len({task.result() for task in waiting}) == 3
+
+
+# --- what is said of connections ----------------------------------------------------------------------------
+
+
+def connections_open(way: str) -> int:
+    text, _ = telemetry.exposition()
+    [count] = re.findall(rf'anamnesis_connections_open{{transport="{way}"}} (\d+)', text.decode())
+    return int(count)
+
+
+async def test_connections_are_counted_by_the_way_they_came(embedded: str, tmp_path: Path) -> None:
+    async with a_house(embedded).open() as house, over_websockets(house, tmp_path) as opening:
+        async with conversing(house), opening() as socket:
+            await Peer(WebSocketLine(socket)).open()
+
+            assert (connections_open("in_process"), connections_open("websocket")) == (1, 1)
+        async with asyncio.timeout(30):
+            while connections_open("in_process") or connections_open("websocket"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+async def test_a_refused_frame_is_logged_with_its_conversation(
+    embedded: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.request(99)
+
+    [refused] = [line for line in capsys.readouterr().err.splitlines() if "frame_refused" in line]
+    assert json.loads(refused)["conversation_id"] == peer.conversation_id
