@@ -1,6 +1,7 @@
 """`anamnesis chat` and `anamnesis traces` as a script sees them: a real process, a real database."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tools.toolchain import CHECKOUT
 
 Line = dict[str, Any]
 
@@ -158,6 +161,23 @@ def test_in_the_terminal_the_traces_stand_beneath_the_answer(tmp_path: Path) -> 
     assert shown.index("headache") < shown.index("stored conversation_history, revision 1")
     assert "conversation_history" not in hidden
     assert "headache" in hidden
+
+
+def test_the_terminal_shows_what_the_readme_shows(tmp_path: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    typed = [line.removeprefix("you> ") for line in sample.splitlines() if line.startswith("you> ")]
+    told = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
+
+    shown = run(tmp_path, "chat", typed="".join(f"{line}\n" for line in typed)).stdout.splitlines()
+
+    in_order = iter(without_numbers(line.removeprefix("you> ")) for line in shown)
+    assert [line for line in told if without_numbers(line) not in in_order] == []
+
+
+def without_numbers(line: str) -> str:
+    """A block's size hangs on how long things took."""
+    return re.sub(r"\d+", "N", line)
 
 
 def test_a_line_that_is_not_text_is_passed_over_and_told(tmp_path: Path) -> None:
