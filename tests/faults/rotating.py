@@ -1,17 +1,21 @@
 """A process that forks one child for each statement of a rotation, and lets each die there by `kill -9`."""
 
+import json
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
 from memory_blocks.ledger import Ledger, Written
-from memory_blocks.models import Conversation
+from memory_blocks.models import Conversation, from_texts
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
+from orchestrator.store.invariants import check
 from orchestrator.wire.ids import RandomIds
 from tests.builders import START, HandClock, a_completed_turn
 from tests.world import keep_receipts
@@ -19,6 +23,12 @@ from tests.world import keep_receipts
 HERE = Conversation("conv_here", "user_456", START)
 LONG = "y" * 40_000
 """So long that it stands shortened in the block, and is kept whole beside it."""
+BEFORE = 20
+"""After so many turns the next one makes the oldest leave."""
+Found: TypeAlias = tuple[list[int], list[int], str]
+"""The turns that have left, those that are in the block, and what the latest one said, whole."""
+BEGUN: Found = ([], list(range(1, BEFORE + 1)), f"message {BEFORE}")
+ROTATED: Found = (list(range(1, 19)), [19, 20, 21], LONG)
 
 
 class Deadly:
@@ -41,10 +51,9 @@ class Deadly:
         return getattr(self._connection, name)
 
 
-def opened(path: Path, fatal: int = 0) -> Store:
-    """The store in that file; its writer dies at statement `fatal`, counted from its first transaction."""
-    clock = HandClock()
-    store = Store.open(f"sqlite:///{path}", clock=clock, ids=RandomIds(), create=True, connections=1)
+def opened(url: str, fatal: int = 0, *, create: bool = False) -> Store:
+    """The store there; its writer dies at statement `fatal`, counted from its first transaction."""
+    store = Store.open(url, clock=HandClock(), ids=RandomIds(), create=create, connections=1)
     if fatal:
         connect = store.driver.connect
 
@@ -71,23 +80,69 @@ def take_turn(store: Store, *, long: bool = False) -> Written:
     return store.write_now(work)
 
 
-def main(folder: Path) -> None:
-    """Die at every statement, before and after it, each time on a copy of the same database."""
-    for sign in (1, -1):
-        for statement in range(1, 1_000):
-            path = folder / f"died-{statement * sign}.db"
-            shutil.copyfile(folder / "before.db", path)
-            child = os.fork()
-            if child == 0:
-                store = opened(path, statement * sign)
-                take_turn(store, long=True)
-                store.close_now()
-                os._exit(0)
-            _, status = os.waitpid(child, 0)
-            if not os.WIFSIGNALED(status):
-                path.rename(folder / f"lived-{sign}.db")
-                break
+def begun(url: str) -> None:
+    """Make the conversation, up to where the next turn makes the oldest leave."""
+    store = opened(url, create=True)
+    store.write_now(lambda tx: tx.conversations.create(HERE.person_id, id=HERE.id))
+    for _ in range(BEFORE):
+        take_turn(store)
+    store.close_now()
+
+
+def found(url: str) -> Found:
+    """What stands there, once everything was looked through."""
+    store = opened(url)
+    try:
+        assert check(store) == []
+        return store.read_now(_found)
+    finally:
+        store.close_now()
+
+
+def _found(tx: Transaction) -> Found:
+    blocks = SqlBlockStore(tx.blocks)
+    stored = from_texts({label: block.text for label, block in blocks.load(HERE.id).items()})
+    assert list(agreement.departures(stored)) == []
+    history = stored.conversation_history
+    latest = json.loads(blocks.held(HERE.id).get(history.total_turns, history.turns[-1].text))
+    left = [turn.turn_id for turn in blocks.archive(HERE.id)]
+    return left, [turn.turn_id for turn in history.turns], latest["user_message"]["content"]
+
+
+def dies(url: str, fatal: int) -> bool:
+    """Take the long turn in a child that is to die at that statement; whether it did."""
+    child = os.fork()
+    if child == 0:
+        store = opened(url, fatal)
+        take_turn(store, long=True)
+        store.close_now()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def on_copies(folder: Path, sign: int) -> Iterator[Found]:
+    """Die at every statement, each time on a copy of the same file."""
+    for statement in range(1, 1_000):
+        path = folder / f"died-{statement * sign}.db"
+        shutil.copyfile(folder / "before.db", path)
+        died = dies(f"sqlite:///{path}", statement * sign)
+        yield found(f"sqlite:///{path}")
+        if not died:
+            return
+
+
+def on_a_server(url: str, sign: int) -> Iterator[Found]:
+    """Die at every statement, one after the other in one database, until something is found to be written."""
+    for statement in range(1, 1_000):
+        dies(url, statement * sign)
+        stands = found(url)
+        yield stands
+        if stands != BEGUN:
+            return
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    where, sign = sys.argv[1], int(sys.argv[2])
+    each = on_a_server(where, sign) if "://" in where else on_copies(Path(where), sign)
+    sys.stdout.write(json.dumps(list(each)))

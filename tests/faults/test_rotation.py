@@ -1,4 +1,4 @@
-"""A process dies at any statement of a rotation: all of it was kept, or none, and the next turn goes on."""
+"""A process that dies at any statement of a rotation leaves it whole, or not begun."""
 
 import json
 import subprocess
@@ -7,63 +7,58 @@ from pathlib import Path
 
 import pytest
 
-from memory_blocks import agreement
-from memory_blocks.ledger import Ledger
-from memory_blocks.models import Label, from_texts
-from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
 from orchestrator.store.invariants import check
-from tests.builders import HandClock
-from tests.faults.rotating import HERE, LONG, opened, take_turn
+from tests.faults.rotating import BEGUN, ROTATED, Found, begun, opened, take_turn
+from tests.stores import empty_store
 from tools.toolchain import CHECKOUT
 
-BEFORE = 20
-"""After so many turns the next one makes the oldest leave."""
+BOTH = pytest.mark.parametrize("sign", [1, -1], ids=["before it", "after it"])
+LEAST = 30
+"""A rotation is more statements than this."""
 
 
-def turns_in(store: Store) -> tuple[list[int], list[int], str]:
-    """The turns that have left, those that are in the block, and what the latest one said, whole."""
+def found_after_each_death(where: str, sign: int) -> list[Found]:
+    """What stood there after a death at each statement, before or after it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.rotating", where, str(sign)],
+        cwd=CHECKOUT,
+        check=True,
+        timeout=100,
+        stdout=subprocess.PIPE,
+    )
+    return [tuple(each) for each in json.loads(done.stdout)]
 
-    def look(tx: Transaction) -> tuple[list[int], list[int], str]:
-        blocks = SqlBlockStore(tx.blocks)
-        reading = Ledger(HandClock()).read(blocks, HERE, actor="test")
-        history = reading.blocks.conversation_history
-        latest = json.loads(blocks.held(HERE.id).get(history.total_turns, history.turns[-1].text))
-        left = [turn.turn_id for turn in blocks.archive(HERE.id)]
-        stored = {label: block.text for label, block in blocks.load(HERE.id).items()}
-        assert list(agreement.departures(from_texts(stored))) == []
-        assert all(blocks.chain_departures(HERE.id, label) == [] for label in Label)
-        return left, [turn.turn_id for turn in history.turns], latest["user_message"]["content"]
 
-    return store.read_now(look)
+def goes_on(url: str) -> None:
+    """After all that the conversation takes another turn."""
+    store = opened(url)
+    take_turn(store)
+    assert check(store) == []
+    store.close_now()
 
 
 @pytest.mark.requirement("001-033", "001-034", "001-118")
-def test_a_rotation_is_whole_or_has_not_begun_wherever_the_process_died(tmp_path: Path) -> None:
-    store = opened(tmp_path / "before.db")
-    store.write_now(lambda tx: tx.conversations.create(HERE.person_id, id=HERE.id))
-    for _ in range(BEFORE):
-        take_turn(store)
-    store.close_now()
-    before = (list(range(1, 1)), list(range(1, BEFORE + 1)), f"message {BEFORE}")
-    after = (list(range(1, 19)), [19, 20, 21], LONG)
+@BOTH
+def test_a_rotation_is_whole_or_has_not_begun_wherever_the_process_died(tmp_path: Path, sign: int) -> None:
+    begun(f"sqlite:///{tmp_path / 'before.db'}")
 
-    subprocess.run(
-        [sys.executable, "-m", "tests.faults.rotating", str(tmp_path)], cwd=CHECKOUT, check=True, timeout=100
-    )
+    found = found_after_each_death(str(tmp_path), sign)
 
-    died = sorted(tmp_path.glob("died-*.db"))
-    lived = sorted(tmp_path.glob("lived-*.db"))
-    found = []
-    for path in (*died, *lived):
-        store = opened(path)
-        found.append(turns_in(store))
-        assert check(store) == []
-        take_turn(store)
-        assert check(store) == []
-        store.close_now()
-    assert all(each in (before, after) for each in found)
-    assert found[-len(lived) :] == [after] * len(lived)
-    assert before in found
-    assert after in found[: len(died)], "nobody died after the commit"
-    assert (len(lived), len(died) >= 60) == (2, True)
+    written = found.index(ROTATED)
+    assert found == [BEGUN] * written + [ROTATED] * (len(found) - written)
+    assert written >= LEAST
+    for path in tmp_path.glob("died-*.db"):
+        goes_on(f"sqlite:///{path}")
+
+
+@pytest.mark.requirement("001-033", "001-034", "001-118")
+@BOTH
+def test_so_it_is_on_a_server(request: pytest.FixtureRequest, tmp_path: Path, sign: int) -> None:
+    with empty_store("postgres", request, tmp_path) as url:
+        begun(url)
+
+        found = found_after_each_death(url, sign)
+
+        assert found == [BEGUN] * (len(found) - 1) + [ROTATED]
+        assert len(found) > LEAST
+        goes_on(url)
