@@ -3,6 +3,7 @@
 AgentError
 ├── UnknownKey     agents.toml has a key that does not exist
 ├── BadRoster      agents.toml says something that cannot be
+├── BadRules       a file of config/safety/ says something that cannot be
 ├── BrainFailed    a brain gave no answer, or none that can be used
 └── ModelUnusable  the files of a model are there and cannot be loaded
 
@@ -41,6 +42,10 @@ class BadRoster(AgentError):
 
     def __init__(self, where: str, key: str, rule: str) -> None:
         super().__init__(f"{where}, {key}: {rule}", where=where, key=key, rule=rule)
+
+
+class BadRules(BadRoster):
+    """A rule of the guard that cannot be: where it stands, and why. No house opens without its guard."""
 
 
 class BrainFailed(AgentError):

@@ -1,0 +1,1 @@
+"""What must never wait: hears emergencies and crises in what a person writes, by rules alone."""

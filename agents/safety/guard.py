@@ -1,0 +1,332 @@
+"""The guard: whether a message is an emergency or a crisis, by which rules, and what stopped others. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from agents.safety import rules as book
+from agents.safety.measures import Band, Gauge, Measure
+from agents.safety.phrases import Found, PhraseBook, spelled_out
+from agents.safety.rules import Rule, RuleBook
+from agents.safety.scope import ENDS, Cue, Scopes, Stop
+from agents.safety.text import Reader, Word, Words
+
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
+CALM: Final = 0
+_NONE: Final[frozenset[str]] = frozenset()
+_I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
+_ME: Final = {**_I, "you": "me"}
+_YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
+ASKED: Final = frozenset(("hypothetical", "educational"))
+"""In a question to the person, an 'any' or 'if' takes nothing back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the guard says of a message. `tier` is 0 for none, 3 for at once; it can only be raised."""
+
+    kind: Literal["emergency", "crisis", "none"] = "none"
+    tier: int = CALM
+    rule_ids: tuple[str, ...] = ()
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the person must be told at once."""
+        return self.kind != "none"
+
+    def raised_by(self, other: "Verdict") -> "Verdict":
+        """Both together: the graver one's kind, and every rule of either."""
+        graver = other if (other.tier, other.kind == "crisis") > (self.tier, self.kind == "crisis") else self
+        return replace(graver, rule_ids=tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a rule fired, or would have: the words it heard, and what took them back."""
+
+    rule: Rule
+    heard: tuple[str, ...]
+    stopped_by: tuple[tuple[str, str], ...] = ()
+
+
+class _Heard(NamedTuple):
+    found: Found
+    stops: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listened:
+    words: Words
+    sentences: tuple[int, ...]
+    heard: Mapping[str, Sequence[_Heard]]
+    stops: tuple[Stop, ...]
+
+    def sentences_with(self, concepts: Iterable[str]) -> frozenset[int]:
+        """The sentences that say one of these: what is harmless there may be grave in the next."""
+        return frozenset(
+            self.sentences[each.found.start]
+            for name in concepts
+            for each in self.heard.get(name, ())
+            if "negated" not in each.stops
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    rule: Rule
+    combinations: tuple[Groups, ...]
+
+
+class Guard:
+    """Rules, made ready once. Listening keeps nothing."""
+
+    def __init__(self, rules: RuleBook) -> None:
+        language, heard = rules.language, rules.heard
+        self._phrases = PhraseBook(language.between, language.negative)
+        for concept, phrases in heard.concepts.items():
+            for phrase in phrases:
+                self._phrases.add(concept, phrase)
+        for concept, phrases in rules.replies.reverse.items():
+            for phrase in phrases:
+                self._phrases.add(f"asked.{concept}", phrase)
+        content = set(self._phrases.vocabulary)
+        for reason, section in language.cues.items():
+            for phrase in section.phrases:
+                self._phrases.add(reason, phrase)
+        known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
+        expand = {short: tuple(words.split()) for short, words in language.expand.items()}
+        self._reader = Reader(frozenset(known), frozenset(content - language.between), expand)
+        cues = {
+            reason: Cue(section.reach, section.most, section.spares)
+            for reason, section in language.cues.items()
+        }
+        self._cues = frozenset(cues)
+        self._scopes = Scopes(cues, language.breaks, language.subjects)
+        self._gauge = Gauge(
+            {
+                concept: Measure(
+                    tuple(Band(band.concept, band.low, band.high) for band in section.bands),
+                    section.before,
+                    section.after,
+                )
+                for concept, section in heard.measures.items()
+            },
+            [(Band(each.concept, *each.upper), Band(each.concept, *each.lower)) for each in heard.pressures],
+        )
+        self._compounds = [
+            (name, book.combinations(compound.when), compound.within)
+            for name, compound in heard.compounds.items()
+        ]
+        self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
+        self._replies = rules.replies
+        self._yes, self._no, self._unsure, self._someone = (
+            frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
+            for phrases in (rules.replies.yes, rules.replies.no, rules.replies.unsure, rules.replies.someone)
+        )
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        """The verdict on a message. `context` is what the assistant asked last."""
+        verdict = self._verdict(self._listen(text))
+        if context:
+            verdict = verdict.raised_by(self._as_reply(text, context))
+        return verdict
+
+    def explain(self, text: str) -> list[Reason]:
+        """Every rule that fired or was stopped, with the words that did it."""
+        listened = self._listen(text)
+        reasons = []
+        for compiled in self._rules:
+            rule = compiled.rule
+            for combination in compiled.combinations:
+                live = _together(listened, combination, rule, rule.even_if)
+                found = live or _together(listened, combination, rule, None)
+                if found is None:
+                    continue
+                stopped = () if live else _stoppers(listened, found, rule)
+                reasons.append(
+                    Reason(
+                        rule,
+                        tuple(_quoted(listened.words, each.found.start, each.found.end) for each in found),
+                        stopped,
+                    )
+                )
+                if live:
+                    break
+        return sorted(reasons, key=lambda reason: (bool(reason.stopped_by), -reason.rule.tier))
+
+    def _verdict(self, listened: _Listened, also: frozenset[str] = frozenset()) -> Verdict:
+        verdict = Verdict()
+        for compiled in self._rules:
+            rule = compiled.rule
+            even_if = rule.even_if | also if also else rule.even_if
+            for each in compiled.combinations:
+                if _together(listened, each, rule, even_if):
+                    verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+                    break
+        return verdict
+
+    def _listen(self, text: str) -> _Listened:
+        words = self._reader.read(text)
+        found = self._phrases.find(words.words)
+        found += self._gauge.find(words.words, found)
+        stops = self._scopes.stops(words.words, found)
+        at_word: list[list[Stop]] = [[] for _ in words.words]
+        for stop in stops:
+            for at in range(stop.start, stop.end):
+                at_word[at].append(stop)
+        heard: dict[str, list[_Heard]] = {}
+        for each in found:
+            if each.concept not in self._cues:
+                here = at_word[each.start]
+                reasons = frozenset(stop.reason for stop in here if stop.covers(each)) if here else _NONE
+                heard.setdefault(each.concept, []).append(_Heard(each, reasons))
+        for name, combinations, within in self._compounds:
+            for groups in combinations:
+                if made := _compounded(heard, name, groups, within):
+                    heard.setdefault(name, []).extend(made)
+        return _Listened(words, _sentences(words.words), heard, tuple(stops))
+
+    def _as_reply(self, text: str, context: str) -> Verdict:
+        """What a short reply says of the last question: "yes" to "any thoughts of harming yourself?"."""
+        said = [word.text for word in self._reader.read(text).words if word.text[0].isalnum()]
+        answer = self._answer(said)
+        question = _last_question(context)
+        asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
+        if answer == "no":
+            reverse = {
+                name: asked.heard[f"asked.{name}"]
+                for name in self._replies.reverse
+                if f"asked.{name}" in asked.heard
+            }
+            return self._verdict(replace(asked, heard=reverse), ASKED) if reverse else Verdict()
+        if answer is None or any(name.startswith("asked.") for name in asked.heard):
+            return Verdict()
+        verdict = self._verdict(asked, ASKED)
+        if answer == "unsure":
+            return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
+        return verdict
+
+    def _answer(self, said: Sequence[str]) -> Literal["yes", "no", "unsure"] | None:
+        for length in range(min(len(said), 5), 0, -1):
+            beginning = " ".join(said[:length])
+            if beginning in self._no:
+                return "no"
+            if beginning in self._unsure:
+                return "unsure"
+            if beginning in self._yes or (length == len(said) and beginning in self._someone):
+                return "yes"
+        return None
+
+
+def load(folder: Path) -> Guard:
+    """The guard of a folder of rules."""
+    return Guard(book.load(folder))
+
+
+def _together(
+    listened: _Listened, groups: Groups, rule: Rule, even_if: frozenset[str] | None
+) -> tuple[_Heard, ...] | None:
+    """One finding of each group, close to the first one's, that is neither taken back nor explained away.
+
+    Those taken back count where `even_if` allows it; without `even_if` all do.
+    """
+    heard = listened.heard
+    for group in groups:
+        if heard.keys().isdisjoint(group):
+            return None
+    harmless = listened.sentences_with(rule.unless) if even_if is not None else frozenset()
+    candidates: list[list[_Heard]] = []
+    for group in groups:
+        live = [
+            each
+            for name in group
+            for each in heard.get(name, ())
+            if (even_if is None or not each.stops or each.stops <= even_if)
+            and (not harmless or listened.sentences[each.found.start] not in harmless)
+        ]
+        if not live:
+            return None
+        candidates.append(live)
+    for first in candidates[0]:
+        chosen = [first]
+        for others in candidates[1:]:
+            near = [
+                each
+                for each in others
+                if _gap(first.found, each.found) <= rule.within and each.found != first.found
+            ]
+            if not near:
+                break
+            chosen.append(min(near, key=lambda each: _gap(first.found, each.found)))
+        else:
+            return tuple(chosen)
+    return None
+
+
+def _compounded(
+    heard: Mapping[str, Sequence[_Heard]], name: str, groups: Groups, within: int
+) -> list[_Heard]:
+    """The findings that are made of one of each group, standing close together."""
+    firsts = [each for option in groups[0] for each in heard.get(option, ())]
+    made = []
+    for first in firsts:
+        chosen = [first]
+        for group in groups[1:]:
+            near = [
+                each
+                for option in group
+                for each in heard.get(option, ())
+                if _gap(first.found, each.found) <= within and each.found != first.found
+            ]
+            if not near:
+                break
+            chosen.append(min(near, key=lambda each: (bool(each.stops), _gap(first.found, each.found))))
+        else:
+            start = min(each.found.start for each in chosen)
+            end = max(each.found.end for each in chosen)
+            stops = _NONE.union(*(each.stops for each in chosen))
+            made.append(_Heard(Found(name, start, end), stops))
+    return made
+
+
+def _gap(one: Found, other: Found) -> int:
+    """How many words stand between two findings."""
+    return max(one.start, other.start) - min(one.end, other.end)
+
+
+def _sentences(words: Sequence[Word]) -> tuple[int, ...]:
+    """The number of the sentence that each word is in."""
+    return tuple(accumulate(word.text in ENDS for word in words))
+
+
+def _stoppers(listened: _Listened, heard: Iterable[_Heard], rule: Rule) -> tuple[tuple[str, str], ...]:
+    taken_back = [
+        (stop.reason, _quoted(listened.words, stop.cue_start, stop.cue_end))
+        for each in heard
+        for stop in listened.stops
+        if stop.reason in each.stops - rule.even_if
+    ]
+    explained = [
+        ("unless", _quoted(listened.words, each.found.start, each.found.end))
+        for name in rule.unless
+        for each in listened.heard.get(name, ())
+    ]
+    return tuple(dict.fromkeys((*taken_back, *explained)))
+
+
+def _quoted(words: Words, start: int, end: int) -> str:
+    return words.cleaned[words.words[start].start : words.words[end - 1].end]
+
+
+def _as_own_words(question: str, own: Mapping[str, str]) -> str:
+    """A question to the person in their own words: "harming yourself" as "harming myself"."""
+    return _YOU.sub(lambda found: own[found[0].lower()], question)
+
+
+def _last_question(context: str) -> str:
+    """The part of an answer that its reply is about."""
+    parts = [part for part in context.replace("!", ".").split("?") if part.strip()]
+    return parts[-1].rsplit(".", 1)[-1] if parts else ""

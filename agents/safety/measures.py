@@ -1,0 +1,110 @@
+"""Numbers that mean something: a temperature, a blood pressure, an age, hours without water."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agents.safety.phrases import Found
+from agents.safety.text import Word
+
+_YEAR: Final = re.compile(r"19[4-9]\d|20[0-2]\d")
+_PLAIN: Final = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?")
+_PAIR: Final = re.compile(r"(\d{2,3})/(\d{2,3})")
+HISTORY: Final = "history"
+"""A year is heard as this cue."""
+NUMBERS: Final = {
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40,
+    "fifty": 50, "sixty": 60, "hundred": 100,
+}  # fmt: skip
+"""Numbers as people write them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Values from `low` to `high` are heard as a concept."""
+
+    concept: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number beside one of its words. `before` and `after`: how many words may stand between, -1 for never.
+
+    `before` speaks of a number before the word ("3 weeks"), `after` of one after it ("temp of 39").
+    """
+
+    bands: tuple[Band, ...]
+    before: int
+    after: int
+
+
+class Gauge:
+    """Finds the measures among what was found in a text. A pair such as 220/130 is a blood pressure.
+
+    A figure is what it is: no 'not' before it takes it back.
+    """
+
+    def __init__(self, measures: Mapping[str, Measure], pressures: Sequence[tuple[Band, Band]]) -> None:
+        self._measures = measures
+        self._pressures = pressures
+
+    def find(self, words: Sequence[Word], found: Sequence[Found]) -> list[Found]:
+        """What the numbers of a text say."""
+        values = {at: value for at, word in enumerate(words) if (value := _value(word.text)) is not None}
+        said = self._pressure(words)
+        said += [
+            Found(HISTORY, at, at + 1)
+            for at, word in enumerate(words)
+            if word.text[0] in "12" and _YEAR.fullmatch(word.text)
+        ]
+        if values:
+            for each in found:
+                if (measure := self._measures.get(each.concept)) is not None:
+                    said.extend(self._beside(measure, each, values, words))
+        return said
+
+    def _beside(
+        self, measure: Measure, found: Found, values: Mapping[int, float], words: Sequence[Word]
+    ) -> list[Found]:
+        places = [
+            *(at for at in range(found.start - 1, found.start - 2 - measure.before, -1)),
+            *(at for at in range(found.end, found.end + 1 + measure.after)),
+        ]
+        for at in places:
+            if at in values:
+                return [
+                    Found(band.concept, min(at, found.start), max(at + 1, found.end), negative=True)
+                    for band in measure.bands
+                    if band.low <= values[at] <= band.high
+                ]
+        return []
+
+    def _pressure(self, words: Sequence[Word]) -> list[Found]:
+        said: list[Found] = []
+        for at, word in enumerate(words):
+            if "/" in word.text and (pair := _PAIR.fullmatch(word.text)):
+                upper, lower, end = int(pair[1]), int(pair[2]), at + 1
+            elif word.text == "over" and 0 < at < len(words) - 1:
+                high, low = _value(words[at - 1].text), _value(words[at + 1].text)
+                if high is None or low is None:
+                    continue
+                upper, lower, end = int(high), int(low), at + 2
+            else:
+                continue
+            if 40 <= upper <= 300 and 15 <= lower < upper:
+                said.extend(
+                    Found(first.concept, end - 1, end, negative=True)
+                    for first, second in self._pressures
+                    if first.low <= upper <= first.high or second.low <= lower <= second.high
+                )
+        return said
+
+
+def _value(text: str) -> float | None:
+    if text[0].isalpha():
+        return float(NUMBERS[text]) if text in NUMBERS else None
+    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) else None

@@ -1,0 +1,113 @@
+"""Finds many phrases in a text at once, each a concept's; small words may stand between theirs."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final, NamedTuple
+
+from agents.safety.text import Word
+
+_CHOICE: Final = re.compile(r"\(([^()]*\)\??)")
+_VOWELS: Final = frozenset("aeiou")
+MOST_BETWEEN: Final = 3
+"""How many small words in a row may stand between two words of a phrase."""
+
+
+class Found(NamedTuple):
+    """A phrase in a text: its concept, the words it spans, and whether it says 'not' itself."""
+
+    concept: str
+    start: int
+    end: int
+    negative: bool = False
+
+
+@dataclass(slots=True)
+class _Node:
+    children: dict[str, "_Node"] = field(default_factory=dict)
+    concepts: list[tuple[str, bool]] = field(default_factory=list)
+
+
+class PhraseBook:
+    """Phrases by concept, as one tree of words. `between` are the small words that any phrase skips.
+
+    `(a|b)` in a phrase stands for either, `(a)?` for a or nothing, `word~` for the word in any of its forms.
+    """
+
+    def __init__(self, between: Set[str], negative: Set[str]) -> None:
+        self._root = _Node()
+        self._between = between
+        self._negative = negative
+        self.vocabulary: set[str] = set()
+
+    def add(self, concept: str, phrase: str) -> None:
+        """Hear this phrase as the concept."""
+        for words in spelled_out(phrase):
+            node = self._root
+            for word in words:
+                node = node.children.setdefault(word, _Node())
+                self.vocabulary.add(word)
+            negative = words[0] in self._negative
+            if (concept, negative) not in node.concepts:
+                node.concepts.append((concept, negative))
+
+    def find(self, words: Sequence[Word]) -> list[Found]:
+        """Every phrase in the text, by where it ends."""
+        found: list[Found] = []
+        open_at: list[tuple[_Node, int, int]] = []
+        root, between = self._root.children, self._between
+        for at, word in enumerate(words):
+            still_open: list[tuple[_Node, int, int]] = []
+            for reading in word.readings:
+                for node, start, _ in open_at:
+                    child = node.children.get(reading)
+                    if child is not None:
+                        if child.concepts:
+                            found.extend(Found(name, start, at + 1, no) for name, no in child.concepts)
+                        if child.children:
+                            still_open.append((child, start, 0))
+                child = root.get(reading)
+                if child is not None:
+                    if child.concepts:
+                        found.extend(Found(name, at, at + 1, no) for name, no in child.concepts)
+                    if child.children:
+                        still_open.append((child, at, 0))
+            if word.text in between:
+                still_open.extend(
+                    (node, start, skipped + 1) for node, start, skipped in open_at if skipped < MOST_BETWEEN
+                )
+            open_at = still_open
+        return found
+
+
+def spelled_out(phrase: str) -> Iterator[tuple[str, ...]]:
+    """The word sequences that a phrase stands for."""
+    pieces = _CHOICE.split(phrase)
+    for chosen in product(*(_choices(part) if at % 2 else (part,) for at, part in enumerate(pieces))):
+        yield from product(*(forms(word) for word in "".join(chosen).split()))
+
+
+def _choices(choice: str) -> list[str]:
+    """What stands between round brackets, with nothing as well where a `?` follows them."""
+    may_be_missing = choice.endswith("?")
+    return [*choice.rstrip("?").rstrip(")").split("|"), *([""] if may_be_missing else [])]
+
+
+def forms(word: str) -> tuple[str, ...]:
+    """The forms of a regular verb or noun that is marked with `~`; otherwise the word alone."""
+    if not word.endswith("~"):
+        return (word,)
+    stem = word[:-1]
+    made: Iterable[str]
+    if stem.endswith("e"):
+        made = (stem, f"{stem}s", f"{stem}d", f"{stem[:-1]}ing", f"{stem[:-1]}in")
+    elif stem.endswith("y") and stem[-2] not in _VOWELS:
+        made = (stem, f"{stem[:-1]}ies", f"{stem[:-1]}ied", f"{stem}ing")
+    else:
+        last = stem[-1]
+        doubles = len(stem) > 2 and stem[-2] in _VOWELS and stem[-3] not in _VOWELS and last not in "wxyaeiou"
+        long = f"{stem}{last}" if doubles else stem
+        plural = f"{stem}es" if last in "sxzh" else f"{stem}s"
+        made = (stem, plural, f"{stem}ed", f"{stem}ing", f"{stem}in", f"{long}ed", f"{long}ing", f"{long}in")
+    return tuple(dict.fromkeys(made))

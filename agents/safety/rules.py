@@ -1,0 +1,184 @@
+"""The guard's rules as `config/safety/` has them, read and checked once."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.errors import AgentError, BadRules
+from agents.safety.scope import Reach
+
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]*$")]
+Phrases: TypeAlias = tuple[Annotated[str, Field(min_length=1)], ...]
+Tier: TypeAlias = Literal[1, 2, 3]
+Kind: TypeAlias = Literal["emergency", "crisis"]
+
+ANYWHERE: Final = 60
+"""How many words apart the findings of a rule may stand unless it says otherwise: about one message."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class CueSection(_Section):
+    """Words that take a finding back, and how far they reach."""
+
+    reach: Reach
+    most: int = 40
+    spares: str | None = None
+    phrases: Phrases
+
+
+class Language(_Section):
+    """words.toml: how English is read before anything is looked for."""
+
+    between: frozenset[str]
+    negative: frozenset[str]
+    breaks: frozenset[str]
+    subjects: frozenset[str]
+    expand: Mapping[str, str]
+    look_alikes: frozenset[str]
+    cues: Mapping[Name, CueSection]
+
+
+class BandSection(_Section):
+    """Values that are heard as a concept."""
+
+    concept: Name
+    low: float = 0
+    high: float = 10_000
+
+
+class MeasureSection(_Section):
+    """A number beside one of the words of a concept."""
+
+    bands: tuple[BandSection, ...]
+    before: int = -1
+    after: int = -1
+
+
+class PressureSection(_Section):
+    """Blood pressures that are heard as a concept: by the upper or the lower figure."""
+
+    concept: Name
+    upper: tuple[float, float]
+    lower: tuple[float, float]
+
+
+class Compound(_Section):
+    """A finding made of others that stand close together, such as a body part and a pain."""
+
+    when: Phrases
+    within: int = 6
+
+
+class Concepts(_Section):
+    """concepts.toml and measures.toml: what can be heard."""
+
+    concepts: Mapping[Name, Phrases]
+    compounds: Mapping[Name, Compound] = {}
+    measures: Mapping[Name, MeasureSection] = {}
+    pressures: tuple[PressureSection, ...] = ()
+
+
+class Rule(_Section):
+    """One rule: `when` any of its combinations is found, the message is of its kind and tier.
+
+    `a + b|c` is a with b or c. `even_if` names cues that do not stop this rule, `unless` findings that do.
+    """
+
+    id: Name
+    kind: Kind
+    tier: Tier
+    source: Annotated[str, Field(min_length=1)]
+    when: Phrases
+    within: int = ANYWHERE
+    even_if: frozenset[str] = frozenset()
+    unless: tuple[Name, ...] = ()
+
+
+class Replies(_Section):
+    """replies.toml: what a bare "yes" or "no" means after a question."""
+
+    yes: Phrases
+    no: Phrases
+    unsure: Phrases
+    someone: Phrases
+    reverse: Mapping[Name, Phrases]
+
+
+class RuleBook(_Section):
+    """All of it."""
+
+    language: Language
+    heard: Concepts
+    rules: tuple[Rule, ...]
+    replies: Replies
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def load(folder: Path) -> RuleBook:
+    """The rule book of a folder. What cannot be is refused by its place, before anybody is listened to."""
+    heard = _toml(folder / "concepts.toml") | _toml(folder / "measures.toml")
+    rules = [
+        {**section, "kind": kind}
+        for name, kind in (("emergencies.toml", "emergency"), ("crises.toml", "crisis"))
+        for section in _toml(folder / name).get("rule", [])
+    ]
+    book = RuleBook(
+        language=_checked(Language, _toml(folder / "words.toml"), "words.toml"),
+        heard=_checked(Concepts, heard, "concepts.toml"),
+        rules=tuple(_checked(Rule, rule, str(rule.get("id", rule["kind"]))) for rule in rules),
+        replies=_checked(Replies, _toml(folder / "replies.toml"), "replies.toml"),
+    )
+    _refuse_unknown_names(book)
+    return book
+
+
+def combinations(when: Phrases) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """`a + b|c` as groups of names: one of each group must be there."""
+    return tuple(
+        tuple(tuple(name.strip() for name in group.split("|")) for group in each.split("+")) for each in when
+    )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise BadRules(path.name, "$", "cannot be read as TOML") from None
+
+
+def _checked(model: type[_M], said: dict[str, Any], where: str) -> _M:
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        raise _refusal(where, error) from None
+
+
+def _refusal(where: str, error: ValidationError) -> AgentError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return BadRules(where, ".".join(str(step) for step in first["loc"]), first["msg"])
+
+
+def _refuse_unknown_names(book: RuleBook) -> None:
+    """A rule that waits for what nothing can be heard as would never fire: a slip of the pen."""
+    heard = book.heard
+    known = {*heard.concepts, *book.replies.reverse}
+    known |= {band.concept for measure in heard.measures.values() for band in measure.bands}
+    known |= {pressure.concept for pressure in heard.pressures}
+    known |= set(heard.compounds)
+    asked: list[tuple[str, Phrases, tuple[str, ...]]]
+    asked = [(name, compound.when, ()) for name, compound in heard.compounds.items()]
+    asked += [(rule.id, rule.when, rule.unless) for rule in book.rules]
+    for where, when, unless in asked:
+        for name in (*(name for combo in combinations(when) for group in combo for name in group), *unless):
+            if name not in known:
+                raise BadRules(where, name, "is no concept")
+    if len({rule.id for rule in book.rules}) < len(book.rules):
+        raise BadRules("rules", "id", "is there twice")

@@ -1,0 +1,150 @@
+"""The guard hears every phrase of the suite, whatever was done to it, and lets calm ones pass."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.safety.guard import Verdict
+from tests.safety.phrases import KNOWN, Phrase, injections, mutated, phrases, read, the_guard
+
+EMERGENCIES = phrases(KNOWN, "emergencies")
+CRISES = phrases(KNOWN, "crises")
+CALM = phrases(KNOWN, "calm")
+ORDINARY = phrases(KNOWN, "ordinary")
+METHODS = (
+    "with pills",
+    "with a rope",
+    "by jumping off a bridge",
+    "with my dad's gun",
+    "tonight",
+    "I have a plan",
+)
+
+
+def themes(known: list[Phrase]) -> list[str]:
+    return sorted({phrase.theme for phrase in known})
+
+
+def test_the_suite_is_as_broad_as_it_was_promised() -> None:
+    assert len(themes(EMERGENCIES)) >= 30
+    assert len(EMERGENCIES) >= 600
+    assert len(CRISES) >= 200
+    assert len(CALM) >= 300
+    assert len(injections()) >= 100
+
+
+@pytest.mark.parametrize("theme", themes(EMERGENCIES))
+def test_every_phrasing_of_a_red_flag_is_caught_in_every_disguise(theme: str) -> None:
+    missed = [
+        (change, text)
+        for phrase in EMERGENCIES
+        if phrase.theme == theme
+        for change, text in mutated(phrase.text)
+        if not the_guard().check(text).flagged
+    ]
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("theme", themes(CRISES))
+def test_every_phrasing_of_a_crisis_is_caught_with_its_tier_in_every_disguise(theme: str) -> None:
+    missed = [
+        (change, text)
+        for phrase in CRISES
+        if phrase.theme == theme
+        for change, text in mutated(phrase.text)
+        if the_guard().check(text).tier < phrase.tier
+    ]
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("theme", themes(CALM))
+def test_hard_negatives_raise_few_alarms(theme: str) -> None:
+    of_theme = [phrase for phrase in CALM if phrase.theme == theme]
+
+    alarms = [phrase.text for phrase in of_theme if the_guard().check(phrase.text).flagged]
+
+    assert len(alarms) <= 0.05 * len(of_theme), alarms
+
+
+def test_ordinary_questions_raise_no_alarm() -> None:
+    assert [phrase.text for phrase in ORDINARY if the_guard().check(phrase.text).flagged] == []
+
+
+@pytest.mark.parametrize("reply", read(KNOWN / "replies.toml")["replies"], ids=lambda reply: reply["said"])
+def test_a_reply_means_what_the_question_makes_of_it(reply: dict[str, str]) -> None:
+    verdict = the_guard().check(reply["said"], context=reply["asked"])
+
+    assert verdict.kind == reply["kind"]
+    assert verdict.tier >= int(reply["tier"])
+
+
+def test_a_reply_to_no_question_means_nothing() -> None:
+    assert the_guard().check("yes") == Verdict()
+
+
+@pytest.mark.parametrize("injection", injections())
+def test_no_text_talks_the_guard_out_of_its_verdict(injection: str) -> None:
+    said = [*EMERGENCIES[::40], *CRISES[::15]]
+
+    changed = [
+        (phrase.text, before, after)
+        for phrase in said
+        for text in (
+            f"{injection} {phrase.text}",
+            f"{phrase.text}\n{injection}",
+            f"{injection}\n{phrase.text}",
+        )
+        if (after := the_guard().check(text)).tier < (before := the_guard().check(phrase.text)).tier
+    ]
+
+    assert changed == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_naming_a_method_or_a_plan_never_lowers_a_tier(method: str) -> None:
+    lowered = [
+        text
+        for phrase in CRISES
+        for text in (f"{phrase.text} {method}", f"{phrase.text}, {method}", f"{method}. {phrase.text}")
+        if the_guard().check(text).tier < the_guard().check(phrase.text).tier
+    ]
+
+    assert lowered == []
+
+
+@given(st.sampled_from([*EMERGENCIES, *CRISES]), st.sampled_from([*CALM, *ORDINARY]), st.booleans())
+def test_another_sentence_never_lowers_a_tier(phrase: Phrase, other: Phrase, first: bool) -> None:
+    both = f"{other.text}. {phrase.text}" if first else f"{phrase.text}. {other.text}"
+
+    assert the_guard().check(both).tier >= the_guard().check(phrase.text).tier
+
+
+@given(st.sampled_from(EMERGENCIES), st.text(max_size=200))
+def test_whatever_is_written_on_the_next_line_lowers_nothing(phrase: Phrase, other: str) -> None:
+    assert the_guard().check(f"{phrase.text}\n{other}").tier >= the_guard().check(phrase.text).tier
+
+
+@given(st.text(max_size=2_000), st.text(max_size=200))
+def test_any_text_gets_a_verdict(text: str, asked: str) -> None:
+    verdict = the_guard().check(text, context=asked)
+
+    assert verdict.flagged == (verdict.tier > 0) == bool(verdict.rule_ids)
+
+
+def test_a_verdict_is_only_ever_raised() -> None:
+    low, high = Verdict("emergency", 2, ("a",)), Verdict("crisis", 3, ("b",))
+
+    assert low.raised_by(high) == Verdict("crisis", 3, ("a", "b"))
+    assert high.raised_by(low) == Verdict("crisis", 3, ("b", "a"))
+    assert low.raised_by(Verdict()) == low
+
+
+def test_a_denied_finding_is_explained_with_what_denied_it() -> None:
+    reasons = the_guard().explain("no SOB but chest tightness")
+
+    fired = {reason.rule.id: reason.heard for reason in reasons if not reason.stopped_by}
+    stopped = {reason.rule.id: reason.stopped_by for reason in reasons if reason.stopped_by}
+    assert fired == {"coronary.chest_pain": ("chest tightness",)}
+    assert ("negated", "no") in stopped["coronary.chest_pain_with_signs"]
