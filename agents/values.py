@@ -4,7 +4,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory_blocks.models import ContextEnrichment, IntentClassification
+from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
 MOST_ENRICHED: Final = 400
 
@@ -48,6 +48,7 @@ class Enrichment(Value):
     asked_before: tuple[str, ...] = ()
     quality: Share = 1.0
     corrected: bool = False
+    sentiment: Sentiment | None = None
 
     @property
     def known(self) -> dict[str, str]:

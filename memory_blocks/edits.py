@@ -12,6 +12,7 @@ from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
+    MOST_IN_A_LINE,
     SCHEMA_VERSION,
     ActiveSession,
     AgentContext,
@@ -22,6 +23,7 @@ from memory_blocks.models import (
     Conversation,
     ConversationHistory,
     ConversationState,
+    EarlierSession,
     Fact,
     HistoryUsage,
     IntentClassification,
@@ -288,6 +290,17 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
             memory_metadata=changed(blocks.memory_metadata, archival_info=archival),
         ),
         limits,
+    )
+
+
+def as_earlier(session: ActiveSession) -> EarlierSession:
+    """A session as a later one of the same person remembers it: until when it went on, and about what."""
+    about = summary_text.concern_of({fact.kind: fact.value for fact in session.facts or ()})
+    topic = session.conversation_state.active_topic or summary_text.NO_TOPIC
+    return EarlierSession(
+        session_id=session.session_info.session_id,
+        ended_at=session.session_info.last_activity,
+        summary=summary_text.one_line(about or summary_text.titled(topic), MOST_IN_A_LINE),
     )
 
 

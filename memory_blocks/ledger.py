@@ -13,6 +13,7 @@ from memory_blocks.models import (
     ActiveSession,
     Blocks,
     Conversation,
+    EarlierSession,
     Label,
     Level,
     MemoryMetadata,
@@ -96,6 +97,19 @@ class Ledger:
             stored=MappingProxyType(stored),
             receipts=(*restored, *self._retrieved(stored, actor)),
         )
+
+    def earlier(
+        self, store: BlockStore, conversation_id: str, *, actor: str
+    ) -> tuple[EarlierSession, Receipt] | None:
+        """A conversation in one line, for a later one of the same person; None when it has had no turn.
+
+        One whose session cannot stand is passed over, too: it is put right when it is read for itself.
+        """
+        block = store.load(conversation_id).get(Label.ACTIVE_SESSION)
+        if block is None or _fault(Label.ACTIVE_SESSION, block):
+            return None
+        session = ActiveSession.model_validate_json(block.text)
+        return edits.as_earlier(session), self._receipt(Label.ACTIVE_SESSION, block, Action.RETRIEVED, actor)
 
     def look(
         self,

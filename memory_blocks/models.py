@@ -29,6 +29,7 @@ SCHEMA_VERSION: Final = "1.1"
 """What the house writes; every later version only adds optional fields, so all of them can be read."""
 
 MOST_TURNS: Final = 25
+MOST_IN_A_LINE: Final = 240
 RFC_3339: Final = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 )
@@ -317,7 +318,7 @@ class Fact(Model):
     """Something the person said of themselves, and the turn since which it is known so."""
 
     kind: Slug
-    value: Annotated[str, Field(min_length=1, max_length=240)]
+    value: Annotated[str, Field(min_length=1, max_length=MOST_IN_A_LINE)]
     turn: Annotated[int, Field(ge=1)]
 
 
@@ -326,7 +327,7 @@ class EarlierSession(Model):
 
     session_id: Id
     ended_at: Moment
-    summary: Annotated[str, Field(max_length=240)]
+    summary: Annotated[str, Field(max_length=MOST_IN_A_LINE)]
 
 
 class ActiveSession(Model):

@@ -157,12 +157,10 @@ def key_points(
             return f"{word} (current inquiry)"
         return f"{word} (pending user response)" if kind in asked_before else word
 
-    concern = facts.get("concern", _UNDETERMINED)
-    if "concern" in facts and "severity" in facts:
-        concern = f"{concern} with severity rating of {facts['severity']}"
+    concern = concern_of(facts) or _UNDETERMINED
     duration = "Pain Duration" if any(pain in concern.lower() for pain in _PAINS) else "Symptom Duration"
     named = {
-        "Primary Concern": concern[:1].upper() + concern[1:],
+        "Primary Concern": concern,
         "Symptom Onset": facts.get("onset") or unknown("onset", _UNDETERMINED),
         duration: facts.get("duration") or unknown("duration", _UNDETERMINED),
         "Previous Medical History": facts.get("conditions") or unknown("conditions", _UNDISCUSSED),
@@ -171,6 +169,14 @@ def key_points(
     further = [kind for kind in facts if kind not in NAMED]
     named |= {titled(kind): facts[kind] for kind in further[:_MOST_FURTHER_POINTS]}
     return tuple(f"• {name}: {one_line(value)}" for name, value in named.items())
+
+
+def concern_of(facts: Mapping[str, str]) -> str | None:
+    """What the person came with, as `Headache with severity rating of 8/10`; None while it is unknown."""
+    if not (concern := facts.get("concern")):
+        return None
+    rated = f" with severity rating of {facts['severity']}" if "severity" in facts else ""
+    return f"{concern[:1].upper()}{concern[1:]}{rated}"
 
 
 def quality_lines(

@@ -4,7 +4,7 @@ One sentence is always held back: what the turn wrote is traced before the last 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from memory_blocks.errors import StaleRevision
 from memory_blocks.ledger import Ledger, Reading, Written
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from memory_blocks.ports import ForeignChange
+from memory_blocks.trace import Receipt
 from orchestrator import telemetry, traces
 from orchestrator.errors import (
     BUSY,
@@ -61,6 +62,9 @@ OUTCOMES: Final[Mapping[str, telemetry.Outcome]] = MappingProxyType(
 
 NOT_NOW: Final = (FENCED, BUSY, STORAGE_FULL, STORAGE_UNAVAILABLE)
 """The store refuses whatever one says: another worker has the turn, or nothing can be written."""
+
+EARLIER_SESSIONS: Final = 3
+"""How many of a person's earlier conversations a new one knows of."""
 
 TRIES: Final = 5
 """How often the blocks are read again when someone else wrote them in between."""
@@ -283,20 +287,33 @@ class Answer:
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
 
     def _read(self, page: Page) -> Reading:
+        if self._turn.number == 1 and not page.tx.blocks.load(page.conversation.id):
+            self._look_back(page)
         reading = self._ledger.read(SqlBlockStore(page.tx.blocks), self._conversation, actor=READER)
-        self._trace(page, reading)
+        self._trace(page, reading.receipts)
         return reading
+
+    def _look_back(self, page: Page) -> None:
+        """Let the first turn's session begin with the person's earlier ones, each of which keeps a trace."""
+        tx, here = page.tx, page.conversation
+        latest = tx.conversations.of_person(here.user_id, most=EARLIER_SESSIONS + 1)
+        found = []
+        for each in reversed([other for other in latest if other.created_at < here.created_at]):
+            if known := self._ledger.earlier(SqlBlockStore(tx.blocks), each.id, actor=READER):
+                found.append(known[0])
+                tx.traces.add([traces.row_of_block(known[1], tx.ids.new("trace_"), each.id, tx.now)])
+        self._conversation = replace(self._conversation, earlier=tuple(found))
 
     def _adopt(self, page: Page, changes: Sequence[ForeignChange]) -> Reading | None:
         """The blocks with what others changed where they are shown, too; None where nobody did."""
         if not changes:
             return None
         adopted = self._ledger.adopt(SqlBlockStore(page.tx.blocks), self._conversation, changes)
-        self._trace(page, adopted)
+        self._trace(page, adopted.receipts)
         return adopted
 
-    def _trace(self, page: Page, reading: Reading) -> None:
-        for receipt in reading.receipts:
+    def _trace(self, page: Page, receipts: Iterable[Receipt]) -> None:
+        for receipt in receipts:
             trace = traces.of_block(
                 receipt, page.tx.ids.new("trace_"), page.conversation.id, self._turn.message.id
             )
@@ -372,7 +389,7 @@ class Answer:
             actor=READER,
             turn=self._turn.number,
         )
-        self._trace(page, written)
+        self._trace(page, written.receipts)
         return written
 
     # --- values ---------------------------------------------------------------------------------------------
@@ -430,6 +447,7 @@ class Answer:
             next_topics=next_topics(agent, known),
             context_quality=self._enrichment.quality,
             corrected=self._enrichment.corrected,
+            sentiment=self._enrichment.sentiment,
         )
 
     def _before_this_turn(self, blocks: Blocks) -> Blocks:

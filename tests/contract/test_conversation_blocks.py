@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pytest
 
+from agents.brains.local import LocalBrain
+from agents.brains.scripted import ScriptedBrain
+from agents.values import Enrichment
 from memory_blocks.mirrors.scripted import ScriptedMirror
-from memory_blocks.models import Label
+from memory_blocks.models import ActiveSession, Label, Sentiment
 from memory_blocks.ports import ForeignChange, StoredBlock
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Quarantined
-from tests.houses import a_house, history, rows
-from tests.peers import PATIENCE, TRACE, Frame, conversing
+from tests.houses import a_house, agents, history, rows
+from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 
 AGENT = "letta:health_agent"
 SUMMARY, SESSION, METADATA = Label.CONTEXT_SUMMARY, Label.ACTIVE_SESSION, Label.MEMORY_METADATA
@@ -249,3 +253,88 @@ async def test_a_mirror_that_answers_again_is_shown_what_it_missed(embedded: str
         await peer.ask("No")
 
         await until_shown(house, mirror, peer.conversation_id)
+
+
+# --- what a later version of the blocks added -------------------------------------------------------------
+
+
+@pytest.mark.requirement("001-100", "001-101", "001-103")
+async def test_a_turn_keeps_what_was_understood_of_it(embedded: str) -> None:
+    understood = Enrichment(
+        previous_context="No previous context - first message",
+        enriched_message="User is glad that the headache is gone",
+        topic="headache_evaluation",
+        quality=0.8,
+        sentiment=Sentiment.POSITIVE,
+    )
+    brain = ScriptedBrain(enrichments=[understood])
+    async with a_house(embedded, brain).open() as house, conversing(house) as peer:
+        await peer.ask("The headache is gone!")
+        await peer.ask("Thank you")
+
+        first, second = (await history(house, peer.conversation_id)).turns
+
+        assert (first.sentiment, first.topics, first.context_score) == (
+            "positive",
+            ("headache_evaluation",),
+            0.8,
+        )
+        assert second.sentiment is None
+        assert '"sentiment"' not in second.text
+
+
+@pytest.mark.requirement("001-102")
+async def test_a_new_session_knows_the_persons_earlier_ones_and_nobody_elses(address: str) -> None:
+    async with a_house(address, LocalBrain(agents())).open() as house:
+        async with conversing(house, "bob") as peer:
+            await peer.ask("I cannot sleep")
+        before = []
+        for text in ("My knee hurts", "I am having a headache"):
+            async with conversing(house) as peer:
+                await peer.ask(text)
+                await peer.ask("8")
+                before.append(peer.conversation_id)
+        async with conversing(house):
+            pass  # nothing was said: there is nothing to know of it
+
+        async with conversing(house) as peer:
+            await peer.ask("I have a rash")
+            await peer.ask("Since yesterday")
+            texts = await stored(house, peer.conversation_id)
+
+        session = ActiveSession.model_validate_json(texts[SESSION])
+        earlier = session.earlier_sessions or ()
+        assert [each.session_id for each in earlier] == before
+        assert [each.summary.partition(" with ")[0] for each in earlier] == ["Knee pain", "Headache"]
+        for each in earlier:
+            then = ActiveSession.model_validate_json((await stored(house, each.session_id))[SESSION])
+            assert each.ended_at == then.session_info.last_activity
+            looked_at = await house.store.read(partial(_without_a_message, each.session_id))
+            assert looked_at[-1:] == [("retrieved", "context_extractor", "active_session")]
+
+
+def _without_a_message(conversation_id: str, tx: Transaction) -> list[tuple[str, str, str]]:
+    """What was done to the blocks of a conversation outside of its turns, by whom."""
+    traces = tx.traces.of_conversation(conversation_id)
+    return [
+        (each.action, each.actor or "", str((each.meta or {})["label"]))
+        for each in traces
+        if each.message_id is None
+    ]
+
+
+async def test_an_earlier_session_that_was_spoiled_is_passed_over(embedded: str) -> None:
+    async with a_house(embedded).open() as house:
+        async with conversing(house) as spoiled:
+            await spoiled.ask()
+            await spoil(house, spoiled.conversation_id, SESSION, "{")
+        async with conversing(house) as peer:
+            frames = await peer.ask()
+            texts = await stored(house, peer.conversation_id)
+        async with visiting(house) as again:
+            await again.open(spoiled.conversation_id)
+            await again.ask()
+
+        assert frames[-1].code is None
+        assert ActiveSession.model_validate_json(texts[SESSION]).earlier_sessions is None
+        assert len(await set_aside(house, spoiled.conversation_id)) == 1

@@ -1,17 +1,20 @@
 """What a turn makes of the four blocks."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from memory_blocks import agreement
-from memory_blocks.edits import complete_turn, refresh
+from memory_blocks.edits import after_rotation, complete_turn, empty, refresh
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import utilization
 from memory_blocks.models import Blocks, Label, TurnStatus, changed, render
-from tests.builders import START, a_completed_turn, an_enrichment, some_blocks
+from memory_blocks.rotation import rotate
+from memory_blocks.schema import departures
+from tests.builders import START, a_completed_turn, a_conversation, a_turn, an_enrichment, some_blocks
 
 NOW = START + timedelta(hours=1)
 
@@ -242,9 +245,9 @@ def test_a_wrong_size_is_a_disagreement_and_refreshing_mends_it() -> None:
     blocks: Blocks = some_blocks(turns=2)
     bad = replace(blocks, context_summary=blocks.context_summary + " and more")
 
-    departures = list(agreement.departures(bad))
+    found = list(agreement.departures(bad))
 
-    assert [(label, path) for label, path, _ in departures] == [
+    assert [(label, path) for label, path, _ in found] == [
         (Label.MEMORY_METADATA, "memory_usage.context_summary")
     ]
     assert list(agreement.departures(refresh(bad))) == []
@@ -256,3 +259,56 @@ def test_what_leans_on_a_question_counts_as_answering_it() -> None:
     after = complete_turn(some_blocks(turns=1), turn, NOW)
 
     assert "User Engagement: Active (responding to all questions)" in after.context_summary
+
+
+def a_talk(turns: int, history: int) -> Iterator[Blocks]:
+    """Turns that together make a history of about so many characters: a third of each is the message."""
+    each = history // turns
+    words = "words " * each
+    blocks = empty(a_conversation())
+    for number in range(1, turns + 1):
+        said, question = words[: each // 10].strip(), f"{words[: each // 12].strip()}?"
+        room = each - len(a_turn(number, "", "").text) - len(said) - len(question) - 20
+        message, answer = words[: room // 3], f"{words[: room - room // 3]}. {question}"
+        turn = replace(a_completed_turn(number, message, answer), enrichment=an_enrichment(said))
+        blocks = complete_turn(blocks, turn, turn.timestamp)
+        yield blocks
+
+
+@pytest.mark.parametrize(
+    ("turns", "history", "summary"),
+    [
+        pytest.param(4, 4_000, 1_500, marks=pytest.mark.requirement("001-091"), id="short chat"),
+        pytest.param(10, 12_000, 3_500, marks=pytest.mark.requirement("001-092"), id="medium chat"),
+        pytest.param(17, 25_000, 6_000, marks=pytest.mark.requirement("001-093"), id="long chat"),
+        pytest.param(18, 28_000, 7_000, marks=pytest.mark.requirement("001-094"), id="threshold"),
+    ],
+)
+def test_a_conversation_takes_about_as_much_as_was_planned(turns: int, history: int, summary: int) -> None:
+    *_, blocks = a_talk(turns, history)
+
+    assert len(blocks.conversation_history.text) == pytest.approx(history, rel=0.1)
+    assert len(blocks.context_summary) == pytest.approx(summary, rel=0.25)
+
+
+@pytest.mark.requirement("001-094", "001-032")
+def test_with_turns_of_that_length_archiving_begins_by_the_eighteenth() -> None:
+    rotated = [bool(rotate(blocks.conversation_history).rotated_out) for blocks in a_talk(18, 28_000)]
+
+    assert 15 <= rotated.index(True) + 1 <= 18
+
+
+@pytest.mark.requirement("001-087")
+def test_the_archive_is_ready_for_as_long_as_it_takes_turns() -> None:
+    for blocks in (empty(a_conversation()), some_blocks(turns=20)):
+        assert blocks.memory_metadata.system_flags.archival_ready
+    rotation = rotate(some_blocks(turns=21).conversation_history)
+
+    after = after_rotation(some_blocks(turns=21), rotation, NOW)
+
+    assert rotation.rotated_out
+    assert after.memory_metadata.system_flags.archival_ready
+    text = after.memory_metadata.text.replace('"archival_ready":true', '"archival_ready":"yes"')
+    assert departures(Label.MEMORY_METADATA, text) == (
+        ("system_flags.archival_ready", "is not true or false"),
+    )
