@@ -455,7 +455,12 @@ Built = TypeVar("Built")
 
 
 def changed(model: AnyModel, **values: Any) -> AnyModel:
-    """A copy of `model` with other values, checked like a new one (`model_copy` does not check)."""
+    """A copy of `model` with other values, checked like a new one (`model_copy` does not check).
+
+    With the values it has, it is the model itself, which may know its text already.
+    """
+    if all(getattr(model, name) == value for name, value in values.items()):
+        return model
     kept = {name: getattr(model, name) for name in type(model).model_fields}
     return type(model)(**kept | values)
 

@@ -19,6 +19,7 @@ CHAIN_RULES: Final = (
 
 _SHARED: Final = struct.Struct(">II")
 _WINDOW: Final = 1 << 15  # as far back as deflate can refer
+_NEAR: Final = 1 << 13  # as far back as is worth the time for little; who unpacks need not know
 _RAW: Final = -15
 
 
@@ -27,9 +28,10 @@ def pack(text: str, base: str = "") -> bytes:
     new, known = text.encode(), base.encode()
     start = _shared(new, known)
     end = _shared(new[start:][::-1], known[start:][::-1])
-    deflate = zlib.compressobj(wbits=_RAW, zdict=known[-_WINDOW:])
-    rest = deflate.compress(new[start : len(new) - end]) + deflate.flush()
-    return _SHARED.pack(start, end) + rest
+    rest = new[start : len(new) - end]
+    reach = _NEAR if len(rest) < _NEAR else _WINDOW
+    deflate = zlib.compressobj(wbits=_RAW, zdict=known[-reach:])
+    return _SHARED.pack(start, end) + deflate.compress(rest) + deflate.flush()
 
 
 def unpack(packed: bytes, base: str = "") -> str | None:
