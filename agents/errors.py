@@ -5,6 +5,7 @@ AgentError
 ├── BadRoster      agents.toml says something that cannot be
 ├── BadRules       a file of config/safety/ says something that cannot be
 ├── BrainFailed    a brain gave no answer, or none that can be used
+├── UnreadableLine  a line of input is no record of a conversation
 └── ModelUnusable  the files of a model are there and cannot be loaded
 
 `name` and `facts` fit the row of the same name in the house's table of errors.
@@ -64,3 +65,13 @@ class ModelUnusable(AgentError):
 
     def __init__(self, model: str, rule: str) -> None:
         super().__init__(f"the model {model} cannot be loaded: {rule}", model=model, rule=rule)
+
+
+class UnreadableLine(AgentError):
+    """A line that is no record of a conversation: where and why, quoting nothing."""
+
+    name = "invalid_field"
+
+    def __init__(self, field: str, rule: str, record_id: str | int | float | None = None) -> None:
+        super().__init__(f"{field}: {rule}", field=field, rule=rule)
+        self.record_id = record_id

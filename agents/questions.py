@@ -1,47 +1,375 @@
-"""Which kind of fact a question asks for, whoever worded it."""
+"""What an assistant's text asks for, whoever worded it: each question's form, kinds of fact and options."""
 
 import re
-from typing import Final
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
 
+from agents.lexicon import word_set
+
+Form: TypeAlias = Literal["polar", "choice", "open"]
+
+_UNIT: Final = r"(?:minute|hour|day|night|week|month|year)s?"
 _ASKS: Final = {
-    "severity": r"\b(scale (of|from)|how (severe|bad|strong|intense|painful)|(1|one) to (10|ten)|severity)\b",
-    "onset": r"\bwhen\b.{0,40}\b(start|began|begin|first|notice)|\bsince when\b|\bonset\b",
-    "duration": r"\bhow long\b",
-    "location": r"\b(where (exactly|is|does|do)|which (side|part))\b",
-    "quality": r"\b(what (does it|do they) feel like|(describe|kind of) (the |this )?(pain|feeling))\b",
-    "triggers": r"\b(trigger|brings? it on|makes? it (better|worse)|what helps)\b",
-    "associated_symptoms": r"\b(any )?other symptoms\b|\balong(side)? with (it|this)\b",
-    "medications": r"\b(medications?|medicines?|taking anything|take for)\b",
-    "conditions": r"\b(medical history|conditions?|had (this|it|anything like this) before)\b",
-    "allergies": r"\ballerg(y|ies|ic)\b",
+    "severity": r"\bscale\b|\bhow (?:severe|bad|badly|strong|strongly|intense|painful|high is the pain)\b"
+    r"|\bhow much (?:does|do|is|did) \w+(?: \w+)?,? (?:hurt|pain|bother|affect|weigh|trouble|interfere)"
+    r"|\b(?:0|1|zero|one) ?(?:to|and|-|through) ?(?:5|10|100|five|ten)\b|\bseverity\b|\bout of (?:5|10|ten)\b"
+    r"|\brate (?:it|the|your|this|that|his|her)\b|\bpain level\b|\bmild, moderate\b|\bmild or\b",
+    "onset": r"\bwhen\b(?! do| does).{0,70}\b(?:start\w*|beg[aiu]n\w*|first|notice\w*|c[ao]me on|happen\w*"
+    r"|occur\w*|develop\w*|appear\w*)\b|\bsince when\b|\bonset\b|\bhow long ago\b"
+    r"|\bwhat (?:day|date|time) did (?:it|this|they|the)\b",
+    "duration": r"\bhow long\b(?! ago)(?!.{0,30}\b(?:sleep|take you|ago|exercise|work out|walk|train)\b)"
+    rf"|\bfor how long\b|\bhow many {_UNIT}\b.{{0,25}}\b(?:have|has|had|last|lasted|been|since)\b",
+    "frequency": r"\bhow often\b"
+    r"(?! do you (?:use|take|eat|drink|exercise|train|work|go|measure|check|cook|smoke|see))"
+    r"|\bhow (?:frequent|frequently|regularly|many times)\b|\bevery (?:day|night"
+    r"|week) or\b",
+    "location": r"\bwhere\b(?!.{0,20}\b(?:live|work|from|going)\b)|\bwh(?:ich|at) (?:side|part|area"
+    r"|spot|body part|one|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|finger|toe"
+    r"|tooth|joint|muscle|breast|ankle)\b"
+    r"|\bleft or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b|\bone or "
+    r"both\b|\bboth \w+ or\b|\bwhich \w+ is affected\b",
+    "quality": r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache"
+    r"|headache|cough|sensation|rash|dizziness|thoughts)\b|\bhow does (?:it|that|the pain) feel\b"
+    r"|\b(?:sharp|dull|throbbing|burning|stabbing|aching)\b.{0,30}\bor\b|\bconstant\b.{0,20}\bor\b"
+    r"|\bcomes? and goe?s?\b",
+    "progression": r"\b(?:getting|gotten|got|become|becoming|grown) (?:any )?(?:better|worse"
+    r"|bigger)\b|\bimprov"
+    r"|\bchanged? (?:since|over|at all)\b|\b(?:better|worse) (?:now|today|than)\b|\bstayed the same\b",
+    "relief": r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)|\breliev|\bmakes? (?:it|them|the pain|things|you "
+    r"feel)"
+    r" (?:any |feel )?better\b(?! or)|\bease[sd]?\b|\bhelped\b",
+    "triggers": r"\bworse\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
+    r"|\bbrought (?:it|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
+    r"|\bwhen (?:does|do) (?:it|they|the|this|you)\b.{0,30}\b(?:happen|occur|come|appear|get)"
+    r"|\bbetter or worse\b|\btime of (?:the )?day\b|\bchanged lately\b|\banything change\b",
+    "associated_symptoms": r"\b(?:other|further|additional|associated|accompanying|more|any) (?:symptoms?"
+    r"|complaints?)\b|\bother (?:problems?|changes?)\b|\balong(?:side)? with (?:it|this|that)\b"
+    r"|\banything else\b|\bwhat else\b|\bcomes? with it\b|\belse (?:have )?you(?:'ve)? notic",
+    "medications": r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en"
+    r"|ing) (?:anything|something)\b"
+    r"|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b|\bpills?\b|\bsupplements?\b"
+    r"|\bprescri|\btried (?:anything|taking|any)\b|\bwhat (?:do|are|have) you (?:take|taking|taken)\b"
+    r"|\bcontraception\b",
+    "dose": r"\bdos(?:e|es|age)\b|\bhow (?:much|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg"
+    r"|milligrams?)\b"
+    r"|\bwhat strength\b",
+    "conditions": r"\bmedical (?:history|conditions?|problems?|issues?)\b|\bdiagnos|\bconditions?\b"
+    r"|\b(?:health|chronic|long-term|underlying) (?:problems?|issues?|illness|illnesses|diseases?)\b"
+    r"|\bsurger|\boperations?\b|\binjur",
+    "previous_episodes": r"\b(?:had|have|experienced|felt|happened|seen) (?:this|it|that|these|them"
+    r"|such|anything"
+    r"|something|similar)\b.{0,45}\b(?:before|in the past|ever|previously|earlier)\b|\bfirst time\b"
+    r"|\bhappened (?:to you )?before\b|\bever had\b",
+    "allergies": r"\ballerg|\bintoleran",
+    "pregnancy": r"\bpregnan|\bexpecting\b",
+    "age": (
+        r"\bhow old\b|\b(?:your|his|her|their) age\b|^(?:and )?age\b|\byear were you born\b|\bdate of "
+        r"birth\b"
+    ),
+    "about_whom": r"\bwho (?:is|was|are) (?:it|this|that|we|you)\b.{0,20}\b(?:for|about|asking"
+    r"|calling|with)\b"
+    r"|\bfor (?:yourself|you) or\b|\babout yourself\b|\bwho (?:has|is having) (?:it|the|this)\b",
+    "family_history": r"\b(?:in|of) (?:the|your) family\b|\bfamily history\b|\b(?:relatives?|parents?"
+    r"|siblings)\b"
+    r".{0,40}\b(?:had|have|has|with|suffer)\b",
+    "temperature": r"\btemperature\b|\bhow high\b.{0,20}\bfever\b|\bthermometer\b",
+    "readings": r"\breadings?\b|\bvalues\b|\bblood (?:pressure|sugar) (?:been|now|today|lately"
+    r"|like)\b|\ba1c\b"
+    r"|\bpeak flow\b|\bwhat (?:is|was|were|are) your (?:latest |last |usual |recent )?(?:blood"
+    r"|glucose|level)",
+    "measures": r"\bhow much do you weigh\b|\bhow tall\b|\byour (?:current )?(?:weight|height|bmi)\b",
+    "sleep_hours": r"\bhow (?:much|many hours|long|well)\b.{0,25}\bsle(?:ep|pt)\b|\bhours of sleep\b",
+    "bedtime": r"\bbefore (?:you go to )?bed\b|\bbedtime\b|\bgo to (?:bed|sleep)\b|\blast hour\b",
+    "substances": r"\bcoffee\b|\bcaffeine\b|\balcohol\b|\bsmok|\bcigarette|\bnicotine\b|\bdo you drink\b",
+    "habits": r"\b(?:typical|usual|ordinary|normal|average) (?:day|week|night|meal|evening|breakfast)\b"
+    r"|\bhow active\b|\bdo you exercise\b|\bwhat do you (?:eat|drink|have for)\b|\broutine\b",
+    "goal": r"\bgoal|\bhop(?:e|ing) (?:to|for)\b|\blike to (?:reach|achieve|change|get|talk|know|settle)\b"
+    r"|\baim\b"
+    r"|\bwant to (?:achieve|reach|change|get)\b|\bwhat (?:exactly )?do you need\b|\bhelp you with\b"
+    r"|\bmost important\b|\bwhat would help\b|\bmatters? most\b",
+    "deadline": r"\bby when\b|\bdeadline\b|\bhow (?:soon|urgent)\b|\bwhen do you need\b|\bby what date\b"
+    r"|\bwhen would\b|\bwhich days?\b|\bwhat days?\b",
+    "with_whom": r"\b(?:which|what) (?:practice|doctor|clinic|hospital|insurer|insurance|office|department"
+    r"|provider)\b"
+    r"|\bwith whom\b|\bfrom whom\b|\bwho (?:sent|issued|gave) (?:it|you)\b",
+    "tried": r"\b(?:already|so far) tried\b|\bhave you (?:already )?tried\b(?! taking| any med)|\bwhat have "
+    r"you tried\b"
+    r"|\balready done\b|\bdone (?:so far|already)\b",
+    "support": r"\bsomeone\b.{0,25}\b(?:talk|lean|count|rely|turn)\b|\btalk to (?:anyone|someone|about)\b"
+    r"|\bsupport\b"
+    r"|\banyone (?:you|who|close)\b|\blive alone\b|\bfriends or family\b|\bfamily or friends\b",
+    "effect": r"\b(?:affect|effect on|interfere\w*|interfering|get in the way)\b"
+    r"|\b(?:keep\w* you from|stop\w* you from|impact)\b",
+    "cycle": r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
+    "protection": r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\btested\b",
 }
+KINDS: Final = {kind: re.compile(asks) for kind, asks in _ASKS.items()}
 NAMES: Final = {
     "severity": "severity rating 1-10",
     "onset": "onset time",
-    "duration": "duration",
     "location": "location",
     "quality": "what it feels like",
-    "triggers": "triggers",
+    "relief": "what helps",
     "associated_symptoms": "other symptoms",
     "medications": "current medications",
     "conditions": "medical history",
-    "allergies": "allergies",
+    "previous_episodes": "earlier episodes",
+    "about_whom": "whom it is about",
+    "family_history": "family history",
+    "sleep_hours": "hours of sleep",
+    "bedtime": "the time before bed",
+    "substances": "coffee, alcohol and smoking",
+    "with_whom": "whom it concerns",
+    "tried": "what was tried",
+    "effect": "effect on the day",
 }
+"""How a kind of fact is called in a sentence, where its own name would not do."""
+
+_MOST_ASKED: Final = 4_000  # of a long answer, its end is searched for questions
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_AUX: Final = (
+    r"(?:do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may"
+    r"|don't|doesn't|didn't|haven't|hasn't|aren't|isn't|wasn't|weren't)"
+)
+_WH: Final = (
+    r"(?:when|since when|how|where|what|which|who|whom|whose|why|for how long|at what|on what|in which"
+    r"|by when)"
+)
+_SUBJECT: Final = r"(?:you|it|there|your|the|he|she|they|this|that|any|anything|anyone|someone)"
+_NEXT: Final = re.compile(
+    rf",? (?:and|also) (?={_WH}\b|{_AUX} {_SUBJECT}\b)|[,;] (?={_WH}\b(?! (?:is|are) fine))"
+)
+_LEAD: Final = re.compile(
+    r"^(?:(?:and|so|also|now|but|ok|okay|great|thanks|thank you|first|finally|next|lastly|then|just"
+    r"|please|well"
+    r"|alright|in that case|to start|one more thing|last question)[,:]? )+"
+)
+_REQUEST: Final = re.compile(
+    r"^(?:(?:can|could|would|will) you (?:please |also |maybe |kindly )?|please |kindly |i(?:'d| "
+    r"would) like you to )?"
+    r"(?:tell me|let me know|say|explain|share|give me|specify|clarify|remind me)(?: a (?:bit"
+    r"|little))?(?: more)?"
+    r"(?: about| of| exactly| please)?,? "
+)
+_INVITES: Final = re.compile(
+    r"^(?:please |kindly )?(?:tell me|let me know|rate|describe|share|give me|list|name|specify|point)\b"
+)
+_KNOWS: Final = re.compile(
+    r"^(?:(?:do|would|can|could) you (?:happen to )?(?:know|remember|recall|say|tell)|may i ask|can "
+    r"i ask|i wonder"
+    r"|i(?:'d| would) like to know|any idea|mind if i ask|would you mind telling me),? (?:me )?(?=\w)"
+)
+_WHETHER: Final = re.compile(r"^(?:if|whether) ")
+_WHICH: Final = re.compile(r"\b(?:which|what) ([a-z]+)\b(?: (?:is|hurts?|are|does|do|was|were)\b|,|\?|$| of)")
+_COUNT: Final = re.compile(r"\bhow many ((?:[a-z]+ of )?[a-z]+)")
+_TOP: Final = re.compile(r"(?:to|and|-|through|out of) ?(100|10|5|ten|five|3|4|6|7|20)\b")
+_TOPS: Final = {"ten": 10, "five": 5}
+_EXAMPLES: Final = re.compile(
+    r"\b(?:such as|for example|e\.g\.|for instance|including),? (?=.)|(?:, |\b(?:symptoms|things"
+    r"|problems|changes|anything) )like (?=.)"
+)
+_LISTED_BY: Final = word_set("have any had having noticed notice experienced with")
+_DOES: Final = word_set(
+    "eat go take use stay work live sleep wake drink cook come walk sit stand see talk call feel have get "
+    "keep try wait lie run bring make hurt throb"
+)
+_SUCH_AS: Final = re.compile(
+    r"[,(]? *\b(?:such as|for example|e\.g\.|for instance|including)[ ,].*$|(?<=symptoms) like .*$|, "
+    r"like .*$|\(.*$"
+)
+_OPTION_STOP: Final = word_set(
+    "is are it the a an do does did you your have had in on at feel more like was were with of any there "
+    "be been that this they he she just mostly only usually mainly pain one tend prefer want would rather "
+    "hurt hurts happen come came start started worse better get gets when if while than to for about "
+    "experience experienced noticed notice"
+)
+_DETERMINERS: Final = re.compile(r"^(?:the|a|an|your|any|in|on|at|from|with|more|mostly|some|his|her)\s+")
+_CLAUSE: Final = re.compile(rf"^{_AUX} (?:you|it|they|he|she|there|the \w+|your \w+)\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: as it was asked, in small letters without lead-in, and what it is after.
+
+    `options` are what it offers to choose from or lists; `noun` is what `which` or `how many` counts.
+    """
+
+    asked: str
+    core: str
+    form: Form
+    kinds: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    noun: str = ""
+    top: int = 10
+
+    @property
+    def numeric(self) -> bool:
+        """Whether a bare number answers it."""
+        return bool(self.noun and "how many" in self.core) or not {
+            "severity",
+            "age",
+            "temperature",
+            "readings",
+            "measures",
+            "sleep_hours",
+            "dose",
+        }.isdisjoint(self.kinds)
 
 
 def last_question(text: str) -> str | None:
     """The last question in an answer, or None when it asked nothing."""
-    asked = _questions(text)
-    return asked[-1] if asked else None
+    asked = questions(text)
+    return asked[-1].asked if asked else None
 
 
 def kinds_asked(text: str) -> tuple[str, ...]:
     """The kinds of fact that the questions in an answer ask for."""
-    questions = " ".join(_questions(text))
-    return tuple(kind for kind, asks in _ASKS.items() if re.search(asks, questions, re.IGNORECASE))
+    found = {kind for question in questions(text) for kind in question.kinds}
+    return tuple(kind for kind in KINDS if kind in found)
 
 
-def _questions(text: str) -> list[str]:
-    """Split, not matched, so that a long answer costs no more than its length."""
-    parts = (part.strip() for part in re.split(r"(?<=[.!?])", text))
-    return [part for part in parts if part.endswith("?") and len(part) > 1]
+def name_of(kind: str) -> str:
+    """A kind of fact as one speaks of it."""
+    return NAMES.get(kind, kind.replace("_", " "))
+
+
+@lru_cache(maxsize=256)
+def questions(text: str) -> tuple[Question, ...]:
+    """The questions in a text, in their order; one sentence may hold several. Most texts are our own."""
+    found = []
+    for sentence in _SENTENCE.split(text[-_MOST_ASKED:]):
+        sentence = sentence.strip(" \t*_\"'\u201c\u201d-\u2022")
+        low = _LEAD.sub("", sentence.lower().replace("\u2019", "'"))
+        if sentence.endswith("?") or _INVITES.match(low):
+            found += [_question(part, sentence) for part in _NEXT.split(low) if part.strip(" ?.!,")]
+    return tuple(found)
+
+
+def _question(part: str, sentence: str) -> Question:
+    core = _LEAD.sub("", part.strip(" ,"))
+    core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
+    core = _WHETHER.sub("", core)
+    core = core.strip(" ?!.,:;")
+    kinds = _kinds(f"{core}?")
+    options = _options(core)
+    top = _TOP.search(core)
+    counted = _COUNT.search(core)
+    which = _WHICH.search(f"{core}?")
+    noun = counted[1] if counted else which[1] if which else ""
+    return Question(
+        asked=sentence,
+        core=core,
+        form=_form(core, options),
+        kinds=kinds,
+        options=options,
+        noun="" if noun in _NO_NOUN else noun,
+        top=_TOPS.get(top[1], 0) or int(top[1]) if top and "severity" in kinds else 10,
+    )
+
+
+_WH_AHEAD: Final = re.compile(rf"\b(?:{_WH[3:-1]}|if|whether|about|your|the)\b")
+_NO_NOUN: Final = word_set("is are do does did kind sort type else were was have time exactly about would")
+
+
+def _kinds(core: str) -> tuple[str, ...]:
+    bare = _SUCH_AS.sub("?", core)
+    found = [kind for kind, asks in KINDS.items() if asks.search(bare)]
+    if not found:
+        found = [kind for kind, asks in KINDS.items() if asks.search(core)]
+    for kind, others in _RATHER.items():
+        if kind in found:
+            found = [each for each in found if each not in others]
+    return tuple(found)
+
+
+_RATHER: Final = {
+    "allergies": ("medications", "conditions"),
+    "progression": ("triggers", "relief"),
+    "frequency": ("triggers", "habits", "substances", "onset", "duration"),
+    "severity": ("effect", "quality", "duration"),
+    "dose": ("medications",),
+    "family_history": ("conditions", "previous_episodes"),
+    "sleep_hours": ("duration",),
+    "previous_episodes": ("onset", "associated_symptoms"),
+    "duration": ("onset", "progression"),
+    "tried": ("relief",),
+    "goal": ("relief",),
+    "triggers": ("quality", "relief"),
+    "associated_symptoms": ("medications",),
+}
+"""Where a question fits several kinds by its words, the first speaks for these others."""
+
+
+def _form(core: str, options: tuple[str, ...]) -> Form:
+    if _INVITES.match(core) or re.match(
+        r"(?:can|could|would) you (?:please )?(?:describe|rate|point|show|list)\b", core
+    ):
+        return "open"
+    if re.match(rf"{_WH}\b", core) and not re.match(r"(?:which|what|where)\b.*,.*\bor\b", core):
+        return "open"
+    if options and not re.search(
+        (
+            r"\b(?:any|anything|have|had|having|notic\w+|experienc\w+|take|taking|tried|allergic|smoke"
+            r"|drink|ever)\b"
+        ),
+        core,
+    ):
+        return "choice"
+    if re.match(rf"{_AUX}\b|any\b|ever\b", core):
+        return "polar"
+    if options:
+        return "choice"
+    return "polar" if len(core.split()) <= 4 and not _kinds(f"{core}?") else "open"
+
+
+def _options(core: str) -> tuple[str, ...]:
+    """What `a, b or c` offers; the first one's beginning is found by the length of the last."""
+    named = _EXAMPLES.split(core, maxsplit=1)[-1]
+    before, _, last = named.rpartition(" or ")
+    if not before or last.startswith("not"):
+        return (named.strip(),) if named != core else ()
+    last = _CLAUSE.sub("", last.strip(" ,"))
+    parts = [each.strip() for each in before.strip(" ,").split(",") if each.strip()]
+    middle = parts[1:] if len(parts) > 1 else []
+    if re.match(rf"{_WH}\b", core) and middle:
+        parts, middle = [middle[0]], middle[1:]
+    if last.split()[0] in _DOES and (whole := _CLAUSE.sub("", parts[0])) != parts[0]:
+        return tuple(_stripped(each) for each in (whole, *middle, last))
+    width = max(len(_stripped(each).split()) for each in (last, *middle))
+    first = _tail(parts[0], max(width, 1))
+    options = [_stripped(each) for each in (first, *middle, last)]
+    return tuple(_shared_head(each, options[-1]) for each in options if each)
+
+
+def _stripped(option: str) -> str:
+    while (shorter := _DETERMINERS.sub("", option.strip(" ,"))) != option:
+        option = shorter
+    return option
+
+
+def _tail(text: str, width: int) -> str:
+    """The last words of a text that can belong to an option."""
+    kept: list[str] = []
+    for word in reversed(text.split()):
+        if word in _OPTION_STOP:
+            width = max(width, len(kept)) if word in _LISTED_BY else width
+            break
+        kept.insert(0, word)
+    return " ".join(kept[-width:]) or " ".join(text.split()[-1:])
+
+
+_HALVES: Final = word_set(
+    "left right upper lower front back inner outer top bottom one same first second morning afternoon "
+    "evening monday tuesday wednesday thursday friday saturday sunday"
+)
+
+
+def _shared_head(option: str, last: str) -> str:
+    """`left` of `left or right knee` is `left knee`."""
+    words, others = option.split(), last.split()
+    return (
+        f"{option} {' '.join(others[1:])}"
+        if len(words) == 1 and words[0] in _HALVES and len(others) > 1
+        else option
+    )

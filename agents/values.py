@@ -1,5 +1,7 @@
 """What the agents hand to each other: a message understood, and where it belongs."""
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +15,9 @@ COORDINATOR: Final = "COORDINATOR"
 UNCLEAR: Final = "UNCLEAR"
 OUT_OF_SCOPE: Final = "OUT_OF_SCOPE"
 
+KIND: Final = re.compile(r"[a-z_]{1,40}")
+"""How a kind of fact is written."""
+
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -25,9 +30,33 @@ class Value(BaseModel):
 class Fact(Value):
     """Something the person stated, such as `severity` `8/10`, and the turn in which they did."""
 
-    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+    kind: Annotated[str, Field(pattern=f"^{KIND.pattern}$")]
     value: Annotated[str, Field(min_length=1, max_length=200)]
     turn: Annotated[int, Field(ge=1)]
+
+
+LISTS: Final = frozenset(
+    (
+        "associated_symptoms",
+        "medications",
+        "conditions",
+        "allergies",
+        "triggers",
+        "relief",
+        "family_history",
+        "noted",
+    )
+)
+"""Kinds of fact of which a person may state several."""
+
+
+def values_of(facts: Iterable[Fact]) -> dict[str, str]:
+    """Each kind with its latest value; of kinds that may have several, all of them."""
+    values: dict[str, str] = {}
+    for fact in facts:
+        several = fact.kind in LISTS and fact.kind in values
+        values[fact.kind] = f"{values[fact.kind]}, {fact.value}" if several else fact.value
+    return values
 
 
 class Enrichment(Value):
@@ -52,8 +81,8 @@ class Enrichment(Value):
 
     @property
     def known(self) -> dict[str, str]:
-        """The latest value of each kind of fact."""
-        return {fact.kind: fact.value for fact in self.facts}
+        """The value of each kind of fact: the latest, or all where a person may state several."""
+        return values_of(self.facts)
 
     def for_block(self) -> ContextEnrichment:
         """The part of it that a turn in conversation_history keeps."""

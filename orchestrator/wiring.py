@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from agents import roster
+from agents import lexicon, roster
 from agents.errors import AgentError
+from agents.lexicon import Lexicon
 from agents.ports import Embedder, Recalled
 from agents.roster import Roster
 from memory_blocks.ledger import Ledger
@@ -63,6 +64,14 @@ def load_roster(overlay: Path | None = None) -> Roster:
         raise as_ours(error) from None
 
 
+def load_lexicon(overlay: Path | None = None) -> Lexicon:
+    """The words by which the local brain understands."""
+    try:
+        return lexicon.load(configured("lexicon.toml", overlay))
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
 def model_files(settings: Settings) -> ModelFiles:
     """The files of the embedding model, wherever they should be."""
     return ModelFiles.shipped(shipped_config(), settings.models.dir)
@@ -97,7 +106,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     from agents.brains.local import LocalBrain
 
     agents = load_roster(overlay)
-    brain = LocalBrain(agents)
+    brain = LocalBrain(agents, load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
 
     def stations(outbox: Outbox) -> Stations:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 
-from agents import roster
+from agents import lexicon, roster
+from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import Brain, Recall
 from agents.roster import Roster
@@ -45,6 +46,11 @@ ANN, BOB = "ann", "bob"
 def agents() -> Roster:
     """Who answers, as shipped."""
     return roster.load(shipped_config() / "agents.toml")
+
+
+def local_brain() -> LocalBrain:
+    """The brain without a model, as shipped."""
+    return LocalBrain(agents(), lexicon.load(shipped_config() / "lexicon.toml"))
 
 
 def a_store(url: str, clock: Clock | None = None) -> Store:

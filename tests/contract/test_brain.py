@@ -9,18 +9,18 @@ from typing import cast
 import pytest
 
 from agents import context_extractor, intent_classifier
-from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain
 from agents.ports import Brain, Brief, Prompt, Recalled
 from agents.roster import Roster, load, pick
 from agents.sentences import sentences
 from memory_blocks.models import Blocks
 from tests.builders import some_blocks
+from tests.houses import local_brain
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
 WAYS: dict[str, Callable[[Roster], Brain]] = {
-    "local": LocalBrain,
+    "local": lambda roster: local_brain(),
     "scripted": lambda roster: ScriptedBrain(),
 }
 MESSAGES = [

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import structlog
 
-from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.errors import BrainFailed
 from agents.ports import MemoryHit
@@ -20,9 +19,9 @@ from tests.houses import (
     ANN,
     a_house,
     a_store,
-    agents,
     everything,
     history,
+    local_brain,
     message,
     messages,
     meta,
@@ -249,7 +248,7 @@ async def test_the_times_of_sentences_tell_how_quickly_an_answer_came(address: s
 
 
 async def test_the_conversation_of_the_headache_is_held_without_a_model(address: str) -> None:
-    async with a_house(address, LocalBrain(agents())).open() as house, conversing(house) as peer:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
         first = await peer.ask("I am having a headache")
         second = await peer.ask("8")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from agents import context_extractor, intent_classifier
-from agents.brains.local import LocalBrain
 from agents.ports import Brief, Prompt, Recalled
 from agents.roster import load, pick
 from agents.values import Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
 from tests.builders import HandClock, a_conversation
+from tests.houses import local_brain
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 PROMPT = Prompt(name="a", text="Be kind.", revision="1")
@@ -32,7 +32,7 @@ class Told:
 
 async def conversation(*messages: str, answers: Sequence[str] = ()) -> list[Told]:
     """A conversation with the local brain; `answers` are put in place of its own, from the first on."""
-    brain, clock = LocalBrain(ROSTER), HandClock()
+    brain, clock = local_brain(), HandClock()
     blocks, told = empty(a_conversation()), []
     for number, message in enumerate(messages, start=1):
         enrichment = await context_extractor.extract(brain, message, blocks)
@@ -129,14 +129,24 @@ async def test_a_short_reply_is_read_after_its_question(
 
 @pytest.mark.parametrize(
     "message",
-    ["What is the capital of France", "I want to book an appointment", "not sure", "why do you ask?"],
+    ["What is the capital of France", "I want to book an appointment", "why do you ask?"],
 )
 async def test_what_does_not_answer_is_not_taken_for_an_answer(message: str) -> None:
     _, told = await conversation(
         "I am having a headache", message, answers=["Are you taking any medication at the moment?"]
     )
 
-    assert told.enrichment.known == {"concern": "headache"}
+    assert told.enrichment.known.keys() == {"concern", "request"}
+    assert "medications" in told.enrichment.asked_before
+
+
+async def test_who_does_not_know_is_not_asked_again() -> None:
+    _, told = await conversation(
+        "I am having a headache", "not sure", answers=["Are you taking any medication at the moment?"]
+    )
+
+    assert told.enrichment.known["medications"] == "not sure"
+    assert "medication" not in told.answer
 
 
 async def test_what_is_denied_is_no_concern() -> None:
@@ -223,7 +233,7 @@ async def test_no_question_is_asked_twice_and_the_interview_ends() -> None:
 
 
 async def test_a_stopped_answer_goes_on_where_it_was() -> None:
-    brain, blocks = LocalBrain(ROSTER), empty(a_conversation())
+    brain, blocks = local_brain(), empty(a_conversation())
     message = "I am having a headache"
     enrichment = await brain.extract(message, blocks)
     intent = await brain.classify(enrichment, blocks)

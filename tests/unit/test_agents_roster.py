@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.errors import AgentError, BadRoster, BrainFailed, UnknownKey
+from agents.errors import AgentError, BadRoster, BrainFailed, UnknownKey, UnreadableLine
 from agents.roster import Roster, load, pick
 from agents.specialist import next_topics, open_questions
 from agents.values import Intent
@@ -169,6 +169,7 @@ def test_what_is_known_is_not_asked(roster: Roster) -> None:
         UnknownKey("agents.toml", "x"),
         BadRoster("agents.toml", "x", "is missing"),
         BrainFailed("local", "speak"),
+        UnreadableLine("message", "is missing"),
     ],
 )
 def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(error: AgentError) -> None:

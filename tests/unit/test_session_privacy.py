@@ -11,7 +11,6 @@ from typing import Any
 import msgpack
 import pytest
 
-from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain
 from agents.errors import BrainFailed
 from agents.ports import Brain
@@ -19,7 +18,7 @@ from memory_blocks.limits import DEFAULTS
 from orchestrator import logs, telemetry
 from orchestrator.errors import STORAGE_FULL, AnamnesisError
 from orchestrator.house import House
-from tests.houses import BOB, a_house, agents
+from tests.houses import BOB, a_house, local_brain
 from tests.peers import (
     ASSISTANT_MESSAGE,
     COMMENTARY,
@@ -100,7 +99,7 @@ async def test_nobody_overhears_a_conversation_that_goes_well(
     embedded: str, overheard: Overheard, content: str
 ) -> None:
     async with (
-        a_house(embedded, LocalBrain(agents())).open() as house,
+        a_house(embedded, local_brain()).open() as house,
         listened_to(house, overheard, device=content, clientVersion=content) as peer,
     ):
         message_id = await peer.say(content, meta={"mood": content, content: 1})

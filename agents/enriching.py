@@ -1,0 +1,243 @@
+"""An understood message as an Enrichment: told on its own, with what came before it and what is known."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from agents.context_extractor import slug
+from agents.lexicon import Lexicon, word_set
+from agents.questions import kinds_asked, last_question, name_of, questions
+from agents.telling import Teller, recap
+from agents.understanding import Exchange, Known, Understanding, Understood
+from agents.values import MOST_ENRICHED, Enrichment, Fact
+
+FIRST: Final = "No previous context - first message"
+_MOST_QUOTED: Final = 280
+_MOST_REMEMBERED: Final = (
+    64  # a conversation's turns are understood once, and taken up again by the next turn
+)
+_MOST_STORED: Final = 40
+_LIGHT: Final = word_set(
+    "a about again ah all also am an and any are as at be been being both but by can could did do does "
+    "doing don't er erm feel feels for from get gets going got had has have having he her here him his "
+    "how hm hmm i i'd i'll i'm i've if in into is it it's its just kind kinda know like little lot maybe "
+    "me mean mine more most much my myself no not now of off oh ok okay on one only or other our out over "
+    "please pretty probably quite rather really right said same say she so some sort sure than thank "
+    "thanks that that's the their them then there there's these they thing think this those though to too "
+    "uh um up us usually very was we well were what when which while who will with would yeah yep yes yet "
+    "you your nope nah actually meant guess suppose basically honestly still always already because bit "
+    "since started began first sorry wait correction instead reports user"
+)
+_KIND_ORDER: Final = ("concern", "request")
+
+
+class Enricher:
+    """Enriches messages with the words of the lexicon."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._understanding = Understanding(lexicon)
+        self._after = lru_cache(maxsize=_MOST_REMEMBERED)(self._understood_after)
+
+    def enrich(
+        self,
+        message: str,
+        history: Sequence[Exchange],
+        *,
+        opening: str = "",
+        number: int | None = None,
+        archived: tuple[Fact, ...] = (),
+        topic: str | None = None,
+        phase: str = "opening",
+    ) -> Enrichment:
+        """The message that follows `history`. `opening` was said before anything else; `archived` is known
+        from turns that are no longer there; `number` is this turn's, `topic` and `phase` the running ones.
+        """
+        history = tuple(history)
+        known = self._known(history, opening, Known(archived))
+        last = history[-1] if history else None
+        before = last.answer if last else opening
+        number = number or (last.turn + 1 if last else 1)
+        understood = self._understanding.understand(known, message, before, number)
+        first = last is None and not opening
+        follows = bool(before) and (
+            understood.replied or (bool(questions(before)) and not understood.new_concern)
+        )
+        earlier, now = known.values, understood.known.values
+        teller = self._understanding.teller(now)
+        running = topic or (f"{earlier.get('concern', '')} conversation".strip() if history else None)
+        return Enrichment(
+            previous_context=FIRST
+            if first
+            else _previous_context(self._understanding.teller(earlier), known, before),
+            enriched_message=_enriched(message, understood, teller, before if follows else "", first),
+            relevant_history=_relevant(understood, known, last, number, follows),
+            topic=slug(_topic(running, understood, now)),
+            trigger=slug(_trigger(first, understood)),
+            phase=_phase(phase, understood, now),
+            facts=understood.known.facts,
+            answers=understood.answers,
+            asked_before=tuple(
+                dict.fromkeys(
+                    kind
+                    for text in (opening, *(each.answer for each in history))
+                    for kind in kinds_asked(text)
+                    if kind not in now
+                )
+            ),
+            quality=_quality(first, understood, follows),
+            corrected=understood.corrected,
+            sentiment=understood.sentiment,
+        )
+
+    def _known(self, history: tuple[Exchange, ...], opening: str, known: Known) -> Known:
+        if len(history) <= _MOST_STORED:
+            return self._after(history, opening, known)
+        before = opening
+        for each in history:
+            known = self._understanding.understand(known, each.message, before, each.turn).known
+            before = each.answer
+        return known
+
+    def _understood_after(self, history: tuple[Exchange, ...], opening: str, known: Known) -> Known:
+        if not history:
+            return known
+        known = self._after(history[:-1], opening, known)
+        before = history[-2].answer if len(history) > 1 else opening
+        return self._understanding.understand(known, history[-1].message, before, history[-1].turn).known
+
+
+def _previous_context(teller: Teller, known: Known, before: str) -> str:
+    told = known.values
+    if "concern" in told:
+        whose = f"{teller.relative} having " if teller.relative else ""
+        said = f"User reported {whose}{teller.concern if not teller.clause else teller.about}"
+    else:
+        said = (
+            f'User asked: "{told["request"]}"'
+            if "request" in told
+            else "User wrote before"
+            if told
+            else "No complaint named yet"
+        )
+    skipped = ("concern", "request", "about_whom", "noted")
+    further = [f"{name_of(kind)}: {value}" for kind, value in told.items() if kind not in skipped]
+    if further:
+        said += f" ({', '.join(further)[:300]})"
+    asked = kinds_asked(before)
+    if asked:
+        return f"{said}, agent asked for {' and '.join(name_of(kind) for kind in asked)}"
+    question = last_question(before)
+    return f'{said}, agent asked "{question[-200:]}"' if question else f"{said}, agent replied"
+
+
+def _enriched(message: str, understood: Understood, teller: Teller, before: str, first: bool) -> str:
+    plain = " ".join(message.split()).replace('"', "'")
+    quoted = plain if len(plain) <= _MOST_QUOTED else f"{plain[: _MOST_QUOTED - 1].rstrip()}…"
+    now = understood.known.values
+    if not understood.sentences:
+        question = last_question(before) if before else None
+        if question and len(plain) <= 120:
+            verb = "asks" if understood.asks else "answers"
+            told = (
+                f'User {verb} "{quoted}" {"after" if understood.asks else "to"} the question '
+                f'"{question[-150:]}"'
+            )
+        elif understood.asks:
+            told = f'User asks: "{quoted}"'
+        else:
+            told = f'User says: "{quoted}"'
+        goes_on = (bool(before) and not understood.asks) or (
+            understood.asks and not first and "request" not in now
+        )
+        return _fit(
+            told + (recap(now, told, teller) if goes_on or question else _about(now, told, teller, first))
+        )
+    told = "; ".join(understood.sentences)
+    tail = recap(now, told, teller) if not understood.new_concern else ""
+    if _uncovered(plain, told):
+        room = MOST_ENRICHED - len(told) - len(tail) - 20
+        if room >= 40:
+            told += f'; in their words: "{plain if len(plain) <= room else plain[: room - 1].rstrip() + "…"}"'
+    elif first and len(understood.sentences) == 1:
+        told += " - initial health query"
+    return _fit(told + tail)
+
+
+def _about(now: dict[str, str], told: str, teller: Teller, first: bool) -> str:
+    """A message of its own needs no recap, but one that says `it` does."""
+    if (
+        first
+        or "concern" not in now
+        or not re.search(r"\b(?:it|this|that|they|them|he|she)\b", told, re.IGNORECASE)
+    ):
+        return ""
+    return recap(now, told, teller)
+
+
+def _uncovered(message: str, told: str) -> bool:
+    """Whether the message has words that count and are not in what was told."""
+    low = told.lower().replace("out of", "/")
+    words = re.findall(r"[^\W_]+(?:'[a-z]+)?", message.lower().replace("\u2019", "'"))
+    return any(word not in _LIGHT and word.rstrip("s") not in low and word not in _NUMBERS for word in words)
+
+
+_NUMBERS: Final = word_set(
+    "zero one two three four five six seven eight nine ten ache aches hurt hurts hurting left right"
+)
+
+
+def _fit(text: str) -> str:
+    return text if len(text) <= MOST_ENRICHED else f"{text[: MOST_ENRICHED - 1].rstrip()}…"
+
+
+def _relevant(
+    understood: Understood, known: Known, last: Exchange | None, number: int, follows: bool
+) -> tuple[str, ...]:
+    if last is None or not (follows or understood.corrected or understood.asks):
+        return ()
+    turns = {fact.turn for fact in known.facts if fact.kind in _KIND_ORDER and fact.turn < number}
+    turns |= {turn for turn in understood.leans_on if turn < number}
+    if follows:
+        turns.add(last.turn)
+    return tuple(f"turn_{turn}" for turn in sorted(turns))
+
+
+def _topic(running: str | None, understood: Understood, now: dict[str, str]) -> str:
+    concern = now.get("concern") or ""
+    if running is None:
+        return "initial_health_complaint" if concern else "initial_query"
+    if understood.new_concern:
+        return f"{concern} evaluation"
+    if understood.answers and concern:
+        return f"{concern} {understood.answers[0]} assessment"
+    return running
+
+
+def _trigger(first: bool, understood: Understood) -> str:
+    if first:
+        return "new_session"
+    if understood.corrected:
+        return "correction"
+    if understood.answers:
+        return f"{understood.answers[0]}_inquiry"
+    return "new_concern" if understood.new_concern else "question" if understood.asks else "new_message"
+
+
+def _phase(running: str, understood: Understood, now: dict[str, str]) -> str:
+    if understood.closes:
+        return "closing"
+    if understood.asks and "concern" in now and not understood.new_concern:
+        return "guidance"
+    if "concern" not in now:
+        return running
+    return (
+        "history_taking" if {"medications", "conditions", "allergies"} & now.keys() else "symptom_evaluation"
+    )
+
+
+def _quality(first: bool, understood: Understood, follows: bool) -> float:
+    """How well the message was understood: a fact or an answer to a known question well, a quotation less."""
+    if understood.answers or understood.corrected or (first and understood.stated):
+        return 0.95
+    return 0.85 if understood.stated or understood.replied else 0.75 if follows else 0.6

@@ -1,0 +1,438 @@
+"""What a message says in reply to the questions before it: yes, no, one of them, a number, a word or two."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from agents.lexicon import Lexicon, word_set, words_of
+from agents.questions import Question
+from agents.reading import HAS_MOMENT, HAS_SPAN, NUMBERS, Said, Text, asks_back
+
+Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
+
+_AROUND: Final = " .,;:!?'\"()*-~\u2026"
+_NUMBER: Final = re.compile(
+    (
+        rf"(?<![\w.,/])(\d{{1,3}}(?:[.,]\d+)?|{'|'.join(NUMBERS)})(?:\s*(?:-|to"
+        rf"|or)\s*(\d{{1,3}}(?:[.,]\d+)?|{'|'.join(NUMBERS)}))?(?![\w/])"
+        r"(?! ?(?:minutes?|hours?|days?|nights?|weeks?|months?|years?|mg|ml|times|am\b|pm\b|o'clock"
+        r"|years?|%|mcg))"
+    ),
+    re.IGNORECASE,
+)
+_BEGINS_ANEW: Final = re.compile(
+    r"(?:please|i (?:want|need|would like|have a question)|i'd like|can you|could you|let's|help me)\b",
+    re.IGNORECASE,
+)
+_MOST_ANSWER: Final = 160
+_ONE: Final = re.compile(r"(?:only |just |the |my |it's )*(\w+) (?:one|ones)")
+_SIDE: Final = re.compile(
+    r"\b(left|right|both|either|upper|lower|front|top|bottom|inner|outer|inside|outside|neither)\b"
+)
+_WORDS_OF_SEVERITY: Final = re.compile(
+    r"\b(?:(?:very|really|pretty|quite|so|extremely|not (?:too|that|so|very)|fairly|rather|super"
+    r"|moderately) )*"
+    r"(?:bad|mild|moderate|severe|strong|unbearable|terrible|awful|intense|excruciating|horrible"
+    r"|light|low|high|worst|manageable"
+    r"|bearable|tolerable|annoying|medium|minor|weak|painful|agonizing|slight|killing me)\b",
+    re.IGNORECASE,
+)
+_LISTS: Final = frozenset(
+    ("associated_symptoms", "medications", "conditions", "allergies", "triggers", "relief")
+)
+_WORSE: Final = re.compile(
+    r"\b(better|worse|the same|no change|unchanged|improv\w+|about the same|same)\b", re.IGNORECASE
+)
+_PASSING: Final = frozenset(("frequency",))
+_PARTS: Final = re.compile(r"(?:[,;.]| and| but)+ (?:and |but )?")
+_TO_ALL: Final = re.compile(
+    r"(?:to |for )?(?:both|all|either|any|all of (?:them|those))(?: of (?:them|those))?", re.IGNORECASE
+)
+_TIMES: Final = frozenset(("onset", "duration"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """How a message answers: what it says, and the question to which it says it."""
+
+    question: Question
+    said: Said
+    stance: Stance = ""
+
+
+class Replies:
+    """Reads replies with the words of the lexicon."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        groups = {"no": "no", "yes": "yes", "some": "some", "unsure": "unsure", "refusals": "refusal"}
+        entries = [
+            (tuple(word.text for word in words_of(entry)), stance)
+            for group, stance in groups.items()
+            for entry in lexicon.group(f"replies.{group}")
+        ]
+        self._stances: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        for parts, stance in sorted(entries, key=lambda each: -len(each[0])):
+            self._stances.setdefault(parts[0], []).append((parts, stance))
+        self._fillers = sorted(
+            (tuple(word.text for word in words_of(entry)) for entry in lexicon.group("replies.fillers")),
+            key=lambda each: -len(each),
+        )
+        self._picks = {
+            name: lexicon.group(f"replies.{name}") for name in ("both", "neither", "first", "second")
+        }
+        self._outright = lexicon.group("replies.outright")
+        self._lexicon = lexicon
+        self._body = lexicon.group("body.parts")
+
+    def stance(self, text: str) -> tuple[Stance, str]:
+        """Whether a text begins with a yes, a no or another stance, and what follows it."""
+        words = words_of(text)
+        texts = tuple(word.text for word in words)
+        at = 0
+        while at < len(texts) and texts[at] in _PARTICLES:
+            at += 1
+        for parts, stance in self._stances.get(texts[at], ()) if at < len(texts) else ():
+            end = at + len(parts)
+            if texts[at:end] != parts or not self._stands_alone(parts, texts[end : end + 1]):
+                continue
+            rest = text[words[end].start :] if end < len(words) else ""
+            return stance, rest.lstrip(_AROUND)  # type: ignore[return-value]
+        return "", text
+
+    def _stands_alone(self, parts: tuple[str, ...], following: tuple[str, ...]) -> bool:
+        """Whether the words of a stance are one here: `right.`, not `right now`; `no`, not `no fever`."""
+        if not following or following[0] in _BREAKS:
+            return True
+        if parts[0] in ("no", "none", "nothing") and len(parts) == 1:
+            return following[0] in _AFTER_NO
+        return " ".join(parts) in self._outright
+
+    def bare(self, text: str) -> str:
+        """A short reply without what only leads up to it: `the left one` of `um, I think the left one`."""
+        rest = text.strip(_AROUND)
+        while True:
+            words = words_of(rest)
+            texts = tuple(word.text for word in words)
+            size = next(
+                (
+                    len(each)
+                    for each in self._fillers
+                    if texts[: len(each)] == each and len(each) < len(texts)
+                ),
+                0,
+            )
+            if not size:
+                return rest
+            rest = rest[words[size].start :].lstrip(_AROUND)
+
+    def read(
+        self, text: Text, asked: Sequence[Question], known: Mapping[str, str], found: Sequence[Said]
+    ) -> tuple[Reply, ...]:
+        """The replies in a message; `found` is what it says by itself, which need not be asked again."""
+        message = text.whole.strip()
+        if not asked or not message or text.injected or (asks_back(message) and not text.stated):
+            return ()
+        numbers = [question for question in asked if question.numeric]
+        if len(numbers) > 1 and (together := self._in_order(text, numbers)):
+            return together
+        stated = {each.kind for each in found}
+        replies: list[Reply] = []
+        open_ones = [question for question in asked if not _covered(question, stated)]
+        for question in open_ones:
+            replies += self._typed(text, question, known, alone=len(asked) == 1)
+        if replies or (stated and len(asked) > 1):
+            done = {reply.question for reply in replies}
+            left = [each for each in open_ones if each not in done and each.form == "polar"]
+            return (*replies, *self._later_stances(text.stated, left))
+        stance, rest = self.stance(text.stated or message)
+        if self.stance(rest)[0] in ("yes", "no") and not self.stance(rest)[1]:
+            rest = ""  # `yes it does`
+        polar = [question for question in asked if question.form != "open"] or list(asked[-1:])
+        if stance:
+            if _BEGINS_ANEW.match(rest) and len(rest) > 40:
+                rest = ""
+            if _TO_ALL.fullmatch(rest):
+                rest = ""
+            return tuple(
+                self._taken(each, stance, rest, text, known, found)
+                for each in (polar if not rest else polar[-1:])
+            )
+        question = asked[-1]
+        if (
+            question.form == "polar"
+            and not question.kinds
+            and stated
+            and stated <= _PASSING
+            and len(message) <= 30
+        ):
+            return (Reply(question, Said("", "", ""), "some"),)
+        if stated and (not open_ones or len(asked) > 1 or stated & (_TIMES | {"severity"})):
+            return ()
+        question = (open_ones or list(asked))[-1]
+        return tuple(self._free(text, question, known, found))
+
+    def _later_stances(self, stated: str, asked: Sequence[Question]) -> Iterator[Reply]:
+        """The yes or no behind another answer: `in March, and yes it does`."""
+        for question, part in zip(
+            asked, (p for p in _PARTS.split(stated) if self.stance(p)[0] in ("yes", "no")), strict=False
+        ):
+            stance, _ = self.stance(part)
+            yield Reply(question, Said(question.kinds[0] if question.kinds else "", ""), stance)
+
+    # --- kinds that can be told by their form ---------------------------------------------------------------
+
+    def _in_order(self, text: Text, asked: Sequence[Question]) -> tuple[Reply, ...]:
+        numbers = [each[1] for each in _NUMBER.finditer(text.stated)]
+        if len(numbers) < len(asked):
+            return ()
+        return tuple(
+            Reply(question, _number(question, number))
+            for question, number in zip(asked, numbers, strict=False)
+        )
+
+    def _typed(
+        self, text: Text, question: Question, known: Mapping[str, str], *, alone: bool
+    ) -> Iterator[Reply]:
+        low, kinds = text.stated, question.kinds
+        small = self.bare(low).lower()
+        if "location" in kinds and (where := self.where(text, question, known, alone=alone)):
+            yield Reply(question, Said("location", where))
+            return
+        if picked := self._picked(small, question):
+            yield Reply(question, picked)
+            return
+        if "severity" in kinds:
+            number = next((each for each in _NUMBER.finditer(low) if _within(each[1], question.top)), None)
+            if number:
+                yield Reply(
+                    question, _number(question, f"{number[1]}-{number[2]}" if number[2] else number[1])
+                )
+            elif (words := _WORDS_OF_SEVERITY.search(low)) and len(low) <= 60:
+                yield Reply(question, Said("severity", words[0].lower()))
+            return
+        if _TIMES & set(kinds):
+            if (moment := HAS_MOMENT.search(low)) and (moment[0].lower() != "may" or "in may" in low.lower()):
+                yield Reply(question, Said("onset", _trim(moment[0])))
+            elif span := HAS_SPAN.search(low):
+                yield Reply(question, Said("duration", _trim(span[0])))
+            elif question.noun and (number := _NUMBER.search(low)):
+                yield Reply(question, _number(question, number[1]))
+            return
+        if "progression" in kinds and _WORSE.search(low) and len(low) <= 80:
+            yield Reply(question, Said("progression", self.bare(low)))
+        elif question.numeric and (number := _NUMBER.search(low)) and not DOSED.search(low):
+            yield Reply(question, _number(question, number[0]))
+        elif "quality" in kinds and not alone and (feels := next(text.has("body.qualities"), None)):
+            yield Reply(question, Said("quality", text.cut(feels)))
+        elif question.form == "choice" and (option := _chosen(small, question)):
+            yield Reply(question, _as_choice(question, option))
+        elif "about_whom" in kinds and (who := next(iter(text.has("people.relatives")), None)):
+            yield Reply(question, Said("about_whom", text.cut(who)))
+
+    def _picked(self, small: str, question: Question) -> Said | None:
+        """One, both or none of what was offered."""
+        options = question.options
+        if not options:
+            return None
+        bare = small.strip(_AROUND)
+        if bare in self._picks["both"] or re.match(r"both\b(?! \w+s\b)", bare):
+            return _as_choice(question, _joined(options, "and", "both" if len(options) == 2 else "all of"))
+        if bare in self._picks["neither"]:
+            return _as_choice(question, f"neither {_joined(options, 'nor', '')}")
+        if bare in self._picks["first"]:
+            return _as_choice(question, options[0])
+        if bare in self._picks["second"]:
+            return _as_choice(
+                question, options[1] if len(options) > 1 and "last" not in bare else options[-1]
+            )
+        return None
+
+    def where(self, text: Text, question: Question, known: Mapping[str, str], *, alone: bool = True) -> str:
+        """A place in the body; where only a side was named, with the noun of the question or complaint."""
+        low = self.bare(text.stated)
+        parts = [each for each in text.has("body.parts") if text.cut(each) not in ("side",)]
+        if parts:
+            if alone and len(low) <= 70:
+                return _trim(low)
+            first, words = parts[0].first, text.words
+            while first and words[first - 1].text in _BEFORE_PART:
+                first -= 1
+            return _trim(text.stated[words[first].start : words[parts[0].last - 1].end])
+        side = _SIDE.search(low.lower()) or _ONE.fullmatch(low.lower())
+        if side is None or len(low) > 60:
+            return ""
+        noun = question.noun if question.noun not in ("one", "part", "area", "spot") else ""
+        noun = noun or _head_of(question.options) or self._part_of(known)
+        if "side" in low.lower() or not noun:
+            return _trim(low)
+        if side[1] == "both":
+            return f"both {noun}" if noun.endswith("s") else f"both {noun}s"
+        single = noun.removesuffix("s") if side[1] in ("left", "right") and noun not in ("sinus",) else noun
+        return f"{side[1]} {single}"
+
+    def _part_of(self, known: Mapping[str, str]) -> str:
+        """The part of the body that the complaint is about."""
+        for value in (known.get("location", ""), known.get("concern", "")):
+            words = value.lower().split()
+            for size in (2, 1):
+                for at in range(len(words) - size + 1):
+                    if (part := " ".join(words[at : at + size])) in self._body and part != "side":
+                        return part
+        return ""
+
+    # --- yes, no and free words -----------------------------------------------------------------------------
+
+    def _taken(
+        self,
+        question: Question,
+        stance: Stance,
+        rest: str,
+        text: Text,
+        known: Mapping[str, str],
+        found: Sequence[Said],
+    ) -> Reply:
+        kind = question.kinds[0] if question.kinds else ""
+        rest = self.bare(rest)
+        said = next((each for each in found if each.kind == kind), None)
+        if stance in ("unsure", "refusal") or not rest:
+            return Reply(question, Said(kind, "", rest), stance)
+        return Reply(question, said or Said(kind, "", rest), stance)
+
+    def _free(
+        self, text: Text, question: Question, known: Mapping[str, str], found: Sequence[Said]
+    ) -> Iterator[Reply]:
+        """A short reply as the value of what was asked; not one that begins something else."""
+        message = text.stated
+        bare = self.bare(message)
+        if not bare or len(bare) > _MOST_ANSWER or _BEGINS_ANEW.match(bare) or asks_back(message):
+            return
+        if any(mark in message.lower() for mark in self._lexicon.group("corrections.turns")):
+            return
+        if bare.lower() in self._lexicon.group("replies.acknowledgements") | self._lexicon.group(
+            "replies.thanks"
+        ):
+            return
+        kind = next((each for each in question.kinds if each not in ("severity", "age", "pregnancy")), "")
+        if (
+            kind in _TIMES
+            and not re.match(
+                (
+                    r"(?:when|after|before|while|during|right|just|since|at|in|on|as|the|my|around|about|over"
+                    r"|from|ever)\b"
+                ),
+                bare.lower(),
+            )
+            and len(bare.split()) > 5
+        ):
+            kind = ""
+        stated = {each.kind for each in found}
+        if kind in stated:
+            return
+        if kind in ("medications", "conditions", "allergies") and (
+            stated
+            or len(bare.split()) > 8
+            or re.match(r"(?:not|it|i'm|i am|i feel|i can't|that)\b", bare.lower())
+        ):
+            kind = ""
+        yield Reply(question, Said(kind, _trim(bare) if kind else "", bare))
+
+
+_BEFORE_PART: Final = word_set(
+    "left right upper lower inner outer behind under above below between around both my the top bottom "
+    "front big in on"
+)
+DOSED: Final = re.compile(r"\b\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|puffs?|units?|iu)\b", re.IGNORECASE)
+_BREAKS: Final = word_set(", . ! ; : - ( ) but and though anymore thanks actually when if")
+_AFTER_NO: Final = word_set(
+    "i i'm i've it it's not just thanks thank he she they we my there never nothing none only sorry "
+    "really to that"
+)
+_PARTICLES: Final = word_set("um uh well oh hm hmm so ah , . ... erm honestly ok okay")
+
+
+def _covered(question: Question, stated: set[str]) -> bool:
+    kinds = set(question.kinds)
+    return bool(kinds & stated) or bool(kinds & _TIMES and stated & _TIMES)
+
+
+def _within(number: str, top: int) -> bool:
+    value = float(
+        NUMBERS.get(number.lower(), number.replace(",", ".") if isinstance(number, str) else number)
+    )
+    return value <= max(top, 11)
+
+
+def _number(question: Question, number: str) -> Said:
+    value = "-".join(str(NUMBERS.get(each.lower(), each)) for each in re.split(r" ?(?:-|to|or) ?", number))
+    if "severity" in question.kinds:
+        return Said("severity", f"{value}/{question.top}")
+    if "age" in question.kinds:
+        return Said("age", value)
+    if "temperature" in question.kinds:
+        return Said("temperature", value)
+    if question.noun and "how many" in question.core:
+        kind = question.kinds[0] if question.kinds else ""
+        unit = "times" if question.noun.startswith("times") else question.noun
+        value = number
+        per = re.search(r"\b(?:a|per|each|every) (?:day|night|week|month|year|hour)\b", question.core)
+        return Said(
+            kind,
+            f"{value} {unit}{f' {per[0]}' if per else ''}",
+            f"{value} {unit}{f' {per[0]}' if per else ''}",
+        )
+    return Said(question.kinds[0], value)
+
+
+def _chosen(small: str, question: Question) -> str:
+    """The one option whose own words a reply has; in the person's words where those say more."""
+    words = set(re.findall(r"[\w']+", small))
+    scores = {}
+    for option in question.options:
+        own = {
+            word
+            for word in re.findall(r"[\w']+", option)
+            if not any(word in re.findall(r"[\w']+", other) for other in question.options if other != option)
+        }
+        scores[option] = len({each for each in words for mine in own if _same(each, mine)})
+    best = max(scores, key=lambda option: scores[option], default="")
+    if not best or not scores[best] or sum(1 for score in scores.values() if score == scores[best]) > 1:
+        return ""
+    if {"not", "no"} & words:
+        return ""
+    return (
+        best
+        if len(words) <= len(best.split()) + 3 and not words - _LIGHT - set(re.findall(r"[\w']+", best))
+        else small
+    )
+
+
+_LIGHT: Final = word_set(
+    "please the a an it it's its is more of one i i'd think say on in at my mostly kind sort rather "
+    "prefer just definitely ones side that's usually"
+)
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or (
+        min(len(one), len(other)) >= 4 and (one.startswith(other[:-1]) or other.startswith(one[:-1]))
+    )
+
+
+def _as_choice(question: Question, value: str) -> Said:
+    kind = next((each for each in question.kinds), "")
+    return Said(kind, _trim(value), value)
+
+
+def _joined(options: Sequence[str], word: str, lead: str) -> str:
+    listed = f"{', '.join(options[:-1])} {word} {options[-1]}" if len(options) > 1 else options[0]
+    return f"{lead} {listed}".strip()
+
+
+def _head_of(options: Sequence[str]) -> str:
+    heads = {option.split()[-1] for option in options if len(option.split()) > 1} - {"one"}
+    return heads.pop() if len(heads) == 1 else ""
+
+
+def _trim(value: str) -> str:
+    return " ".join(value.split()).strip(_AROUND)[:200]

@@ -1,0 +1,315 @@
+"""What a person said, told in the third person so that a stranger understands it."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agents.lexicon import word_set
+from agents.questions import Question, name_of
+
+_AUXILIARY: Final = re.compile(
+    r"(do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may)(?:n't)? (.+)"
+)
+_SUBJECTS: Final = re.compile(
+    r"(you guys|you|it|there|this|that|they|he|she|anything|anyone|someone|something"
+    r"|(?:your|the|his|her|this|that|any|these|those) (?:(?:left|right|upper|lower|blood|stomach"
+    r"|chest|heart|sore|other) )?[\w'-]+)\b ?(.*)"
+)
+_THIRD: Final = {
+    r"\bi'm\b": "they are",
+    r"\bi am\b": "they are",
+    r"\bi was\b": "they were",
+    r"\bi've\b": "they have",
+    r"\bi'd\b": "they would",
+    r"\bi'll\b": "they will",
+    r"\bi\b": "they",
+    r"\bmy\b": "their",
+    r"\bme\b": "them",
+    r"\bmine\b": "theirs",
+    r"\bmyself\b": "themselves",
+    r"\bwe\b": "they",
+    r"\bour\b": "their",
+}
+_THIRDS: Final = tuple((re.compile(pattern, re.IGNORECASE), by) for pattern, by in _THIRD.items())
+_OBJECT_BEFORE: Final = (
+    r"to|with|from|at|in|more|when|up|awake|feel|less|while|for|and|or|than|out|about|sick|short"
+)
+_ASKED: Final = {
+    r"\byourself\b": "themselves",
+    r"\byou are\b": "they are",
+    r"\byour\b": "their",
+    rf"\byou\b(?= *(?:$|[.,;:(\"]|(?:{_OBJECT_BEFORE})\b))": "them",
+    r"\byou\b": "they",
+    r"\bme\b": "the agent",
+}
+_ASKEDS: Final = tuple((re.compile(pattern, re.IGNORECASE), by) for pattern, by in _ASKED.items())
+_EXAMPLES: Final = re.compile(
+    r",? *(?:\(.*?\)|\b(?:such as|for example|e\.g\.|for instance|including)\b.*)|(?<=symptoms) "
+    r"like\b.*|, like\b.*"
+)
+_WORDS: Final = ((1, "mild"), (4, "moderate"), (7, "severe"))
+_BEGINS_MOMENT: Final = re.compile(
+    (
+        r"(?:since|after|when|before|while|right|just|shortly|soon|during|in|on|at|around|about|last"
+        r"|this|yesterday|today|tonight|the|early|late"
+        r"|mon|tues|wednes|thurs|fri|satur|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|\d|an?\b"
+        r"|one|two|three|four|five|six|seven|eight"
+        r"|nine|ten|few|couple|several|over|almost|nearly|roughly|christmas|easter|new year|long ago"
+        r"|earlier|more than|maybe|like)"
+    ),
+    re.IGNORECASE,
+)
+_PLACED: Final = re.compile(
+    (
+        r"(?:in|on|at|behind|around|under|above|below|between|across|along|near|down|all over|inside"
+        r"|everywhere|from|over|up|next to)\b"
+    ),
+    re.IGNORECASE,
+)
+_WHEN: Final = re.compile(
+    (
+        r"(?:when|whenever|after|at|in|during|with|if|while|before|every|by|from|on|as soon|whilst|first "
+        r"thing|mostly|usually|worse)\b"
+    ),
+    re.IGNORECASE,
+)
+_UNCOUNTED: Final = word_set(
+    "nausea dizziness flu diarrhea diarrhoea insomnia anxiety fatigue heartburn pain acne gas stress "
+    "depression grief constipation bloating congestion numbness tingling swelling itching bleeding "
+    "discharge vomiting burning tightness stiffness pressure weakness exhaustion loneliness burnout "
+    "vertigo tinnitus wheezing snoring sneezing sweating mood fever dandruff reflux breath loss gain "
+    "tenderness soreness redness bruising spotting sleep energy skin vision asthma diabetes eczema gout "
+    "arthritis indigestion"
+)
+
+
+class Teller:
+    """Tells of a concern: `concern` is its name, `relative` who has it if not the person."""
+
+    def __init__(self, concern: str = "", relative: str = "", *, clause: bool = False) -> None:
+        self.concern = concern
+        self.relative = f"their {relative}" if relative else ""
+        self.clause = clause
+
+    @property
+    def about(self) -> str:
+        """The concern as the subject of a sentence."""
+        if not self.concern:
+            return "it"
+        if self.clause:
+            return f'"{self.concern}"'
+        if self.concern.startswith("feeling "):
+            return self.concern
+        return f"{self.relative}'s {self.concern}" if self.relative else f"the {self.concern}"
+
+    @property
+    def who(self) -> str:
+        """Who is spoken of."""
+        return self.relative.replace("their", "User's", 1) or "User"
+
+    def reports(self, value: str, *, clause: bool = False) -> str:
+        """A complaint, said for the first time."""
+        if clause:
+            return (
+                f'User reports: "{value}"'
+                if not self.relative
+                else f'User reports of {self.relative}: "{value}"'
+            )
+        if value.startswith("feeling "):
+            return f"User reports {self.relative + ' ' if self.relative else ''}{value}"
+        return f"User reports {self.relative + ' ' if self.relative else ''}having {with_article(value)}"
+
+    def tells(self, kind: str, value: str) -> str:
+        """A fact as a sentence that needs no other."""
+        said = third_person(value)
+        match kind:
+            case "severity":
+                rated = re.fullmatch(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?/(\d+)", value)
+                name = f"{self.relative}'s {self.concern}" if self.relative else self.concern
+                name = f'"{name}"' if self.clause else name
+                if rated is None:
+                    return f"User describes {name or 'the'} severity as {said}"
+                number = float(rated[1]) * 10 / int(rated[3])
+                span = f"{rated[1]}-{rated[2]}" if rated[2] else rated[1]
+                word = severity_word(number)
+                return f"User rates {name + ' ' if name else ''}severity as {span} out of {rated[3]} ({word})"
+            case "onset":
+                since = "started " if _BEGINS_MOMENT.match(value) else "has been there since "
+                return f"User says {self.about} {since}{said}"
+            case "duration":
+                return f"User says {self.about} has lasted {said}"
+            case "frequency":
+                return f"User says {self.about} happens {said}"
+            case "location":
+                if _PLACED.match(said):
+                    return f"User says {self.about} is {said}"
+                the = (
+                    ""
+                    if re.match(r"(?:both|all|one|the|their|my|whole|every|only|just|mostly)\b", said)
+                    else "the "
+                )
+                return f"User says {self.about} is in {the}{said}"
+            case "quality":
+                return f"User describes {self.about} as {said}"
+            case "triggers":
+                if _WHEN.match(said):
+                    return f"User says {self.about} is worse {said}"
+                return f"User says {said} brings on or worsens {self.about}"
+            case "relief":
+                return (
+                    f"User says {self.about} gets better {said}"
+                    if _WHEN.match(said)
+                    else f"User says {said} helps"
+                )
+            case "associated_symptoms":
+                return (
+                    f"{self.who} also has {said}" if not said.startswith("no ") else f"{self.who} has {said}"
+                )
+            case "denied":
+                return f"{self.who} has no {said}"
+            case "medications":
+                return (
+                    f"{self.who} takes {said}"
+                    if not said.startswith(("no ", "stopped"))
+                    else (f"{self.who} {said}" if said.startswith("stopped") else f"{self.who} takes {said}")
+                )
+            case "conditions":
+                return f"{self.who} has {said} (medical history)"
+            case "allergies":
+                return (
+                    f"{self.who} has "
+                    f"{'no allergy to ' + said[3:] if said.startswith('no ') else 'an allergy to ' + said}"
+                )
+            case "pregnancy":
+                return f"{self.who} is {said}"
+            case "age":
+                return f"{self.who} is {said if 'old' in said else said + ' years old'}"
+            case "about_whom":
+                return f"User speaks about their {said}"
+            case "family_history":
+                return f"User reports family history: {said}"
+            case _:
+                return f"User says about {name_of(kind)}: {said}"
+
+    def declares(self, question: Question, *, yes: bool) -> str | None:
+        """A yes-or-no question as the statement that a yes or no makes of it; None where that is unsafe."""
+        core = _EXAMPLES.sub("", question.core).strip(" ,")
+        found = _AUXILIARY.fullmatch(core)
+        if found is None:
+            if re.match(r"any |ever |(?:fever|chills|\w+)$", core) and len(core.split()) <= 12:
+                items = re.sub(r"^any (?:other )?", "", core)
+                return f"{self.who} has {items}" if yes else f"{self.who} has no {items}"
+            return None
+        auxiliary, rest = found[1], found[2]
+        parted = _SUBJECTS.fullmatch(rest)
+        if parted is None or not parted[2]:
+            return None
+        subject, rest = parted[1], parted[2]
+        if yes:
+            rest = re.sub(r"\bany(?:thing|one|body)\b", _as_some, rest)
+            rest = re.sub(r"\bany (?=\w)", "", rest)
+            rest = re.sub(r"^ever ", "", rest)
+        name = self._subject(subject, yes)
+        said = f"{name} {_predicate(auxiliary, subject, rest, yes or subject in ('anything', 'anyone'))}"
+        said = _swapped(said, _ASKEDS)
+        return said if said.startswith("User") else f"User says {said}"
+
+    def _subject(self, subject: str, yes: bool) -> str:
+        if subject in ("you", "you guys"):
+            return self.who
+        if subject in ("it", "this", "that"):
+            return self.about
+        if subject in ("he", "she"):
+            return self.relative or subject
+        if subject in ("anything", "anyone"):
+            return (
+                {"anything": "something", "anyone": "someone"}[subject]
+                if yes
+                else {"anything": "nothing", "anyone": "no one"}[subject]
+            )
+        if subject.startswith("any "):
+            return subject[4:] if yes else f"no {subject[4:]}"
+        return re.sub(r"^your ", f"{self.who}'s ", subject)
+
+
+def _as_some(found: re.Match[str]) -> str:
+    return {"anything": "something", "anyone": "someone", "anybody": "somebody"}[found[0]]
+
+
+def _predicate(auxiliary: str, subject: str, rest: str, yes: bool) -> str:
+    verb, _, tail = rest.partition(" ")
+    if auxiliary in ("do", "does"):
+        plural = subject == "they"
+        if not yes:
+            return f"{'do' if plural else 'does'} not {rest}"
+        return f"{verb if plural else _third(verb)} {tail}".strip()
+    if auxiliary == "did":
+        return f"did{'' if yes else ' not'} {rest}"
+    own = {"have": "has", "are": "is", "were": "was"}.get(auxiliary, auxiliary)
+    if subject == "they":
+        own = auxiliary
+    if own == "can" and not yes:
+        return f"cannot {rest}"
+    return f"{own}{'' if yes else ' not'} {rest}"
+
+
+def _third(verb: str) -> str:
+    if verb in ("have", "be"):
+        return {"have": "has", "be": "is"}[verb]
+    if verb.endswith(("s", "sh", "ch", "x", "o")):
+        return f"{verb}es"
+    return f"{verb[:-1]}ies" if verb.endswith("y") and verb[-2:-1] not in "aeiou" else f"{verb}s"
+
+
+def third_person(text: str) -> str:
+    """The person's own words as someone else would repeat them: `when I woke up` as `when they woke up`."""
+    return _swapped(text, _THIRDS)
+
+
+def _swapped(text: str, pairs: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    for pattern, by in pairs:
+        text = pattern.sub(by, text)
+    return text
+
+
+def severity_word(rating: float) -> str:
+    """A rating out of 10 in a word; 0 is none."""
+    return next(
+        (word for least, word in reversed(_WORDS) if rating >= least), "none" if rating < 0.5 else "mild"
+    )
+
+
+def with_article(thing: str) -> str:
+    """`a headache`, but `headaches` and `fever`."""
+    head = re.split(r" (?:in|on|of|behind|around|under|at|during|to) ", thing)[0]
+    last = head.rsplit(" ", 1)[-1].lower()
+    if thing.startswith("no ") or (last.endswith("s") and not last.endswith("ss")) or last in _UNCOUNTED:
+        return thing
+    return f"{'an' if thing[:1].lower() in 'aeiou' else 'a'} {thing}"
+
+
+def recap(known: Mapping[str, str], told: str, teller: Teller) -> str:
+    """What else one must know to understand: the concern, how strong, since when, where."""
+    low = told.lower()
+    parts = []
+    for kind in ("severity", "onset", "duration", "location", "triggers"):
+        value = known.get(kind)
+        if not value or third_person(value).lower() in low or value in ("not sure", "prefers not to say"):
+            continue
+        if kind == "location" and value.lower() in known.get("concern", ""):
+            continue
+        if (kind == "severity" and "severity" in low) or (kind == "triggers" and not _WHEN.match(value)):
+            continue
+        late = _BEGINS_LATE.match(value) or value.endswith(("ago", "back"))
+        lead = {"onset": "" if late else "since ", "duration": "for "}.get(kind, "")
+        parts.append(f"{lead}{third_person(value)}")
+    name = teller.about if teller.concern else ""
+    named = teller.concern.lower() in low if teller.concern else True
+    if not parts:
+        return "" if named else f" (about {name})"
+    return f" (about {name}: {', '.join(parts)})" if not named else f" (known: {', '.join(parts)})"
+
+
+_BEGINS_LATE: Final = re.compile(
+    r"(?:since|after|when|before|while|right|just|shortly|soon|during|in|on|at|around)\b", re.IGNORECASE
+)

@@ -1,0 +1,58 @@
+"""`anamnesis extract`: messages understood in the light of what was said before them, one per line."""
+
+import json
+from typing import Any
+
+import click
+
+from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+
+
+@click.command()
+@click.argument("source", type=click.File("rb"), default="-")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the whole enrichment as one JSON object per line."
+)
+@shared_options
+@pass_invocation
+def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
+    """Make each message stand on its own.
+
+    Reads one JSON object per line, from a file or standard input:
+    {"id": "1", "history": [{"role": "user", "text": "…"}, {"role": "assistant", "text": "…?"}],
+    "message": "8"}
+
+    A line that cannot be read gets an error in its place, and the rest goes on.
+    """
+    invocation.settings(quietly=True)
+
+    from agents.enriching import Enricher
+    from agents.errors import UnreadableLine
+    from agents.transcripts import read_line
+    from orchestrator.wiring import load_lexicon
+
+    enricher = Enricher(load_lexicon(invocation.config))
+    failed = False
+    for number, line in enumerate(source, start=1):
+        if not line.strip():
+            continue
+        try:
+            asked = read_line(line)
+        except UnreadableLine as error:
+            failed = True
+            if as_json:
+                click.echo(
+                    json.dumps(
+                        {"id": error.record_id, "line": number, "error": str(error)}, ensure_ascii=False
+                    )
+                )
+            else:
+                click.echo(f"line {number}: {error}", err=True)
+            continue
+        found = enricher.enrich(asked.message, asked.exchanges, opening=asked.opening)
+        if as_json:
+            click.echo(json.dumps({"id": asked.id, **found.model_dump(mode="json")}, ensure_ascii=False))
+        else:
+            click.echo(f"{asked.id}\t{found.enriched_message}")
+    if failed:
+        raise click.exceptions.Exit(FOUND_SOMETHING)

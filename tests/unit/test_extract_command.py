@@ -1,0 +1,65 @@
+"""`anamnesis extract`: one answer per line, in the same order, whatever a line holds."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli import cli
+
+HEADACHE = [
+    {"role": "user", "text": "I am having a headache"},
+    {"role": "assistant", "text": "How bad is it from 1 to 10?"},
+]
+
+
+def extracted(*lines: object, options: tuple[str, ...] = ("--json",)) -> tuple[int, list[str]]:
+    said = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    ran = CliRunner().invoke(cli, ["extract", *options], input=said)
+    return ran.exit_code, ran.output.splitlines()
+
+
+@pytest.mark.requirement("001-028")
+def test_each_line_gets_its_whole_enrichment_under_its_id() -> None:
+    code, lines = extracted(
+        {"id": "a", "history": HEADACHE, "message": "8"}, {"id": 2, "message": "I have a rash"}
+    )
+
+    first, second = map(json.loads, lines)
+    assert (code, first["id"], second["id"]) == (0, "a", 2)
+    assert first["enriched_message"] == "User rates headache severity as 8 out of 10 (severe)"
+    assert first["previous_context"] == "User reported headache, agent asked for severity rating 1-10"
+    assert (first["relevant_history"], first["topic"]) == (["turn_1"], "headache_severity_assessment")
+    assert first["facts"] == [
+        {"kind": "concern", "value": "headache", "turn": 1},
+        {"kind": "severity", "value": "8/10", "turn": 2},
+    ]
+    assert (second["relevant_history"], second["facts"][0]["turn"]) == ([], 1)
+
+
+def test_a_line_that_cannot_be_read_gets_an_error_and_the_rest_goes_on() -> None:
+    code, lines = extracted(
+        "no json",
+        "[1]",
+        {"id": "b", "history": [{"role": "somebody", "text": "secret"}], "message": "secret"},
+        {"id": "c"},
+        {"id": "d", "history": HEADACHE, "message": "8"},
+    )
+
+    told = [json.loads(line) for line in lines]
+    assert code == 1
+    assert [each.get("error") for each in told] == [
+        "line: is not JSON",
+        "line: is not a JSON object",
+        "history.0.role: input should be 'user', 'assistant' or 'agent'",
+        "message: field required",
+        None,
+    ]
+    assert [each["id"] for each in told] == [None, None, "b", "c", "d"]
+    assert "secret" not in "".join(lines)
+
+
+def test_without_json_each_line_is_its_id_and_what_is_meant() -> None:
+    code, lines = extracted({"id": "a", "history": HEADACHE, "message": "8"}, options=())
+
+    assert (code, lines) == (0, ["a\tUser rates headache severity as 8 out of 10 (severe)"])
