@@ -293,6 +293,13 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
     )
 
 
+def with_status(blocks: Blocks, status: SessionStatus, limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks of a session that goes on no more, or goes on again."""
+    session = blocks.active_session
+    info = changed(session.session_info, status=status)
+    return refresh(replace(blocks, active_session=changed(session, session_info=info)), limits)
+
+
 def as_earlier(session: ActiveSession) -> EarlierSession:
     """A session as a later one of the same person remembers it: until when it went on, and about what."""
     about = summary_text.concern_of({fact.kind: fact.value for fact in session.facts or ()})

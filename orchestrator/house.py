@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -13,6 +14,7 @@ from orchestrator import telemetry
 from orchestrator.desk import Allowance, Visitor
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Checkup, Health
+from orchestrator.idle import Idle
 from orchestrator.logs import get_logger
 from orchestrator.outbox import Outbox
 from orchestrator.ports import Transport
@@ -43,6 +45,7 @@ class House:
         *,
         lease_seconds: float,
         bad_frames_per_minute: int,
+        idle: timedelta,
         allowance: Allowance,
         presence: Presence | None = None,
     ) -> None:
@@ -52,6 +55,7 @@ class House:
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
         walk = stations(self._outbox)
+        self.idle = Idle(store, walk.ledger, walk.shown, idle)
         self._turnstile = Turnstile(
             store,
             lambda ticket: take_turn(ticket, walk),
@@ -65,7 +69,11 @@ class House:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["House"]:
         """Take up what a former process left, and answer until the block ends."""
-        background = [asyncio.create_task(self._turnstile.sweep()), asyncio.create_task(self._watch())]
+        background = [
+            asyncio.create_task(self._turnstile.sweep()),
+            asyncio.create_task(self._watch()),
+            asyncio.create_task(self.idle.keep_looking()),
+        ]
         try:
             yield self
         finally:

@@ -1,5 +1,6 @@
 """What stands behind each port today: the one place that chooses adapters."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from agents import lexicon, roster
@@ -134,6 +135,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         ),
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
+        idle=timedelta(minutes=settings.session.idle_minutes),
         allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
     )

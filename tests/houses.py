@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from orchestrator.wire.messages import ModelInfo, ServerInfo
 from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
+IDLE = timedelta(minutes=30)
 
 
 @cache
@@ -103,6 +105,7 @@ def a_house(
         ),
         lease_seconds=lease_seconds,
         bad_frames_per_minute=bad_frames_per_minute,
+        idle=IDLE,
         allowance=Allowance(waiting, snippet),
     )
 

@@ -1,21 +1,22 @@
 """Memory blocks as they stand and stood, turns that rotated out of them, and values that could not stand."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
-from sqlalchemy import BindParameter, bindparam, delete, false, func, select, true, update
+from sqlalchemy import BindParameter, and_, bindparam, delete, false, func, or_, select, true, update
 
 from memory_blocks.trace import digest as text_digest
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.conversations import Conversations
 from orchestrator.store.memories import MEMORY_BLOCK, Memories
 from orchestrator.store.packing import WHOLE_EVERY, pack, unpacked
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Quarantined
+from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.tables import LABELS
 from orchestrator.store.unit import Unit, changing
 
 _blocks, _revisions = Block.table, BlockRevision.table
-_archive, _quarantine = ArchivedTurn.table, Quarantined.table
+_archive, _quarantine, _conversations = ArchivedTurn.table, Quarantined.table, Conversation.table
 _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _label: BindParameter[str] = bindparam("label")
 _LOAD = Statement(
@@ -100,6 +101,34 @@ _REPLACE = Statement(
         archived_at=bindparam("now"),
     ),
     lambda: None,
+)
+_SESSIONS_DUE = Statement(
+    select(_blocks.c.conversation_id, _blocks.c.revision)
+    .join(_conversations, _conversations.c.id == _blocks.c.conversation_id)
+    .join(
+        _revisions,
+        and_(
+            _revisions.c.conversation_id == _blocks.c.conversation_id,
+            _revisions.c.label == _blocks.c.label,
+            _revisions.c.revision == _blocks.c.revision,
+        ),
+    )
+    .where(
+        _blocks.c.label == "active_session",
+        _conversations.c.deleted_at.is_(None),
+        or_(
+            and_(_conversations.c.status == "archived", _revisions.c.actor != bindparam("ended_by")),
+            and_(
+                _conversations.c.status == "active",
+                _conversations.c.updated_at
+                <= bindparam("idle_since", type_=_conversations.c.updated_at.type),
+                _revisions.c.actor != bindparam("paused_by"),
+            ),
+        ),
+    )
+    .order_by(_conversations.c.updated_at)
+    .limit(bindparam("most")),
+    lambda conversation_id, revision: (conversation_id, revision),
 )
 _QUARANTINED = Statement(
     all_of(Quarantined)
@@ -239,6 +268,15 @@ class Blocks:
         """The whole texts of turns that stand shortened in the block, by turn id."""
         turns = self._unit.all(_HELD, conversation_id=conversation_id)
         return {turn.turn_id: turn.value for turn in turns}
+
+    def sessions_due(
+        self, idle_since: datetime, *, paused_by: str, ended_by: str, most: int
+    ) -> list[tuple[str, int]]:
+        """Conversations idle since then that this actor has not paused, or archived and not ended; how their
+        session's block stands, by its revision."""
+        return self._unit.all(
+            _SESSIONS_DUE, idle_since=idle_since, paused_by=paused_by, ended_by=ended_by, most=most
+        )
 
     def quarantine(
         self, conversation_id: str, label: str, value: str, *, reason: str, actor: str

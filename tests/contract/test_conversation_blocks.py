@@ -15,6 +15,7 @@ from memory_blocks.ports import ForeignChange, StoredBlock
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Quarantined
+from tests.builders import HandClock
 from tests.houses import a_house, agents, history, rows
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 
@@ -338,3 +339,75 @@ async def test_an_earlier_session_that_was_spoiled_is_passed_over(embedded: str)
         assert frames[-1].code is None
         assert ActiveSession.model_validate_json(texts[SESSION]).earlier_sessions is None
         assert len(await set_aside(house, spoiled.conversation_id)) == 1
+
+
+# --- sessions -----------------------------------------------------------------------------------------------
+
+
+async def status(house: House, conversation_id: str) -> str:
+    session = ActiveSession.model_validate_json((await stored(house, conversation_id))[SESSION])
+    return session.session_info.status.value
+
+
+async def revisions(house: House, conversation_id: str) -> list[tuple[str, int | None]]:
+    """By whom, and at which turn, the session was written."""
+    kept = await house.store.read(lambda tx: tx.blocks.revisions(conversation_id, SESSION))
+    return [(each.actor, each.turn) for each in kept]
+
+
+@pytest.mark.requirement("001-043")
+async def test_a_session_pauses_when_nobody_speaks_and_goes_on_with_the_next_turn(address: str) -> None:
+    clock = HandClock()
+    mirror = ScriptedMirror()
+    async with a_house(address, clock=clock, mirror=mirror).open() as house, conversing(house) as peer:
+        await peer.ask()
+        clock.tick(29 * 60)
+        await house.idle.look()
+        assert await status(house, peer.conversation_id) == "ACTIVE"
+
+        clock.tick(2 * 60)
+        await house.idle.look()
+        await house.idle.look()
+
+        assert await status(house, peer.conversation_id) == "PAUSED"
+        assert await revisions(house, peer.conversation_id) == [
+            ("context_extractor", 1),
+            ("house:paused", None),
+        ]
+        background = await house.store.read(partial(_without_a_message, peer.conversation_id))
+        assert ("updated", "house:paused", "active_session") in background
+        await until_shown(house, mirror, peer.conversation_id)
+        await peer.ask("8")
+        assert await status(house, peer.conversation_id) == "ACTIVE"
+
+
+@pytest.mark.requirement("001-043")
+async def test_a_session_ends_when_its_conversation_is_archived(embedded: str) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.ask()
+        await house.store.write(lambda tx: tx.conversations.update(peer.conversation_id, status="archived"))
+
+        await house.idle.look()
+        await house.idle.look()
+
+        assert await status(house, peer.conversation_id) == "ENDED"
+        assert (await revisions(house, peer.conversation_id))[1:] == [("house:ended", None)]
+
+
+async def test_a_session_in_which_an_answer_is_under_way_is_not_paused(embedded: str) -> None:
+    clock, go_on = HandClock(), asyncio.Event()
+    brain = ScriptedBrain(answers=[["Yes."], [go_on, "No."]])
+    async with (
+        a_house(embedded, brain, clock=clock, deadline_seconds=9_000, lease_seconds=9_000).open() as house,
+        conversing(house) as peer,
+    ):
+        await peer.ask()
+        await peer.say("8")
+        await peer.until_type(TRACE)
+        clock.tick(31 * 60)
+
+        await house.idle.look()
+
+        assert await status(house, peer.conversation_id) == "ACTIVE"
+        go_on.set()
+        await peer.answer()

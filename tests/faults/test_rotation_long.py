@@ -56,7 +56,7 @@ async def talk(url: str, turns: int) -> str:
     assert problems == []
     assert ids == list(range(1, turns + 1))
     assert all(sizes[label.value] <= DEFAULTS.of(label) for label in Label)
-    early, late = median(took[30:50]), median(took[-20:])
+    early, late = median(took[40:140]), median(took[-100:])
     print(  # noqa: T201
         f"\n{turns} turns: {packed / turns:,.0f} bytes of revisions per turn; a turn took"
         f" {early * 1000:.1f} ms around turn 40 and {late * 1000:.1f} ms at the end: {late / early:.2f} times"

@@ -1,0 +1,91 @@
+"""Sessions in which nobody speaks any more are paused, and those of archived conversations end."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from memory_blocks.edits import with_status
+from memory_blocks.errors import BlockError
+from memory_blocks.ledger import Ledger
+from memory_blocks.models import Conversation, Label, SessionStatus
+from memory_blocks.ports import StoredBlock
+from orchestrator.errors import AnamnesisError
+from orchestrator.logs import get_logger
+from orchestrator.shown import Shown
+from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.store.database import Store, Transaction
+from orchestrator.traces import row_of_block
+
+log = get_logger()
+
+EVERY_SECONDS: Final = 60.0
+MOST_AT_ONCE: Final = 100
+PAUSED_BY: Final = "house:paused"
+ENDED_BY: Final = "house:ended"
+_ACTORS: Final[Mapping[SessionStatus, str]] = {
+    SessionStatus.PAUSED: PAUSED_BY,
+    SessionStatus.ENDED: ENDED_BY,
+}
+
+
+class Idle:
+    """Looks for such sessions in the background. Another process may do so, too: each is written once."""
+
+    def __init__(self, store: Store, ledger: Ledger, shown: Shown, idle: timedelta) -> None:
+        self._store, self._ledger, self._shown, self._idle = store, ledger, shown, idle
+        self._as_they_should: set[tuple[str, int]] = set()
+
+    async def keep_looking(self) -> None:
+        """For ever, once a minute."""
+        while True:
+            try:
+                await self.look()
+            except AnamnesisError as error:
+                log.warning("idle_sessions_not_paused", error=error.problem.name)
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def look(self) -> None:
+        """Pause and end what is due now."""
+        for conversation_id, revision in await self._store.read(self._due):
+            if (conversation_id, revision) in self._as_they_should:
+                continue
+            try:
+                settled = await self._store.write(partial(self._settle, conversation_id))
+            except BlockError as refused:
+                log.warning("session_not_settled", conversation_id=conversation_id, error=refused.name)
+                self._as_they_should.add((conversation_id, revision))
+                continue
+            if settled is not None:
+                await self._shown.show(*settled)
+
+    def _due(self, tx: Transaction) -> list[tuple[str, int]]:
+        return tx.blocks.sessions_due(
+            tx.now - self._idle, paused_by=PAUSED_BY, ended_by=ENDED_BY, most=MOST_AT_ONCE
+        )
+
+    def _settle(
+        self, conversation_id: str, tx: Transaction
+    ) -> tuple[Conversation, Mapping[Label, StoredBlock]] | None:
+        """Set the session's status, with traces that have no message; None if it has it, or is in use."""
+        found = tx.conversations.lock(conversation_id)
+        conversation = Conversation(found.id, found.user_id, found.created_at)
+        archived = found.status == "archived"
+        if not archived and (found.updated_at > tx.now - self._idle or tx.turns.next_open(conversation_id)):
+            return None
+        status = SessionStatus.ENDED if archived else SessionStatus.PAUSED
+        actor, blocks = _ACTORS[status], SqlBlockStore(tx.blocks)
+        reading = self._ledger.read(blocks, conversation, actor=actor)
+        after = with_status(reading.blocks, status, self._ledger.limits)
+        written = self._ledger.write(blocks, conversation, reading, after, actor=actor)
+        tx.traces.add(
+            [
+                row_of_block(each, tx.ids.new("trace_"), conversation_id, tx.now)
+                for each in (*reading.receipts, *written.receipts)
+            ]
+        )
+        if written.receipts:
+            return conversation, written.stored
+        self._as_they_should.add((conversation_id, reading.revisions[Label.ACTIVE_SESSION]))
+        return None
