@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain
 from agents.values import Enrichment
 from memory_blocks.mirrors.scripted import ScriptedMirror
@@ -16,7 +15,7 @@ from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Quarantined
 from tests.builders import HandClock
-from tests.houses import a_house, agents, history, rows
+from tests.houses import a_house, history, local_brain, rows
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 
 AGENT = "letta:health_agent"
@@ -286,7 +285,7 @@ async def test_a_turn_keeps_what_was_understood_of_it(embedded: str) -> None:
 
 @pytest.mark.requirement("001-102")
 async def test_a_new_session_knows_the_persons_earlier_ones_and_nobody_elses(address: str) -> None:
-    async with a_house(address, LocalBrain(agents())).open() as house:
+    async with a_house(address, local_brain()).open() as house:
         async with conversing(house, "bob") as peer:
             await peer.ask("I cannot sleep")
         before = []
