@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 from websockets.http11 import Request
@@ -136,6 +137,11 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
         self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        # What was answered instead of an upgrade is over; uvicorn would log that nobody upgraded.
+        self.handshake_complete |= self.close_sent
 
     def _read_or_skip(self, count: int) -> Generator[None, None, bytes | bytearray]:
         """The next `count` bytes; nothing, once they have passed, if there is no room for so many."""

@@ -34,11 +34,18 @@ def chat(invocation: Invocation, user: str, conversation: str | None, as_json: b
       printf 'I am having a headache\\n8\\n' | anamnesis chat --json
     """
     settings = invocation.settings(quietly=True)
-    all_answered = asyncio.run(
-        _filter(settings, invocation.config, user, conversation)
-        if as_json
-        else _converse(settings, invocation.config, user, conversation, quiet)
-    )
+
+    from orchestrator import telemetry
+
+    telemetry.start(settings.telemetry.endpoint)
+    try:
+        all_answered = asyncio.run(
+            _filter(settings, invocation.config, user, conversation)
+            if as_json
+            else _converse(settings, invocation.config, user, conversation, quiet)
+        )
+    finally:
+        telemetry.stop()
     if not all_answered:
         raise SystemExit(FOUND_SOMETHING)
 

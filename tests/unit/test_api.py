@@ -206,6 +206,17 @@ async def test_a_page_of_a_foreign_origin_is_refused(listened: Served, origin: s
     assert (answer["status"], answer["type"]) == (403, "/problems/foreign_origin")
 
 
+async def test_whoever_is_refused_fills_no_log_with_it(
+    listened: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await refusal(listened.open({"Authorization": "Bearer wrong"})))["status"] == 401
+
+    async with listened.open() as socket:  # so that the refused connection is surely over
+        await socket.send(b"leave")
+        await closing(socket)
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
 async def test_a_page_of_our_own_may_connect(listened: Served) -> None:
     async with listened.open({**listened.key, "Origin": f"http://127.0.0.1:{listened.port}"}) as socket:
         await socket.send(b"hello")
