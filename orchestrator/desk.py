@@ -72,10 +72,14 @@ OPEN_TURN_STATES: Final = ("pending", "in_progress")
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who speaks on a connection: the person, and which of their connections it is."""
+    """Who speaks on a connection: the person, and which of their connections it is.
+
+    One that comes through the room of a conversation belongs to that conversation, and to no other.
+    """
 
     person_id: str
     connection_id: str
+    conversation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,9 @@ TRAILING_BYTES: Final = Problem(
 TEXT_FRAME: Final = Problem(
     101, "text_frame", 400, "A text frame cannot hold an envelope.", "Send MessagePack in a binary frame."
 )
+STREAM_CUT_SHORT: Final = Problem(
+    101, "stream_cut_short", 400, "A byte stream ended before its frame was whole.", "Send the frame again."
+)
 DUPLICATE_KEY: Final = Problem(
     101, "duplicate_key", 400, "A map has the same key twice.", "Send each key once."
 )
@@ -292,6 +295,21 @@ MIRROR_UNAVAILABLE: Final = Problem(
     "The place where the blocks are shown, too, does not answer.",
     "What is stored stands, and is shown there again with the next turn.",
     severity=Severity.WARNING,
+)
+LIVEKIT_UNAVAILABLE: Final = Problem(
+    503,
+    "livekit_unavailable",
+    503,
+    "The LiveKit server cannot be reached, or does not let us in.",
+    "Try again in a moment; `anamnesis doctor` tells the operator more.",
+)
+LIVEKIT_NOT_CONFIGURED: Final = Problem(
+    503,
+    "livekit_not_configured",
+    503,
+    "This server has no LiveKit.",
+    "Connect to its WebSocket at `/v1/ws`, or let the operator set LIVEKIT_URL.",
+    recoverable=False,
 )
 OVERLOADED: Final = Problem(
     504,

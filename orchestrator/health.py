@@ -35,6 +35,10 @@ class Checkup:
             "writes": _Look(store.try_to_write),
         }
 
+    def include(self, part: str, look: Callable[[], Awaitable[object]]) -> None:
+        """Look at another part, too."""
+        self._looks[part] = _Look(look)
+
     async def health(self) -> Health:
         """How each part is now. Where one cannot write, one may still read."""
         said = await asyncio.gather(*(look.says() for look in self._looks.values()))

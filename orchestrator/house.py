@@ -1,7 +1,7 @@
 """The house: who may come in, who answers, and what goes on while it is open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -51,6 +51,7 @@ class House:
     ) -> None:
         self.store = store
         self._presence = presence
+        self.holder = presence.name if presence else ids.new("proc_")
         self._ids = ids
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
@@ -59,12 +60,16 @@ class House:
         self._turnstile = Turnstile(
             store,
             lambda ticket: take_turn(ticket, walk),
-            holder=presence.name if presence else ids.new("proc_"),
+            holder=self.holder,
             lease_seconds=lease_seconds,
             deadline_seconds=walk.deadline_seconds,
-            is_gone=presence.is_gone if presence else lambda holder: False,
+            is_gone=self.is_gone,
         )
         self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute, allowance)
+
+    def is_gone(self, holder: str) -> bool:
+        """Whether the process of that name has surely ended; of one on another machine nobody can tell."""
+        return self._presence is not None and self._presence.is_gone(holder)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["House"]:
@@ -86,14 +91,18 @@ class House:
             if self._presence is not None:
                 self._presence.leave()
 
-    async def attend(self, transport: Transport, person_id: str) -> None:
-        """Serve one connection until it ends."""
-        visitor = Visitor(person_id, self._ids.new("link_"))
+    async def attend(self, transport: Transport, person_id: str, conversation_id: str | None = None) -> None:
+        """Serve one connection until it ends; one that came through a conversation's room, in that alone."""
+        visitor = Visitor(person_id, self._ids.new("link_"), conversation_id)
         with (
             structlog.contextvars.bound_contextvars(connection_id=visitor.connection_id),
             telemetry.connection(transport.way),
         ):
             await Session(transport, visitor, self._lobby).attend()
+
+    def include(self, part: str, look: Callable[[], Awaitable[object]]) -> None:
+        """Let health tell of another part of the house; it is down when `look` raises our error."""
+        self._checkup.include(part, look)
 
     async def health(self) -> Health:
         """What is up and what is not."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from memory_blocks.ports import Ids
@@ -140,11 +140,13 @@ class Session:
 
     async def _take(self, arrival: Arrival) -> None:
         body = arrival.envelope.body
-        if self.conversation_id is None:
-            if not isinstance(body, Configuration):
-                raise AnamnesisError(NOT_CONFIGURED)
-            await self._open(arrival)
+        if isinstance(body, Configuration) and (
+            self.conversation_id is None or arrival.envelope.stanza_id == 0
+        ):
+            await self._open(self._at_home(arrival))
             return
+        if self.conversation_id is None:
+            raise AnamnesisError(NOT_CONFIGURED)
         if arrival.envelope.conversation_id != self.conversation_id and (
             arrival.envelope.conversation_id or not isinstance(body, Configuration)
         ):
@@ -166,6 +168,15 @@ class Session:
         if consequence.to_answer:
             self._lobby.turnstile.nudge(self.conversation_id)
 
+    def _at_home(self, arrival: Arrival) -> Arrival:
+        """The same for the conversation that this connection belongs to, if it does to one already."""
+        home, named = self.conversation_id or self.visitor.conversation_id, arrival.envelope.conversation_id
+        if home is None or named == home:
+            return arrival
+        if named:
+            raise AnamnesisError(OTHER_CONVERSATION)
+        return replace(arrival, envelope=arrival.envelope._replace(conversation_id=ConversationId(home)))
+
     async def _open(self, arrival: Arrival) -> None:
         """Begin. Where there is no room to write, one may still read, and enters once there is."""
         try:
@@ -178,6 +189,7 @@ class Session:
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
+        await self._stop_following()  # one may begin anew on the same connection
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
             self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})

@@ -217,6 +217,7 @@ class LiveKit(Section):
     url: Annotated[str, _address("ws", "wss", "http", "https")]
     api_key: SecretStr
     api_secret: SecretStr
+    look_seconds: Seconds
 
 
 class Settings(Section):

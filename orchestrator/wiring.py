@@ -1,7 +1,11 @@
 """What stands behind each port today: the one place that chooses adapters."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agents import lexicon, roster
 from agents.errors import AgentError
@@ -13,7 +17,7 @@ from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
 from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
-from orchestrator.errors import as_ours
+from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
 from orchestrator.house import House
 from orchestrator.model_files import ModelFiles
 from orchestrator.outbox import Outbox
@@ -25,6 +29,9 @@ from orchestrator.store.database import Store
 from orchestrator.turn import Stations
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
+
+if TYPE_CHECKING:
+    from orchestrator.rooms import Rooms
 
 
 class NothingRecalled:
@@ -139,6 +146,39 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
     )
+
+
+@asynccontextmanager
+async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms | None"]:
+    """The LiveKit rooms of the conversations while the block runs; None where it is not configured."""
+    server = settings.livekit
+    if not server.url:
+        yield None
+        return
+    if not (server.api_key and server.api_secret):
+        rule = "needs livekit.api_key and livekit.api_secret beside it"
+        where = settings.origins.get("livekit.url", "")
+        raise AnamnesisError(BAD_SETTING, key="livekit.url", where=where, rule=rule)
+
+    from orchestrator.rooms import Rooms
+    from orchestrator.transports.livekit import SETTLING_SECONDS
+    from orchestrator.transports.livekit_server import LiveKitServer
+
+    livekit = LiveKitServer(
+        server.url, server.api_key.get_secret_value(), server.api_secret.get_secret_value()
+    )
+    house.include("livekit", livekit.answers)
+    rooms = Rooms(
+        livekit,
+        house.store,
+        house.attend,
+        holder=house.holder,
+        is_gone=house.is_gone,
+        look_seconds=server.look_seconds,
+    )
+    async with rooms.open():
+        yield rooms
+    await asyncio.sleep(SETTLING_SECONDS)
 
 
 def _presence(settings: Settings) -> Presence | None:

@@ -7,6 +7,7 @@ from orchestrator import logs
 pytest_plugins = [
     "tools.ledger",
     "tests.servers.once",
+    "tests.servers.livekit",
     "tests.servers.postgres",
     "tests.stores",
     "tests.houses",

@@ -25,6 +25,8 @@ from tools.toolchain import (
     CHECKOUT,
     VENV,
     cache_dir,
+    ensure_go,
+    ensure_livekit,
     ensure_node,
     ensure_postgres,
     ensure_uv,
@@ -69,11 +71,13 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def fetch_for_tests() -> None:
-    """The tools and servers that tests use; they try the packaged Node even if the machine has its own."""
+    """The tools and servers that tests use; they try the packaged Node and Go even where there are others."""
     ensure_node(search="")
     ensure_packages()
     ensure_chromium()
     ensure_postgres()
+    ensure_go(search="")
+    ensure_livekit()
 
 
 def fetch_models() -> None:

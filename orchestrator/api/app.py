@@ -5,6 +5,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar
@@ -25,6 +26,7 @@ from orchestrator.api.problems import as_response, of_departures, of_validation
 from orchestrator.errors import (
     BODY_TOO_LARGE,
     INTERNAL,
+    LIVEKIT_NOT_CONFIGURED,
     METHOD_NOT_ALLOWED,
     PATH_NOT_FOUND,
     TOO_MANY_ATTEMPTS,
@@ -77,6 +79,44 @@ class House(Protocol):
         ...
 
 
+class Admission(Protocol):
+    """What a client needs to come into a room."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def room(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def token(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def expires_at(self) -> datetime: ...
+
+
+class Rooms(Protocol):
+    """What the API asks of the LiveKit rooms, where there are any."""
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to."""
+        ...
+
+    async def create(self, person_id: str) -> str:
+        """Begin a conversation of that person, with its room; its id, which is the room's name."""
+        ...
+
+    async def admit(self, person_id: str, conversation_id: str) -> Admission:
+        """A token for the owner of a conversation."""
+        ...
+
+    def told(self, body: bytes, authorization: str) -> None:
+        """Take a webhook of LiveKit; one that is not its own is refused."""
+        ...
+
+
 class NewSession(BaseModel):
     """What a page posts to be let in."""
 
@@ -93,14 +133,15 @@ def create_app(
     body_most: int = BODY_MOST,
     patience: float = 20,
     console: Path | None = None,
+    rooms: Rooms | None = None,
 ) -> FastAPI:
     """The application over one house.
 
     `hosts` are names it answers to besides the loopback's, `patience` how many seconds a client may leave its
-    frames unread, and `console` the built page, if not the one that comes along.
+    frames unread, `console` the built page, if not the one that comes along, and `rooms` those of LiveKit.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Door, hosts=hosts)
+    app.add_middleware(Door, hosts=hosts, livekit=rooms.url if rooms else "")
     app.add_exception_handler(HTTPException, _refused_by_the_router)
     app.add_exception_handler(RequestValidationError, _refused_by_a_model)
     wrong_keys = Attempts()
@@ -156,6 +197,34 @@ def create_app(
             secure=request.url.scheme == "https",
         )
         return response
+
+    def with_rooms() -> Rooms:
+        if rooms is None:
+            raise AnamnesisError(LIVEKIT_NOT_CONFIGURED)
+        return rooms
+
+    @app.post("/v1/conversations", status_code=201)
+    async def begin(request: Request) -> dict[str, str]:
+        conversation_id = await with_rooms().create(who(request))
+        return {"id": conversation_id, "room": conversation_id}
+
+    @app.post("/v1/conversations/{conversation_id}/token")
+    async def admit(request: Request, conversation_id: str) -> dict[str, str]:
+        admitted = await with_rooms().admit(who(request), conversation_id)
+        return {
+            "url": admitted.url,
+            "room": admitted.room,
+            "identity": admitted.identity,
+            "token": admitted.token,
+            "topic": admitted.topic,
+            "expiresAt": admitted.expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }
+
+    @app.post("/v1/livekit/webhook", status_code=204)
+    async def told(request: Request) -> None:
+        """LiveKit says who came and went. It has no key of ours; it signs what it says with its secret."""
+        body = await _body(request, body_most)
+        with_rooms().told(body, request.headers.get("authorization", ""))
 
     @app.api_route("/health", methods=["GET", "HEAD"])
     async def health() -> JSONResponse:
@@ -224,16 +293,20 @@ def _from_this_machine(request: Request) -> bool:
 
 
 async def _read(request: Request, model: type[M], most: int) -> M:
+    try:
+        return model.model_validate(strict_json.parse(await _body(request, most)))
+    except ValidationError as refused:
+        problem = of_validation(refused)
+    raise problem
+
+
+async def _body(request: Request, most: int) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
             raise AnamnesisError(BODY_TOO_LARGE, most=most)
-    try:
-        return model.model_validate(strict_json.parse(bytes(body)))
-    except ValidationError as refused:
-        problem = of_validation(refused)
-    raise problem
+    return bytes(body)
 
 
 async def _refused_by_the_router(_: Request, error: Exception) -> Response:

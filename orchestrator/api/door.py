@@ -36,8 +36,9 @@ class Door:
     A page elsewhere can make its own name resolve to this machine, so only names we know are answered.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), livekit: str = "") -> None:
         self._app = app
+        self._elsewhere = f" {livekit} {livekit.replace('ws', 'http', 1)}" if livekit else ""
         self._hosts = LOOPBACK | {f"[{host}]" if ":" in host else host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +49,7 @@ class Door:
             nonlocal begun
             begun = True
             if message["type"].endswith("response.start"):
-                _add_headers(MutableHeaders(scope=message), connection)
+                _add_headers(MutableHeaders(scope=message), connection, self._elsewhere)
             await send(message)
 
         try:
@@ -84,11 +85,11 @@ def _netloc(origin: str) -> str | None:
     return parts.netloc if parts.scheme in ("http", "https") else None
 
 
-def _add_headers(headers: MutableHeaders, connection: HTTPConnection) -> None:
+def _add_headers(headers: MutableHeaders, connection: HTTPConnection, elsewhere: str) -> None:
     for name, value in _HEADERS.items():
         headers[name] = value
     host = connection.headers.get("host", "").lower()
     sockets = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
-    headers["Content-Security-Policy"] = _POLICY.format(sockets=sockets)
+    headers["Content-Security-Policy"] = _POLICY.format(sockets=sockets + elsewhere)
     # A browser asks again for files, and hears 304 if they did not change; nothing else is kept at all.
     headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")

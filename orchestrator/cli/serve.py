@@ -29,7 +29,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
     from orchestrator.api.keys import Keys
     from orchestrator.api.server import run_server
     from orchestrator.wire.ids import PersonId
-    from orchestrator.wiring import build_house
+    from orchestrator.wiring import build_house, open_rooms
 
     keys = Keys(settings.data.prepare())
     key = keys.of(PersonId(user))
@@ -45,8 +45,12 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
             click.echo("It answers until you press Ctrl-C.")
 
     async def run() -> None:
-        async with build_house(settings, invocation.config).open() as house:
-            app = create_app(house, keys, hosts=[where], body_most=settings.limits.http_body_bytes)
+        async with (
+            build_house(settings, invocation.config).open() as house,
+            open_rooms(settings, house) as rooms,
+        ):
+            most = settings.limits.http_body_bytes
+            app = create_app(house, keys, hosts=[where], body_most=most, rooms=rooms)
             await run_server(app, where, settings.server.port, tell)
 
     telemetry.start(settings.telemetry.endpoint)

@@ -195,6 +195,21 @@ async def test_a_later_configuration_changes_what_it_names_and_nothing_else(addr
         assert kept.preferences == {"device": "phone", "features": [], "preferred_language": "fr"}
 
 
+@pytest.mark.requirement("003-151", "003-152", "003-153")
+async def test_a_later_configuration_with_stanza_0_begins_anew_on_the_same_connection(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        frames = await peer.ask()
+        packets = [frame.packet for frame in frames]
+
+        replies = await peer.open(peer.conversation_id, stanza=0, lastSequenceSeen=2)
+        again = [await peer.next() for _ in packets[2:]]
+
+        assert [reply.stanza for reply in replies] == [0, 0, 0]
+        assert [frame.packet for frame in again] == packets[2:]
+        assert len(await conversations(house)) == 1
+        assert (await peer.ask("It is an 8"))[-1].ends_an_answer
+
+
 async def test_a_later_configuration_with_another_id_is_refused(address: str) -> None:
     async with a_house(address).open() as house:
         other, _ = await an_answered_conversation(house)

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import pytest
+from livekit import api
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.types import Message
@@ -15,10 +16,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from orchestrator.api.server import listening
-from orchestrator.errors import FRAME_TOO_LARGE, TEXT_FRAME, AnamnesisError
+from orchestrator.errors import FRAME_TOO_LARGE, RATE_LIMITED, STREAM_CUT_SHORT, TEXT_FRAME, AnamnesisError
 from orchestrator.ports import Transport
 from orchestrator.transports import in_process
+from orchestrator.transports.livekit import INBOX_FRAMES, SERVER, LiveKitRoom, LiveKitTransport
 from orchestrator.transports.websocket import WebSocketTransport
+from tests.rooms import RoomLine, a_room, administering, token
+from tools.servers.livekit import Address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 
@@ -42,7 +46,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def in_one_process() -> AsyncIterator[Connection]:
+async def in_one_process(_: pytest.FixtureRequest) -> AsyncIterator[Connection]:
     client, server = in_process.pair()
 
     class Client:
@@ -100,13 +104,89 @@ async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConne
             finished.set()
 
 
-Way = Callable[[], AbstractAsyncContextManager[Connection]]
-WAYS: dict[str, Way] = {"in_process": in_one_process, "websocket": over_a_websocket}
+class Participant:
+    """A peer in the same room, made with LiveKit's own SDK."""
+
+    def __init__(self, line: RoomLine) -> None:
+        self.line = line
+        self.send, self.receive, self.leave = line.send, line.receive, line.close
+
+
+@dataclass(frozen=True)
+class RoomConnection(Connection):
+    """A connection through a room, whose participants can be asked for more."""
+
+    transport: LiveKitTransport
+    peer: Participant
+    room: LiveKitRoom
+
+
+@asynccontextmanager
+async def in_a_room(address: Address, *, packets: bool = False) -> AsyncIterator[RoomConnection]:
+    async with a_room(address) as name, administering(address) as server:
+
+        async def remove(identity: str) -> None:
+            await server.room.remove_participant(api.RoomParticipantIdentity(room=name, identity=identity))
+
+        async def there() -> list[str]:
+            listed = await server.room.list_participants(api.ListParticipantsRequest(room=name))
+            return [each.identity for each in listed.participants]
+
+        async with joined(address, name, SERVER, LiveKitRoom(there, remove=remove)) as house:
+            line = await RoomLine(packets=packets).join(address.url, token(address, name, "user:ann"))
+            await until_heard(house, line)
+            try:
+                yield RoomConnection(house.peer("user:ann"), Participant(line), house)
+            finally:
+                await line.close()
+
+
+@asynccontextmanager
+async def joined(address: Address, name: str, identity: str, room: LiveKitRoom) -> AsyncIterator[LiveKitRoom]:
+    await room.join(address.url, token(address, name, identity))
+    try:
+        yield room
+    finally:
+        await room.leave()
+
+
+async def until_heard(house: LiveKitRoom, line: RoomLine) -> None:
+    """What is sent to a participant before it is ready to receive is lost."""
+    heard = asyncio.Event()
+    line.room.once("data_received", lambda _: heard.set())
+    while not heard.is_set():
+        await house.send("user:ann", b"are you there?", "test")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(heard.wait(), 0.2)
+
+
+def over_a_fresh_websocket(_: pytest.FixtureRequest) -> AbstractAsyncContextManager[Connection]:
+    return over_a_websocket()
+
+
+def over_livekit(request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Connection]:
+    return in_a_room(request.getfixturevalue("livekit"))
+
+
+def over_livekit_in_packets(request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Connection]:
+    return in_a_room(request.getfixturevalue("livekit"), packets=True)
+
+
+Way = Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Connection]]
+HOLDING_BACK: dict[str, Way] = {"in_process": in_one_process, "websocket": over_a_fresh_websocket}
+WAYS: dict[str, Way] = HOLDING_BACK | {"livekit": over_livekit, "packets": over_livekit_in_packets}
 
 
 @pytest.fixture(params=WAYS)
 async def connection(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
-    async with WAYS[request.param]() as connection:
+    async with WAYS[request.param](request) as connection:
+        yield connection
+
+
+@pytest.fixture(params=HOLDING_BACK)
+async def narrow(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
+    """A connection that feels whether the other end reads. LiveKit takes in whatever its link carries."""
+    async with HOLDING_BACK[request.param](request) as connection:
         yield connection
 
 
@@ -173,15 +253,15 @@ async def test_sends_from_several_tasks_go_out_in_the_order_of_the_calls(connect
     assert seen.result() == frames
 
 
-async def test_a_later_send_does_not_overtake_those_that_wait(connection: Connection) -> None:
+async def test_a_later_send_does_not_overtake_those_that_wait(narrow: Connection) -> None:
     frames = [bytes([number]) * 256 * KIBIBYTE for number in range(100)]
 
     async with asyncio.TaskGroup() as group:
         for frame in frames:
-            group.create_task(connection.transport.send(frame))
-        seen = [await connection.peer.receive()]
-        rest = group.create_task(receive_all(connection.peer.receive, 100))
-        await connection.transport.send(b"last")
+            group.create_task(narrow.transport.send(frame))
+        seen = [await narrow.peer.receive()]
+        rest = group.create_task(receive_all(narrow.peer.receive, 100))
+        await narrow.transport.send(b"last")
 
     assert [*seen, *rest.result()] == [*frames, b"last"]
 
@@ -241,25 +321,25 @@ async def test_after_closing_nothing_more_is_sent_or_received(connection: Connec
     assert await connection.peer.receive() is None
 
 
-async def test_a_slow_peer_holds_back_the_sender_and_loses_nothing(connection: Connection) -> None:
+async def test_a_slow_peer_holds_back_the_sender_and_loses_nothing(narrow: Connection) -> None:
     frames = [bytes([number]) * 256 * KIBIBYTE for number in range(4)]
 
-    sent = await send_until_held_back(connection.transport.send, frames)
+    sent = await send_until_held_back(narrow.transport.send, frames)
 
     assert sent * len(frames[0]) <= 64 * MEBIBYTE
     async with asyncio.TaskGroup() as group:
-        group.create_task(connection.transport.send(b"and on it goes"))
-        seen = group.create_task(receive_all(connection.peer.receive, sent + 1))
+        group.create_task(narrow.transport.send(b"and on it goes"))
+        seen = group.create_task(receive_all(narrow.peer.receive, sent + 1))
     assert seen.result() == [*(frames[number % 4] for number in range(sent)), b"and on it goes"]
 
 
-async def test_a_transport_nobody_listens_to_holds_back_the_peer(connection: Connection) -> None:
+async def test_a_transport_nobody_listens_to_holds_back_the_peer(narrow: Connection) -> None:
     frame = bytes(256 * KIBIBYTE)
 
-    sent = await send_until_held_back(connection.peer.send, [frame])
+    sent = await send_until_held_back(narrow.peer.send, [frame])
 
     assert sent * len(frame) <= 64 * MEBIBYTE
-    assert await receive_all(connection.transport.receive, sent) == [frame] * sent
+    assert await receive_all(narrow.transport.receive, sent) == [frame] * sent
 
 
 async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> None:
@@ -435,3 +515,46 @@ async def test_a_websocket_whose_peer_vanishes_ends() -> None:
 
         assert await connection.transport.receive() is None
         await connection.transport.send(b"to nobody")
+
+
+async def test_in_a_room_streams_and_packets_keep_their_order_among_each_other(livekit: Address) -> None:
+    frames = [bytes([number]) * (40 * KIBIBYTE if number % 3 else 100) for number in range(30)]
+
+    async with in_a_room(livekit) as connection, asyncio.TaskGroup() as group:
+        group.create_task(send_all(connection.peer.send, frames))
+        group.create_task(send_all(connection.transport.send, frames))
+        heard = group.create_task(receive_all(connection.transport.receive, 30))
+        seen = group.create_task(receive_all(connection.peer.receive, 30))
+
+    assert heard.result() == seen.result() == frames
+
+
+async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:
+    async with in_a_room(livekit) as connection:
+        for _ in range(INBOX_FRAMES + 2):
+            connection.transport.hear(b"x", 1)
+        heard = await receive_all(connection.transport.receive, INBOX_FRAMES)
+        connection.transport.hear(b"the rest is not heard", 1)
+
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+        await connection.transport.close()
+
+        assert heard == [b"x"] * INBOX_FRAMES
+        assert refused.value.problem is RATE_LIMITED
+        assert await connection.transport.receive() is None
+
+
+async def test_a_stream_that_breaks_off_is_refused_and_the_next_frame_is_heard(livekit: Address) -> None:
+    async with in_a_room(livekit) as connection:
+        me = connection.peer.line.room.local_participant
+        writer = await me.stream_bytes("cut", topic="anamnesis", destination_identities=[SERVER])
+        await writer.write(b"a beginning")
+        await writer.aclose(reason="no more")
+        await connection.peer.send(b"whole")
+
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+
+        assert refused.value.problem is STREAM_CUT_SHORT
+        assert await connection.transport.receive() == b"whole"

@@ -1,4 +1,4 @@
-"""Node and PostgreSQL work, whether the machine has them or the cache does."""
+"""Node, Go, LiveKit and PostgreSQL work, whether the machine has them or the cache does."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from tests.servers.postgres import as_psycopg
 from tools.progress import SetupError
 from tools.servers.postgres import running_postgres
-from tools.toolchain import ensure_node, ensure_postgres
+from tools.toolchain import LIVEKIT_VERSION, ensure_go, ensure_livekit, ensure_node, ensure_postgres
 
 
 def versions(folder: Path) -> list[int]:
@@ -50,6 +50,27 @@ def test_a_node_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
 
     assert ensure_node(search=str(tmp_path)) == ensure_node(search="")
+
+
+def test_the_packaged_go_runs_and_one_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
+    (tmp_path / "go").chmod(0o755)
+
+    packaged = ensure_go(search=str(tmp_path))
+
+    assert b"go1.26" in subprocess.check_output([packaged / "go", "version"])
+
+
+def test_a_livekit_server_that_was_built_is_the_pinned_one() -> None:
+    said = subprocess.check_output([ensure_livekit(search=""), "--version"], text=True)
+
+    assert said.split()[-1] == LIVEKIT_VERSION.strip("v")
+
+
+def test_a_livekit_server_on_path_is_preferred(tmp_path: Path) -> None:
+    (tmp_path / "livekit-server").symlink_to(ensure_livekit(search=""))
+
+    assert ensure_livekit(search=str(tmp_path)) == tmp_path / "livekit-server"
 
 
 def test_a_postgres_with_vectors_is_preferred_to_the_packaged_one() -> None:

@@ -205,3 +205,49 @@ def test_a_command_that_fails_says_what_it_printed_and_what_to_do_next() -> None
 def test_a_command_that_does_not_exist_says_what_to_do_next() -> None:
     with pytest.raises(SetupError, match=r"No such file or directory\.\nInstall it\."):
         run(["/does/not/exist"], otherwise="Install it.")
+
+
+A_GO = """#!/bin/sh
+if [ "$1" = version ]; then echo go version go1.26.6 linux/amd64; exit; fi
+echo "$@" >> {calls}
+mkdir -p "$GOBIN" "$GOMODCACHE"
+echo built > "$GOBIN/server"
+{then}
+"""
+
+
+def a_go(folder: Path, then: str = "") -> Path:
+    """A `go` that builds at once, and the file in which it notes what it was asked."""
+    calls = folder / "calls"
+    (folder / "go").write_text(A_GO.format(calls=calls, then=then))
+    (folder / "go").chmod(0o755)
+    return calls
+
+
+def test_livekit_is_built_once_and_leaves_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    calls = a_go(tmp_path)
+
+    first, second = toolchain.ensure_livekit(search=""), toolchain.ensure_livekit(search="")
+
+    assert first == second
+    assert first.read_text() == "built\n"
+    assert calls.read_text() == f"install -trimpath -ldflags=-s -w {toolchain.LIVEKIT}\n"
+    lock = f"livekit-{toolchain.LIVEKIT_VERSION}.lock"
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == sorted([first.parent.name, lock])
+
+
+def test_a_livekit_that_cannot_be_built_leaves_nothing_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    a_go(tmp_path, then="exit 1")
+
+    with pytest.raises(SetupError, match="GOPROXY"):
+        toolchain.ensure_livekit(search="")
+
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]

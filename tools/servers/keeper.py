@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import fcntl
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,3 +32,11 @@ def keep(server: Callable[[], AbstractContextManager[str]]) -> None:
                     fcntl.flock(lock, fcntl.LOCK_SH)
     except SetupError as failure:
         sys.exit(str(failure))
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """A port of the loopback that nobody listens on at this moment."""
+    with contextlib.closing(socket.socket(type=kind)) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

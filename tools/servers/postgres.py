@@ -6,18 +6,17 @@ For tests only: it trusts everyone on this machine and, with `fsync` off, would 
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 
 from tools.progress import SetupError, run
-from tools.servers.keeper import keep
+from tools.servers.keeper import free_port, keep
 from tools.toolchain import PACKAGED_POSTGRES, ensure_postgres
 
 NOBODY = 65534
@@ -61,7 +60,7 @@ def running_postgres(binaries: Path | None = None) -> Iterator[str]:
 @contextmanager
 def _serving(binaries: Path, data: Path, user: int | None) -> Iterator[int]:
     """The port PostgreSQL listens on while the body runs."""
-    port = _free_port()
+    port = free_port()
     log = data.parent / "log"
     options = [f"-c{name}={value}" for name, value in (QUICK_AND_FORGETFUL | {"port": str(port)}).items()]
     with log.open("wb") as output:
@@ -106,13 +105,6 @@ def _reachable(binaries: Path, user: int, home: Path) -> Path:
         shutil.copytree(packages, home / "packages", symlinks=True).chmod(0o755)
         return home / "packages" / PACKAGED_POSTGRES
     return binaries
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -1,0 +1,221 @@
+"""The room of each conversation: whoever may come in gets a token, and the house is there while they are.
+
+LiveKit's webhooks say at once who came and went. They can be missed, so every few seconds the list of rooms
+is read as well; and a room that somebody has just got a token for is looked at until they are there.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
+
+from orchestrator.errors import AnamnesisError
+from orchestrator.logs import get_logger
+from orchestrator.ports import Transport
+from orchestrator.store.database import Store
+from orchestrator.store.rows import Conversation
+from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, LiveKitTransport
+from orchestrator.transports.livekit_server import LiveKitServer
+
+TOKEN_SECONDS: Final = 300
+"""How long one may join with a token; who has joined stays."""
+
+GUEST: Final = "user:"
+"""How the identities begin that we give; nobody else in a room is listened to."""
+
+SENDS_AT_ONCE: Final = 4
+"""In all rooms together: the SDK hands every event to every call that waits."""
+
+LINGER_SECONDS: Final = 5.0
+"""How long the house stays in a room that nobody else is in: they may be back in a moment."""
+
+FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.1, 2.0
+LOOK_LESS: Final = 1.2
+
+log = get_logger()
+
+
+class Attend(Protocol):
+    """How the house serves one connection in a room until it ends."""
+
+    def __call__(
+        self, transport: Transport, person_id: str, conversation_id: str
+    ) -> Coroutine[Any, Any, None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a client needs to come into a room."""
+
+    url: str
+    room: str
+    identity: str
+    token: str = field(repr=False)
+    topic: str
+    expires_at: datetime
+
+
+class Rooms:
+    """The rooms of one LiveKit server that this process looks after. `async with` opens and closes them."""
+
+    def __init__(
+        self,
+        server: LiveKitServer,
+        store: Store,
+        attend: Attend,
+        *,
+        holder: str,
+        is_gone: Callable[[str], bool],
+        look_seconds: float,
+    ) -> None:
+        self._server, self._store, self._attend = server, store, attend
+        self._holder, self._is_gone, self._look_seconds = holder, is_gone, look_seconds
+        self._gate = asyncio.Semaphore(SENDS_AT_ONCE)
+        self._stays: dict[str, _Stay] = {}
+        self._expected: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking = WeakValueDictionary[str, asyncio.Lock]()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Rooms"]:
+        """Look after the rooms until the block ends; then leave them, so that another process may come."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield self
+        finally:
+            watching.cancel()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(watching, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*(stay.room.leave() for stay in self._stays.values()))
+            await self._server.close()
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to."""
+        return self._server.url
+
+    async def create(self, person_id: str) -> str:
+        """Begin a conversation of that person, with its room; its id, which is the room's name."""
+        conversation = await self._store.write(lambda tx: tx.conversations.create(person_id))
+        await self._server.create_room(_room_of(conversation))
+        return conversation.id
+
+    async def admit(self, person_id: str, conversation_id: str) -> Admission:
+        """A token for the owner of a conversation, under an identity that nobody had before."""
+        conversation = await self._store.read(lambda tx: tx.conversations.owned(conversation_id, person_id))
+        room = _room_of(conversation)
+        await self._server.create_room(room)
+        identity = f"{GUEST}{secrets.token_urlsafe(16)}"
+        expires_at = datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)
+        token = self._server.token_for_client(room, identity, TOKEN_SECONDS)
+        if room not in self._expected:
+            self._expected[room] = self._spawn(self._expect(room))
+        return Admission(self._server.url, room, identity, token, TOPIC, expires_at)
+
+    def told(self, body: bytes, authorization: str) -> None:
+        """Take a webhook of LiveKit: somebody came or went, so look."""
+        if (room := self._server.told(body, authorization)) is not None:
+            self._spawn(self._look_safely(room))
+
+    async def _watch(self) -> None:
+        """For ever: look at every room that somebody is in, and at every one that we are in."""
+        while True:
+            try:
+                rooms = {*await self._server.busy_rooms(), *self._stays}
+            except AnamnesisError as error:
+                log.warning("rooms_not_listed", error=error.problem.name)
+                rooms = set()
+            for room in rooms:
+                await self._look_safely(room)
+            await asyncio.sleep(self._look_seconds)
+
+    async def _expect(self, room: str) -> None:
+        """Look at a room often at first, then less, until the token has ended or the house is there."""
+        wait, until = FIRST_LOOK_SECONDS, _now() + TOKEN_SECONDS
+        try:
+            while _now() < until and room not in self._stays:
+                await asyncio.sleep(wait)
+                await self._look_safely(room)
+                wait = min(LAST_LOOK_SECONDS, wait * LOOK_LESS)
+        finally:
+            del self._expected[room]
+
+    async def _look_safely(self, room: str) -> None:
+        async with self._looking.setdefault(room, asyncio.Lock()):
+            try:
+                await self._look(room)
+            except AnamnesisError as error:
+                log.warning("room_not_seen", conversation_id=room, error=error.problem.name)
+
+    async def _look(self, room: str) -> None:
+        """Be in the room if somebody else is there, and if no living process is there for the house."""
+        there = await self._server.participants(room)
+        guests = [each for each in there if each.identity.startswith(GUEST)]
+        house = next((each for each in there if each.identity == SERVER), None)
+        stay = self._stays.get(room)
+        if stay is not None:
+            if house is None or house.sid != stay.sid or stay.room.ended.is_set():
+                await self._go(room, stay)  # LiveKit lost it, or another process has taken our place
+                stay = None
+            elif guests:
+                stay.alone_since = None
+            else:
+                stay.alone_since = stay.alone_since or _now()
+                if _now() - stay.alone_since >= LINGER_SECONDS:
+                    await self._go(room, stay)
+        if stay is None and guests and (house is None or self._is_gone(house.holder)):
+            await self._come(room)
+
+    async def _come(self, room: str) -> None:
+        conversation = await self._store.read(lambda tx: tx.conversations.get(room))
+        if conversation is None:
+            return
+        person_id = conversation.user_id
+
+        def met(transport: LiveKitTransport) -> None:
+            if transport.identity.startswith(GUEST):
+                self._spawn(self._attend(transport, person_id, room))
+
+        async def remove(identity: str) -> None:
+            await self._server.remove(room, identity)
+
+        async def there() -> set[str]:
+            return {each.identity for each in await self._server.participants(room)}
+
+        joined = LiveKitRoom(there, on_peer=met, remove=remove, gate=self._gate)
+        await joined.join(self._server.url, self._server.token_for_house(room, self._holder))
+        self._stays[room] = _Stay(joined, joined.sdk.local_participant.sid)
+        log.info("room_entered", conversation_id=room)
+
+    async def _go(self, room: str, stay: "_Stay") -> None:
+        del self._stays[room]
+        await stay.room.leave()
+        log.info("room_left", conversation_id=room)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+@dataclass(slots=True)
+class _Stay:
+    """The house in a room, and since when it is alone there."""
+
+    room: LiveKitRoom
+    sid: str
+    alone_since: float | None = None
+
+
+def _room_of(conversation: Conversation) -> str:
+    return conversation.livekit_room_name or conversation.id
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

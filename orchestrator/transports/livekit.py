@@ -1,0 +1,351 @@
+"""A LiveKit room as transports, one for each participant that speaks in it.
+
+Packets are reliable and in order, so a frame that fits is one packet. A larger one is a byte stream on the
+same topic; streams end in any order, so each has its place among the packets from the moment it opens. They
+are not compressed: a stream that is small enough for one packet would be overtaken by the packets after it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from livekit import rtc
+from livekit.rtc.participant import PublishDataError
+
+from orchestrator.errors import (
+    DISCONNECTED,
+    FRAME_TOO_LARGE,
+    LIVEKIT_UNAVAILABLE,
+    RATE_LIMITED,
+    STREAM_CUT_SHORT,
+    AnamnesisError,
+)
+from orchestrator.logs import get_logger
+from orchestrator.ports import Way
+
+MEBIBYTE: Final = 1 << 20
+TOPIC: Final = "anamnesis"
+GOODBYE: Final = "anamnesis.goodbye"
+"""The topic of an empty packet that says that nothing more comes; unlike a removal, it overtakes no frame."""
+
+SERVER: Final = "anamnesis"
+"""The identity of the house in every room."""
+
+PACKET_MOST: Final = 15 * 1024
+INBOX_FRAMES: Final = 1024
+INBOX_BYTES: Final = 8 * MEBIBYTE
+"""How much of one participant waits to be read. LiveKit holds nobody back: beyond it, they are let go."""
+
+FLOODED_SECONDS: Final = 60
+STRANGER_SECONDS: Final = 0.5
+PARTING_SECONDS: Final = 2.0
+"""How long after the goodbye a participant may stay: their last frames are still on the way."""
+
+SETTLING_SECONDS: Final = 1.0
+"""LiveKit's native threads end later than its calls do. A process waits so long before it ends, or they find
+no Python any more and abort it: one time in fourteen without a wait, never with 0.3 s."""
+
+T = TypeVar("T")
+
+log = get_logger()
+
+
+class LiveKitRoom:
+    """A room that we are in. Each participant we hear gets a transport; `on_peer` is told of a new one.
+
+    LiveKit says late, up to three seconds, that somebody has come who publishes no track. Until then their
+    packets have no sender, just as those that its API sends. Such a packet is held until the server has said,
+    asked with `there`, who is in the room: if that is exactly one whom we had not heard of, it is theirs.
+    Otherwise it is refused. Byte streams name their sender at once, so a client sends nothing but those:
+    `streams_only`.
+    """
+
+    def __init__(
+        self,
+        there: Callable[[], Awaitable[Collection[str]]],
+        *,
+        on_peer: Callable[["LiveKitTransport"], None] | None = None,
+        remove: Callable[[str], Awaitable[None]] | None = None,
+        gate: asyncio.Semaphore | None = None,
+        streams_only: bool = False,
+        most: int = MEBIBYTE,
+        patience: float = 20,
+    ) -> None:
+        self.ended = asyncio.Event()
+        self._there, self._unnamed = there, deque[_Heard]()
+        self._on_peer, self._remove, self._gate = on_peer, remove, gate or asyncio.Semaphore()
+        self._streams_only, self._most, self._patience = streams_only, most, patience
+        self._peers: dict[str, LiveKitTransport] = {}
+        self._parting: set[str] = set()
+        self._sending = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._room = rtc.Room()
+        self._room.on("data_received", self._on_packet)
+        self._room.on("participant_disconnected", self._on_left)
+        self._room.on("disconnected", self._on_end)
+        self._room.register_byte_stream_handler(TOPIC, self._on_stream)
+
+    @property
+    def sdk(self) -> rtc.Room:
+        """The room as LiveKit's SDK has it."""
+        return self._room
+
+    async def join(self, url: str, token: str) -> "LiveKitRoom":
+        """Go in. LiveKit's own error holds the token, so it is not passed on."""
+        gather_once = rtc.ContinualGatheringPolicy.GATHER_ONCE  # or each room keeps thirty sockets open
+        options = rtc.RoomOptions(
+            auto_subscribe=False,
+            rtc_config=rtc.RtcConfiguration(continual_gathering_policy=gather_once),
+            data_stream=rtc.DataStreamOptions(max_payload_byte_length=2 * self._most),
+        )
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._room.connect(url, token, options)
+                return self
+        except (rtc.ConnectError, TimeoutError):
+            self.ended.set()
+        raise AnamnesisError(LIVEKIT_UNAVAILABLE)
+
+    async def leave(self) -> None:
+        """Go out, and end every transport."""
+        self._on_end()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                await self._room.disconnect()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def peer(self, identity: str) -> "LiveKitTransport":
+        """The transport of that participant; a new one if there is none or it has ended."""
+        found = self._peers.get(identity)
+        if found is None or found.ended:
+            found = self._peers[identity] = LiveKitTransport(self, identity, self._most)
+            if identity not in self._room.remote_participants:
+                self._spawn(self._look_after(found))
+            if self._on_peer is not None:
+                self._on_peer(found)
+        return found
+
+    async def send(self, identity: str, packet: bytes, topic: str = TOPIC) -> None:
+        """Send to that participant alone. One at a time per room: the SDK slows down when asked for more."""
+        to = [identity]  # an empty list would mean everybody
+        async with self._sending, self._gate:
+            try:
+                async with asyncio.timeout(self._patience):
+                    if topic == GOODBYE or (len(packet) <= PACKET_MOST and not self._streams_only):
+                        await self._room.local_participant.publish_data(
+                            packet, topic=topic, destination_identities=to
+                        )
+                    else:
+                        await self._room.local_participant.send_bytes(
+                            packet, topic=topic, destination_identities=to, compress=False
+                        )
+                    return
+            except (PublishDataError, rtc.StreamError, TimeoutError):
+                pass
+        raise AnamnesisError(DISCONNECTED)
+
+    def let_go(self, identity: str) -> None:
+        """Say goodbye, and listen no more; whoever has not left after a while is removed."""
+        if not self.ended.is_set():
+            self._spawn(self._part_with(identity))
+
+    async def _part_with(self, identity: str) -> None:
+        self._parting.add(identity)
+        try:
+            with suppress(AnamnesisError):
+                await self.send(identity, b"", GOODBYE)
+            await asyncio.sleep(PARTING_SECONDS)
+            if self._remove is not None:
+                with suppress(AnamnesisError):
+                    await self._remove(identity)
+        finally:
+            self._parting.discard(identity)
+
+    def _spawn(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _on_packet(self, packet: rtc.DataPacket) -> None:
+        if packet.topic in (TOPIC, GOODBYE) and packet.kind == rtc.DataPacketKind.KIND_RELIABLE:
+            sender = packet.participant.identity if packet.participant else ""
+            known = frozenset() if sender else frozenset(self._room.remote_participants)
+            self._sort(_Heard(sender, packet.topic, packet.data, len(packet.data), known))
+
+    def _on_stream(self, reader: rtc.ByteStreamReader, sender: str) -> None:
+        size = min(reader.info.size or 0, self._most)
+        self._sort(_Heard(sender, TOPIC, self._spawn(_read(reader, self._most, self._patience)), size))
+
+    def _sort(self, heard: "_Heard") -> None:
+        """Hand it to its sender's transport; behind one that is held, in the order in which they came."""
+        if self._unnamed:
+            if len(self._unnamed) < INBOX_FRAMES:
+                self._unnamed.append(heard)
+        elif heard.sender:
+            self._hand_out(heard)
+        else:
+            self._unnamed.append(heard)
+            self._spawn(self._name())
+
+    async def _name(self) -> None:
+        """Find out who sent what is held, one after the other."""
+        while self._unnamed:
+            heard = self._unnamed[0]
+            sender = heard.sender or await self._only_stranger(heard.known)
+            self._unnamed.popleft()
+            self._hand_out(replace(heard, sender=sender))
+
+    async def _only_stranger(self, known: Collection[str]) -> str:
+        """The one in the room whom LiveKit had not told us of when it gave us the packet, if there is one."""
+        strangers = set(self._peers)
+        with suppress(AnamnesisError):
+            strangers.update(await self._there())
+        strangers -= {*known, self._room.local_participant.identity}
+        return strangers.pop() if len(strangers) == 1 else ""
+
+    def _hand_out(self, heard: "_Heard") -> None:
+        if not heard.sender:
+            log.warning("packet_refused", conversation_id=self._room.name, size=heard.size)
+        elif heard.topic == GOODBYE:
+            self._part_from(heard.sender)
+        elif heard.sender not in self._parting:
+            self.peer(heard.sender).hear(heard.frame, heard.size)
+
+    def _on_left(self, participant: rtc.RemoteParticipant) -> None:
+        self._part_from(participant.identity)
+
+    async def _look_after(self, peer: "LiveKitTransport") -> None:
+        """Of somebody who leaves before LiveKit has said that they came, it never says that they left."""
+        while not peer.ended and peer.identity not in self._room.remote_participants:
+            await asyncio.sleep(STRANGER_SECONDS)
+            with suppress(AnamnesisError):
+                if peer.identity not in await self._there():
+                    peer.end()
+
+    def _part_from(self, identity: str) -> None:
+        if (peer := self._peers.pop(identity, None)) is not None:
+            peer.end()
+
+    def _on_end(self, *_: object) -> None:
+        self.ended.set()
+        for identity in tuple(self._peers):
+            self._part_from(identity)
+
+
+class LiveKitTransport:
+    """One participant of a room, as the house hears and answers them."""
+
+    def __init__(self, room: LiveKitRoom, identity: str, most: int) -> None:
+        self.identity = identity
+        self.ended = False
+        self._room, self._most = room, most
+        self._inbox: deque[tuple[bytes | asyncio.Task[bytes] | AnamnesisError, int]] = deque()
+        self._held = 0
+        self._flooded = False
+        self._changed = asyncio.Event()
+        self._sending = asyncio.Lock()
+
+    @property
+    def way(self) -> Way:
+        """Which of the ways it is, for whoever counts them."""
+        return "livekit"
+
+    @property
+    def most(self) -> int:
+        """The largest frame it carries, in bytes."""
+        return self._most
+
+    async def receive(self) -> bytes | None:
+        """The participant's next frame, or None once they left. After one too large, the next may fit."""
+        while not self._inbox:
+            if self.ended:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        frame, size = self._inbox[0]
+        if isinstance(frame, asyncio.Task):
+            await asyncio.wait([frame])
+            if not self._inbox:  # closed meanwhile
+                return None
+        self._inbox.popleft()
+        self._held -= size
+        if isinstance(frame, AnamnesisError):
+            raise frame
+        if isinstance(frame, asyncio.Task):
+            if frame.cancelled():
+                return None
+            return frame.result()
+        if len(frame) > self._most:
+            raise AnamnesisError(FRAME_TOO_LARGE, size=len(frame), most=self._most)
+        return frame
+
+    async def send(self, packet: bytes) -> None:
+        """Hand one frame to the participant, in the order of the calls; waits while the link is slow."""
+        async with self._sending:
+            if self.ended:
+                return
+            try:
+                await self._room.send(self.identity, packet)
+            except AnamnesisError:
+                self.end()
+                self._room.let_go(self.identity)  # they come back, and are told what they missed
+
+    async def close(self) -> None:
+        """Say goodbye: the participant leaves, or is removed."""
+        async with self._sending:
+            if not self.ended:
+                self.end()
+                self._room.let_go(self.identity)
+            self._inbox.clear()
+            self._changed.set()
+
+    def hear(self, frame: bytes | asyncio.Task[bytes], size: int) -> None:
+        """Put a frame into the inbox; where there is no room for it, they are told so and let go."""
+        if self.ended or self._flooded:
+            return
+        if self._held + size > INBOX_BYTES or len(self._inbox) >= INBOX_FRAMES:
+            self._inbox.append((AnamnesisError(RATE_LIMITED, seconds=FLOODED_SECONDS), 0))
+            self._flooded = True
+        else:
+            self._inbox.append((frame, size))
+            self._held += size
+        self._changed.set()
+
+    def end(self) -> None:
+        """Nothing more comes; what is in the inbox can still be read."""
+        self.ended = True
+        self._changed.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A frame, or one that is still coming; who sent it, if that is known, else who surely did not."""
+
+    sender: str
+    topic: str
+    frame: bytes | asyncio.Task[bytes]
+    size: int
+    known: frozenset[str] = frozenset()
+
+
+async def _read(reader: rtc.ByteStreamReader, most: int, patience: float) -> bytes:
+    """The whole stream, if it is not too large and goes on coming."""
+    frame = bytearray()
+    try:
+        while (size := max(reader.info.size or 0, len(frame))) <= most:
+            async with asyncio.timeout(patience):
+                frame += await anext(reader)
+        raise AnamnesisError(FRAME_TOO_LARGE, size=size, most=most)
+    except StopAsyncIteration:
+        return bytes(frame)
+    except (rtc.StreamError, TimeoutError):
+        pass
+    finally:
+        reader.close()
+    raise AnamnesisError(STREAM_CUT_SHORT)

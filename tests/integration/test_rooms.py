@@ -1,0 +1,304 @@
+"""Conversations through real LiveKit rooms, with a client made from the plain SDK and MessagePack."""
+
+import datetime
+import hashlib
+from base64 import b64encode
+from pathlib import Path
+
+import jwt
+import pytest
+from livekit import api, rtc
+
+from agents.brains.scripted import ScriptedRecall
+from agents.ports import MemoryHit
+from orchestrator.store.database import Transaction
+from tests.houses import ANN, a_house, everything, messages
+from tests.peers import (
+    ACKNOWLEDGEMENT,
+    CONFIGURATION,
+    SENTENCE,
+    SERVER_INFO,
+    START_ANSWER,
+    TRACE,
+    USER_MESSAGE,
+    Peer,
+    envelope,
+    new_id,
+)
+from tests.rooms import HOUSE, RoomLine, over_livekit, token
+from tools.servers.keeper import free_port
+from tools.servers.livekit import Address, new_address, running_livekit
+
+
+@pytest.mark.requirement("000-003", "003-015", "003-143", "003-144", "003-145", "003-146", "003-147")
+async def test_a_conversation_is_a_room_and_is_answered_in_it(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id, other = await site.begin(), await site.begin()
+        listed = await site.server.room.list_rooms(api.ListRoomsRequest(names=[conversation_id, other]))
+        assert {room.name for room in listed.rooms} == {conversation_id, other}
+
+        async with site.visiting(conversation_id) as peer:
+            replies = await peer.open()  # no id: this room's conversation
+            answer = await peer.ask()
+
+        assert [frame.type for frame in replies] == [CONFIGURATION, ACKNOWLEDGEMENT, SERVER_INFO]
+        assert replies[0].conversation_id == conversation_id
+        assert [frame.type for frame in answer][:2] == [ACKNOWLEDGEMENT, START_ANSWER]
+        assert answer[-1].ends_an_answer
+        assert [each.message_role for each in await messages(house, conversation_id)] == ["user", "assistant"]
+
+
+@pytest.mark.requirement("000-028")
+async def test_the_example_of_two_traces_before_the_sentence_travels_through_a_room(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    recall = await two_memories(embedded)
+    async with (
+        a_house(embedded, recall=recall).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+        site.visiting(await site.begin()) as peer,
+    ):
+        await peer.open()
+        frames = await peer.ask()
+
+    told = [
+        (frame.type, frame.body.get("action"), frame.body.get("content"))
+        for frame in frames
+        if frame.body.get("memoryType") != "memory_block" and frame.type != ACKNOWLEDGEMENT
+    ]
+    assert told[:3] == [
+        (START_ANSWER, None, None),
+        (TRACE, "retrieved", "Drinks tea"),
+        (TRACE, "retrieved", "Has a cat"),
+    ]
+    assert {type for type, _, _ in told[3:]} == {SENTENCE}
+
+
+async def two_memories(url: str) -> ScriptedRecall:
+    """Two memories that are there to be found."""
+    async with a_house(url).open() as house:
+
+        def add(tx: Transaction) -> list[MemoryHit]:
+            return [
+                MemoryHit(tx.memories.add(content, user_id=ANN).id, content, 0.9, position=position)
+                for position, content in enumerate(("Drinks tea", "Has a cat"), start=1)
+            ]
+
+        return ScriptedRecall(*await house.store.write(add))
+
+
+@pytest.mark.requirement("003-144")
+async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id = await site.begin()
+
+        one, two = [await site.admission(conversation_id) for _ in range(2)]
+
+        assert one["identity"] != two["identity"]
+        assert (one["room"], one["topic"], one["url"]) == (conversation_id, "anamnesis", livekit.url)
+        claims = jwt.decode(one["token"], livekit.api_secret, algorithms=["HS256"])
+        assert claims["sub"] == one["identity"]
+        assert claims["video"] == {
+            "roomJoin": True,
+            "room": conversation_id,
+            "canPublish": False,
+            "canSubscribe": False,
+            "canPublishData": True,
+        }
+        assert claims["exp"] - claims["nbf"] == 300
+        assert one["expiresAt"].endswith("Z")
+
+
+async def test_only_the_owner_gets_a_token(embedded: str, tmp_path: Path, livekit: Address) -> None:
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit) as anns,
+        over_livekit(house, tmp_path, livekit, person="bob") as bobs,
+    ):
+        conversation_id = await anns.begin()
+        before = await everything(house)
+
+        foreign = await bobs.http.post(f"/v1/conversations/{conversation_id}/token")
+        unknown = await bobs.http.post("/v1/conversations/conv_nobodys/token")
+        nobodys = await bobs.http.post("/v1/conversations", headers={"Authorization": "Bearer wrong"})
+
+        assert (foreign.status_code, unknown.status_code, nobodys.status_code) == (404, 404, 401)
+        assert foreign.json() == unknown.json()
+        assert await everything(house) == before
+
+
+async def test_expired_forged_and_foreign_tokens_open_no_room(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        room, other = await site.begin(), await site.begin()
+        thief = Address(livekit.url, livekit.api_key, "another secret, long enough to sign with")
+
+        for bad in (
+            token(livekit, room, "user:late", minutes=-5),
+            token(thief, room, "user:thief"),
+            token(livekit, "no-such-room", "user:lost"),
+        ):
+            with pytest.raises(rtc.ConnectError):
+                await RoomLine().join(livekit.url, bad)
+
+        assert await site.identities(room) == await site.identities(other) == set()
+
+
+async def test_the_newer_connection_wins_and_the_older_is_told_and_removed(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id = await site.begin()
+        async with site.visiting(conversation_id) as older, site.visiting(conversation_id) as newer:
+            await older.open()
+            await newer.open()
+
+            assert (await older.next()).code == 202
+            assert await older.gone()
+            assert isinstance(older.line, RoomLine)
+            assert older.line.reason == rtc.DisconnectReason.PARTICIPANT_REMOVED
+            assert (await newer.ask())[-1].ends_an_answer
+
+
+async def test_in_a_room_no_other_conversation_can_be_opened(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        mine, other = await site.begin(), await site.begin()
+        async with site.visiting(mine) as peer:
+            before = await everything(house)
+            peer.conversation_id = other
+            await peer.send(CONFIGURATION)
+            peer.conversation_id = ""
+            refused = await peer.next()
+
+            assert (refused.code, refused.meta["error"]) == (202, "other_conversation")
+            assert await everything(house) == before
+            await peer.open()
+
+
+async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path, livekit: Address) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id = await site.begin()
+        async with site.visiting(conversation_id) as peer:
+            await peer.open()
+            before = await everything(house)
+            intruder = Peer(await RoomLine().join(livekit.url, token(livekit, conversation_id, "intruder")))
+            intruder.conversation_id = conversation_id
+            await intruder.send(CONFIGURATION, stanza=0)
+            await intruder.say("not from Ann")
+            await site.server.room.send_data(
+                api.SendDataRequest(
+                    room=conversation_id,
+                    data=envelope(9, USER_MESSAGE, conversation_id, {"id": new_id(), "content": "API"}),
+                    kind=api.DataPacket.Kind.RELIABLE,
+                    destination_identities=[HOUSE],
+                    topic="anamnesis",
+                )
+            )
+            refused = await peer.request(USER_MESSAGE, stanza=peer.sent, id=new_id(), content="again")
+
+            await intruder.line.close()
+            assert refused.code == 101  # what Ann sends after it is heard, and under the number she was at
+            assert await everything(house) == before
+
+
+async def test_what_is_too_large_is_refused_and_ends_the_connection(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+        site.visiting(await site.begin()) as peer,
+    ):
+        await peer.open()
+        before = await everything(house)
+        await peer.line.send(bytes(1 << 21))
+
+        assert (await peer.next()).code == 103
+        assert await peer.gone()
+        assert await everything(house) == before
+
+
+async def test_packets_are_understood_from_the_first_moment_on(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+        site.visiting(await site.begin(), packets=True) as peer,
+    ):
+        await peer.open()
+        assert (await peer.ask())[-1].ends_an_answer
+
+
+async def test_a_long_message_travels_as_a_stream(embedded: str, tmp_path: Path, livekit: Address) -> None:
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+        site.visiting(await site.begin()) as peer,
+    ):
+        await peer.open()
+        said = "I am having a headache. " * 2_000
+        await peer.ask(said)
+
+        assert (await messages(house, peer.conversation_id))[0].contents == said
+
+
+async def test_the_house_is_in_a_room_only_while_somebody_is(
+    embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.rooms.LINGER_SECONDS", 0.1)
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id = await site.begin()
+        assert await site.identities(conversation_id) == set()
+        async with site.visiting(conversation_id):
+            pass
+
+        await site.until(conversation_id, lambda there: not there)
+
+        async with site.visiting(conversation_id) as peer:
+            await peer.open()
+
+
+async def test_a_webhook_brings_the_house_at_once(embedded: str, tmp_path: Path) -> None:
+    address, port = new_address(), free_port()
+    hook = f"http://127.0.0.1:{port}/v1/livekit/webhook"
+    with running_livekit(address, [hook]):
+        async with (
+            a_house(embedded).open() as house,
+            over_livekit(house, tmp_path, address, look_seconds=3600, port=port) as site,
+        ):
+            conversation_id = await site.begin()
+            line = await RoomLine().join(address.url, token(address, conversation_id, "user:told"))
+
+            await site.until(conversation_id, lambda there: HOUSE in there)
+
+            await line.close()
+
+
+@pytest.mark.parametrize("flaw", ["none", "unsigned", "body", "secret", "expired"])
+async def test_only_a_webhook_that_livekit_signed_is_taken(
+    embedded: str, tmp_path: Path, livekit: Address, flaw: str
+) -> None:
+    body = b'{"event": "participant_joined", "room": {"name": "somewhere"}}'
+    claims = {
+        "iss": livekit.api_key,
+        "exp": datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=-1 if flaw == "expired" else 1),
+        "sha256": b64encode(hashlib.sha256(body).digest()).decode(),
+    }
+    secret = livekit.api_secret if flaw != "secret" else "another secret, long enough to sign with"
+    signed = jwt.encode(claims, secret, algorithm="HS256")
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        answer = await site.http.post(
+            "/v1/livekit/webhook",
+            content=body + (b" " if flaw == "body" else b""),
+            headers={"Authorization": "" if flaw == "unsigned" else signed},
+        )
+
+    assert answer.status_code == (204 if flaw == "none" else 401)
