@@ -126,6 +126,8 @@ class Ledger:
             reading = self.read(store, conversation, actor=actor)
             receipts = (each for each in reading.receipts if each.label in labels or each.quarantined)
             return Looked({label: reading.stored[label] for label in labels}, tuple(receipts))
+        if turn is not None and (latest := self._latest_turn(store, conversation)) < turn:
+            raise BlockInvalid(Label.CONVERSATION_HISTORY, "turns", f"has none after turn {latest}")
         memory_ids = store.memory_ids(conversation.id)
         found = {}
         for label in labels:
@@ -278,6 +280,11 @@ class Ledger:
                 text = render(label, blocks)
                 stored[label] = StoredBlock(text, 0, trace.digest(text), memory_ids[label])
         return {label: stored[label] for label in Label}
+
+    def _latest_turn(self, store: BlockStore, conversation: Conversation) -> int:
+        """The latest turn that was written, whatever the block now says."""
+        revisions = store.revisions(conversation.id, Label.CONVERSATION_HISTORY)
+        return max((each.turn for each in revisions if each.turn), default=0)
 
     def _restore(
         self,

@@ -25,14 +25,17 @@ _conversation = click.argument("conversation")
 _LABELS: Final = click.Choice(
     ["conversation_history", "active_session", "context_summary", "memory_metadata"]
 )
-_label = click.argument("label", type=_LABELS, required=False)
+_label = click.argument("label", type=_LABELS, required=False, metavar="[LABEL]")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
 @click.group()
 @shared_options
 def blocks() -> None:
-    """Look at the memory blocks of a conversation, now or at any turn."""
+    """Look at the memory blocks of a conversation, now or at any turn.
+
+    A LABEL is conversation_history, active_session, context_summary or memory_metadata.
+    """
 
 
 @blocks.command()
@@ -51,7 +54,10 @@ def show(
     revision: int | None,
     as_json: bool,
 ) -> None:
-    """Show the blocks, or one of them."""
+    """Show the blocks, or the one with a LABEL.
+
+    That is conversation_history, active_session, context_summary or memory_metadata.
+    """
     if at_turn and revision:
         raise click.UsageError("Give --at-turn or --revision, not both.")
     wanted = _labels(label)
@@ -135,7 +141,7 @@ def history(invocation: Invocation, conversation: str, label: str | None, as_jso
 
 @blocks.command()
 @_conversation
-@click.argument("label", type=_LABELS)
+@click.argument("label", type=_LABELS, metavar="LABEL")
 @click.argument("first", type=click.IntRange(1))
 @click.argument("second", type=click.IntRange(1))
 @shared_options
@@ -221,7 +227,9 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 
     archived: list[int] = []
     _through_the_ledger(invocation, conversation, work)
-    if archived:
+    if len(archived) == 1:
+        click.echo(f"Turn {archived[0]} was archived.")
+    elif archived:
         click.echo(f"Turns {archived[0]} to {archived[-1]} were archived.")
     else:
         click.echo("There was nothing to archive.")

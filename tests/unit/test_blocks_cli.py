@@ -201,8 +201,10 @@ def test_an_export_has_every_turn_once(database: Path) -> None:
 
 def test_what_is_not_there_is_said_in_a_line(database: Path) -> None:
     nobody, never = run("show", "conv_nobody"), run("show", HERE, "--revision", "99")
+    not_yet = run("show", HERE, "--at-turn", "25")
 
-    assert (nobody.exit_code, never.exit_code) == (2, 2)
+    assert (nobody.exit_code, never.exit_code, not_yet.exit_code) == (2, 2, 2)
+    assert "has none after turn 24" in not_yet.output
     assert "There is no such conversation." in nobody.output
     assert "has no such revision" in never.output
 
