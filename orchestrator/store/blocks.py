@@ -11,7 +11,7 @@ from orchestrator.store.conversations import Conversations
 from orchestrator.store.memories import MEMORY_BLOCK, Memories
 from orchestrator.store.packing import WHOLE_EVERY, pack, unpacked
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
-from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.statements import Statement, all_of, columns_of
 from orchestrator.store.tables import LABELS
 from orchestrator.store.unit import Unit, changing
 
@@ -19,15 +19,28 @@ _blocks, _revisions = Block.table, BlockRevision.table
 _archive, _quarantine, _conversations = ArchivedTurn.table, Quarantined.table, Conversation.table
 _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _label: BindParameter[str] = bindparam("label")
+# As the chain of revisions has it: whoever changes a block around us may change the digest beside it, too.
+_written = (
+    select(_revisions.c.digest)
+    .where(
+        _revisions.c.conversation_id == _blocks.c.conversation_id,
+        _revisions.c.label == _blocks.c.label,
+        _revisions.c.revision == _blocks.c.revision,
+    )
+    .scalar_subquery()
+)
 _LOAD = Statement(
-    all_of(Block).where(_blocks.c.conversation_id == _conversation_id, _blocks.c.revision.is_not(None)), Block
+    select(*(_written if column.name == "digest" else column for column in columns_of(Block))).where(
+        _blocks.c.conversation_id == _conversation_id, _blocks.c.revision.is_not(None)
+    ),
+    Block,
 )
 _MEMORY_IDS = Statement(
     select(_blocks.c.label, _blocks.c.memory_id).where(_blocks.c.conversation_id == _conversation_id),
     lambda label, memory_id: (label, memory_id),
 )
 _HEAD = Statement(
-    select(_blocks.c.revision, _blocks.c.digest, _blocks.c.value)
+    select(_blocks.c.revision, _written, _blocks.c.value)
     .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
     .with_for_update(),
     lambda revision, digest, value: (revision or 0, digest, value or ""),

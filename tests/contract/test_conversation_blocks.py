@@ -11,6 +11,7 @@ from agents.values import Enrichment
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import ActiveSession, Label, Sentiment
 from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.trace import digest
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Quarantined
@@ -92,12 +93,13 @@ async def test_blocks_that_are_spoiled_while_an_answer_is_made_are_restored_befo
 
 
 async def spoil(house: House, conversation_id: str, label: Label, text: str) -> None:
-    """Change a block as somebody could who goes around the ledger."""
+    """Change a block as somebody could who goes around the ledger, with the digest beside it."""
 
     def work(tx: Transaction) -> None:
         sign = "?" if tx.unit.dialect.name == "sqlite" else "%s"
-        query = f"UPDATE blocks SET value = {sign} WHERE conversation_id = {sign} AND label = {sign}"  # noqa: S608
-        tx.unit.connection.execute(query, (text, conversation_id, label.value))
+        where = f"conversation_id = {sign} AND label = {sign}"
+        query = f"UPDATE blocks SET value = {sign}, digest = {sign} WHERE {where}"  # noqa: S608
+        tx.unit.connection.execute(query, (text, digest(text), conversation_id, label.value))
 
     await house.store.write(work)
 
