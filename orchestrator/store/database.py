@@ -22,6 +22,7 @@ from orchestrator.store.memories import Memories
 from orchestrator.store.messages import Messages
 from orchestrator.store.meta import Metadata
 from orchestrator.store.notes import Notes
+from orchestrator.store.safety import Safety
 from orchestrator.store.statements import Connection
 from orchestrator.store.tools import Tools
 from orchestrator.store.traces import Traces
@@ -53,6 +54,7 @@ class Transaction:
         self.connections = Connections(unit)
         self.leases = Leases(unit)
         self.blocks = Blocks(unit, self.conversations, self.memories)
+        self.safety = Safety(unit)
 
 
 class Store:

@@ -331,3 +331,36 @@ class Quarantined:
     reason: str
     actor: str
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyEvent:
+    """What the guard did about a message: at which stage, how grave, and by which rules."""
+
+    table: ClassVar[Table] = tables.safety_events
+
+    id: str
+    conversation_id: str
+    message_id: str
+    turn: int
+    stage: str
+    kind: str
+    tier: int
+    rules: tuple[str, ...]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyAlert:
+    """That staff is to be told of a safety event, and how far that has come."""
+
+    table: ClassVar[Table] = tables.safety_alerts
+
+    id: str
+    event_id: str
+    state: str
+    attempts: int
+    next_at: datetime
+    error: str | None
+    created_at: datetime
+    updated_at: datetime

@@ -41,6 +41,9 @@ TOOL_STATUSES: Final = ("pending", "running", "success", "error", "cancelled")
 DIRECTIONS: Final = ("client", "server")
 TURN_STATES: Final = ("pending", "in_progress", "completed", "failed")
 VARIATIONS: Final = ("regenerate", "edit", "continue")
+SAFETY_STAGES: Final = ("message", "enriched", "answer")
+SAFETY_KINDS: Final = ("emergency", "crisis", "guard_failed", "refused")
+ALERT_STATES: Final = ("pending", "sent", "given_up")
 LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
 
 _LARGEST_STANZA: Final = 2**31 - 1
@@ -595,4 +598,55 @@ block_quarantine: Final = _table(
     _HAS_ID,
     _one_of("label", LABELS),
     Index("ix_block_quarantine_block", "conversation_id", "label"),
+)
+
+# --- what the guard did ------------------------------------------------------------------------------------
+
+safety_events: Final = _table(
+    "safety_events",
+    _text("id"),
+    _text("conversation_id"),
+    _text("message_id"),
+    _whole("turn"),
+    _text("stage"),
+    _text("kind"),
+    _whole("tier"),
+    _column("rules", Words()),
+    _moment("created_at"),
+    _key("safety_events", "id"),
+    _of_conversation("safety_events"),
+    _of_message("safety_events"),
+    _of(
+        "safety_events",
+        "conversation_id",
+        "turn",
+        to="turns",
+        their=("conversation_id", "number"),
+        what="turn",
+    ),
+    _HAS_ID,
+    _one_of("stage", SAFETY_STAGES),
+    _one_of("kind", SAFETY_KINDS),
+    ("tier", "CASE WHEN kind IN ('emergency', 'crisis') THEN tier BETWEEN 1 AND 3 ELSE tier = 0 END"),
+    Index("ix_safety_events_message", "message_id"),
+    Index("ix_safety_events_conversation", "conversation_id", "created_at"),
+)
+
+safety_alerts: Final = _table(
+    "safety_alerts",
+    _text("id"),
+    _text("event_id"),
+    _text("state", "'pending'"),
+    _whole("attempts", "0"),
+    _moment("next_at"),
+    _text("error", null=True),
+    _moment("created_at"),
+    _moment("updated_at"),
+    _key("safety_alerts", "id"),
+    _of("safety_alerts", "event_id", to="safety_events", what="event"),
+    _unique("safety_alerts", "event", "event_id"),
+    _HAS_ID,
+    _one_of("state", ALERT_STATES),
+    ("attempts", "attempts >= 0"),
+    Index("ix_safety_alerts_due", "state", "next_at"),
 )

@@ -1,0 +1,83 @@
+"""What a person in danger is told: fixed texts, with whom to call where they are."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.errors import BadRules
+from agents.safety.guard import Verdict
+
+ELSEWHERE: Final = "elsewhere"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Region(_Section):
+    """Whom to call in an emergency and in a crisis, and where that is said."""
+
+    emergency: Annotated[str, Field(min_length=1)]
+    crisis: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+
+
+class Text(_Section):
+    """One answer: the sentence that goes out at once, and those after it."""
+
+    first: Annotated[str, Field(min_length=1)]
+    rest: tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class _Texts(_Section):
+    caution: str
+    refused: str
+    error: str
+    emergency: Mapping[str, tuple[Text, ...]]
+    crisis: Mapping[str, tuple[Text, ...]]
+
+
+class Wording:
+    """The texts of one region, ready to be said."""
+
+    def __init__(self, texts: _Texts, region: Region) -> None:
+        self._texts = texts
+        self._numbers = {"emergency": region.emergency, "crisis": region.crisis}
+        self.caution = texts.caution.format_map(self._numbers)
+        self.refused = texts.refused.format_map(self._numbers)
+        self.error = texts.error.format_map(self._numbers)
+
+    def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
+        """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
+        tiers = self._texts.crisis if verdict.kind == "crisis" else self._texts.emergency
+        variants = tiers.get(str(verdict.tier)) or tiers["3"]
+        text = variants[earlier % len(variants)]
+        return tuple(sentence.format_map(self._numbers) for sentence in (text.first, *text.rest))
+
+
+def load(folder: Path, region: str) -> Wording:
+    """The texts of a folder for a region; for one it does not know, those that are right anywhere."""
+    try:
+        texts = _Texts.model_validate(_toml(folder / "texts.toml"))
+        regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
+        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE])
+        for kind, tiers in (("emergency", texts.emergency), ("crisis", texts.crisis)):
+            for tier, variants in tiers.items():
+                for at in range(len(variants)):
+                    wording.answer(Verdict("crisis" if kind == "crisis" else "emergency", int(tier)), at)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise BadRules("texts.toml", ".".join(map(str, first["loc"])), first["msg"]) from None
+    except (KeyError, ValueError, IndexError):
+        raise BadRules("texts.toml", "$", "names what is not there") from None
+    return wording
+
+
+def _toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise BadRules(path.name, "$", "cannot be read as TOML") from None

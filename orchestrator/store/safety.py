@@ -1,0 +1,121 @@
+"""What the guard did about each message, and which of it staff is still to be told."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import bindparam
+
+from orchestrator.store.rows import SafetyAlert, SafetyEvent
+from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.unit import Unit, changing
+
+_events, _alerts = SafetyEvent.table, SafetyAlert.table
+_OF_MESSAGE = Statement(
+    all_of(SafetyEvent)
+    .where(_events.c.message_id == bindparam("message_id"))
+    .order_by(_events.c.created_at, _events.c.id),
+    SafetyEvent,
+)
+_OF_CONVERSATION = Statement(
+    all_of(SafetyEvent)
+    .where(_events.c.conversation_id == bindparam("conversation_id"))
+    .order_by(_events.c.created_at, _events.c.id),
+    SafetyEvent,
+)
+_EVENT = Statement(all_of(SafetyEvent).where(_events.c.id == bindparam("id")), SafetyEvent)
+_ALERT = Statement(all_of(SafetyAlert).where(_alerts.c.event_id == bindparam("event_id")), SafetyAlert)
+_DUE = Statement(
+    all_of(SafetyAlert)
+    .where(
+        _alerts.c.state == "pending", _alerts.c.next_at <= bindparam("until", type_=_alerts.c.next_at.type)
+    )
+    .order_by(_alerts.c.next_at, _alerts.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True),
+    SafetyAlert,
+)
+_TRIED = Statement(
+    changing(_alerts)
+    .where(_alerts.c.id == bindparam("id"))
+    .values(
+        state=bindparam("state"),
+        attempts=bindparam("attempts"),
+        next_at=bindparam("next_at", type_=_alerts.c.next_at.type),
+        error=bindparam("error"),
+    ),
+    lambda: None,
+)
+
+
+class Safety:
+    """The tables `safety_events` and `safety_alerts`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def note(
+        self,
+        conversation_id: str,
+        message_id: str,
+        turn: int,
+        *,
+        stage: str,
+        kind: str,
+        tier: int,
+        rules: Iterable[str],
+        alert: bool,
+    ) -> SafetyEvent:
+        """Keep what the guard did and, where asked for, that staff is to be told."""
+        now, ids = self._unit.now, self._unit.ids
+        event = SafetyEvent(
+            ids.new("safe_"), conversation_id, message_id, turn, stage, kind, tier, tuple(rules), now
+        )
+        self._unit.insert(event)
+        if alert:
+            self._unit.insert(SafetyAlert(ids.new("alert_"), event.id, "pending", 0, now, None, now, now))
+        return event
+
+    def of_message(self, message_id: str) -> list[SafetyEvent]:
+        """What the guard did about a message, in order."""
+        return self._unit.all(_OF_MESSAGE, message_id=message_id)
+
+    def of_conversation(self, conversation_id: str) -> list[SafetyEvent]:
+        """What the guard did in a conversation, in order."""
+        return self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)
+
+    def heard_before(self, conversation_id: str, message_id: str) -> int:
+        """In how many other messages of the conversation something was heard: nothing is said twice."""
+        heard = (event for event in self.of_conversation(conversation_id) if event.tier)
+        return len({event.message_id for event in heard} - {message_id})
+
+    def event(self, id: str) -> SafetyEvent | None:
+        """An event by its id."""
+        return self._unit.first(_EVENT, id=id)
+
+    def alert_of(self, event_id: str) -> SafetyAlert | None:
+        """How far the telling of an event has come; none where staff is told of nothing."""
+        return self._unit.first(_ALERT, event_id=event_id)
+
+    def take_due(self, until: datetime) -> SafetyAlert | None:
+        """An alert to send now. It is put off to `until` first, so that no other process sends it, too."""
+        due = self._unit.first(_DUE, until=self._unit.now)
+        if due is None:
+            return None
+        taken = replace(due, attempts=due.attempts + 1, next_at=until)
+        self._tried(taken, "pending", until, due.error)
+        return taken
+
+    def sent(self, alert: SafetyAlert) -> None:
+        """It has arrived."""
+        self._tried(alert, "sent", alert.next_at, None)
+
+    def not_sent(self, alert: SafetyAlert, error: str, again_at: datetime | None) -> None:
+        """It has not; it is tried again at that moment, or never."""
+        state = "given_up" if again_at is None else "pending"
+        self._tried(alert, state, again_at or alert.next_at, error)
+
+    def _tried(self, alert: SafetyAlert, state: str, next_at: datetime, error: str | None) -> None:
+        self._unit.run(
+            _TRIED, id=alert.id, state=state, attempts=alert.attempts, next_at=next_at, error=error
+        )
