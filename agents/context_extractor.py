@@ -1,10 +1,15 @@
 """The station that makes a message stand on its own, and checks what the brain made of it."""
 
+import asyncio
 import re
+from typing import Final
 
 from agents.ports import Brain
 from agents.values import MOST_ENRICHED, Enrichment
 from memory_blocks.models import Blocks
+
+SOON_SECONDS: Final = 2.0
+"""How long a brain may take over a message in danger; what the person is told does not hang on it."""
 
 
 async def extract(brain: Brain, message: str, blocks: Blocks) -> Enrichment:
@@ -22,6 +27,15 @@ async def extract(brain: Brain, message: str, blocks: Blocks) -> Enrichment:
             "phase": slug(enrichment.phase) or blocks.active_session.conversation_state.conversation_phase,
         }
     )
+
+
+async def extract_soon(brain: Brain, message: str, blocks: Blocks) -> Enrichment:
+    """The same for a message that cannot wait: where a brain fails or takes long, it stands as it is."""
+    try:
+        async with asyncio.timeout(SOON_SECONDS):
+            return await extract(brain, message, blocks)
+    except Exception:
+        return Enrichment(previous_context="Not considered", enriched_message=_cut(message))
 
 
 def slug(text: str) -> str:

@@ -18,7 +18,7 @@ from agents.ports import Recalled
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import next_topics
-from agents.values import COORDINATOR, Enrichment, Intent
+from agents.values import COORDINATOR, EMERGENCY, Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
 from memory_blocks.ledger import Ledger, Reading, Written
@@ -42,7 +42,8 @@ from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turnstile import Ticket
-from orchestrator.wire.envelope import error_envelope
+from orchestrator.watch import About, Hearing, Watch, remembered
+from orchestrator.wire.envelope import Scalar, error_envelope
 from orchestrator.wire.ids import ErrorId, MessageId, SentenceId
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ReasoningStep, StartAnswer
 
@@ -72,7 +73,14 @@ TRIES: Final = 5
 
 @asynccontextmanager
 async def answering(
-    ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, *, deadline_seconds: float, attempts: int
+    ticket: Ticket,
+    outbox: Outbox,
+    ledger: Ledger,
+    shown: Shown,
+    watch: Watch,
+    *,
+    deadline_seconds: float,
+    attempts: int,
 ) -> AsyncIterator["Answer"]:
     """An answer that ends once: completed, stopped, or failed with an error that says what to do next."""
     turn = ticket.turn
@@ -82,7 +90,7 @@ async def answering(
         structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
     ):
-        answer = Answer(ticket, outbox, ledger, shown, attempts)
+        answer = Answer(ticket, outbox, ledger, shown, watch, attempts)
         try:
             async with asyncio.timeout(deadline_seconds) as scope:
                 with ticket.stoppable(scope):
@@ -123,7 +131,9 @@ def _problem(
 class Answer:
     """What one turn has said so far, and what it has found out."""
 
-    def __init__(self, ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, attempts: int) -> None:
+    def __init__(
+        self, ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, watch: Watch, attempts: int
+    ) -> None:
         turn = ticket.turn
         self._attempts = attempts
         self._span = telemetry.ids()  # now: a transaction's thread is in no span
@@ -133,6 +143,10 @@ class Answer:
         self._outbox = outbox
         self._ledger = ledger
         self._shown = shown
+        self._watch = watch
+        self._heard = remembered(turn.heard)
+        self._told = turn.told
+        self._about = About(turn.conversation_id, turn.message.id, turn.number)
         self._fence = Fence(turn.number, ticket.lease.epoch)
         self._id = turn.turn.answer_id or ""
         self._conversation = Conversation(
@@ -151,6 +165,7 @@ class Answer:
     async def begin(self) -> Blocks:
         """Say that an answer comes, and read the blocks: as they were before this turn.
 
+        To a person in danger the first words go out before anything else is touched, be it mirror or block.
         One that had begun when its process died is not spoken over, and one that never gets to begin is given
         up at last.
         """
@@ -158,10 +173,13 @@ class Answer:
             raise AnamnesisError(INTERRUPTED)
         if self._turn.turn.attempts > self._attempts:
             raise AnamnesisError(POISON_MESSAGE, attempts=self._attempts)
+        if self._heard.is_danger:
+            await uninterrupted(self._begin_with_safety())
         changes = await self._shown.changes(self._turn.conversation_id)
 
         def work(page: Page) -> Reading:
-            self._start(page)
+            if not self._begun:
+                self._start(page)
             self._adopt(page, changes)
             return self._read(page)
 
@@ -175,6 +193,54 @@ class Answer:
         reading = await uninterrupted(settle())
         await self._shown.show(self._conversation, reading.stored, changes)
         return self._before_this_turn(reading.blocks)
+
+    @property
+    def in_danger(self) -> bool:
+        """Whether this is a safety answer."""
+        return self._heard.is_danger
+
+    async def _begin_with_safety(self) -> None:
+        await self._outbox.commit(self._turn.conversation_id, self._start, self._fence, step="safety")
+        self._begun = True
+
+    async def heard(self, hearing: Hearing) -> Hearing:
+        """Take in what was heard in the enriched message; what is new and graver is said at once.
+
+        Gives what this turn has heard by now: it can only rise.
+        """
+        before, self._heard = self._heard, self._heard.raised_by(hearing)
+        if self._heard.verdict.tier <= before.verdict.tier:
+            return self._heard
+        first = self._words()[0]
+
+        def work(page: Page) -> None:
+            self._watch.note(page.tx, self._about, "enriched", hearing)
+            if self._turn.streaming:
+                page.say(self._sentence(page, first, final=False), self._heard.meta)
+
+        async def settle() -> None:
+            await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="safety")
+            if not self._told:
+                self._said.append(first)
+
+        await uninterrupted(settle())
+        return self._heard
+
+    async def reassure(self) -> None:
+        """Say the rest of a safety answer, after its first words."""
+        for sentence in self._words()[1:]:
+            await self.say(sentence)
+
+    async def refuse(self, rules: Sequence[str]) -> None:
+        """Keep that a sentence was not allowed; what is said in its place, is said once."""
+
+        def work(page: Page) -> None:
+            self._watch.note_refusal(page.tx, self._about, rules)
+
+        await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="refuse")
+        instead = f"{self._watch.wording.refused} "
+        if instead not in (*self._said, self._held):
+            await self.say(instead)
 
     async def understood(self, recalled: Recalled, intent: Intent) -> None:
         """Show which long-term memories were retrieved and, to who wants to see it, why the intent is it."""
@@ -213,6 +279,8 @@ class Answer:
 
     async def say(self, sentence: str) -> None:
         """Send the sentence before this one; this one waits for the next, or for the end."""
+        if self._told:
+            return
         held, self._held = self._held, sentence
         if held is None:
             return
@@ -273,7 +341,9 @@ class Answer:
     # --- inside a transaction -------------------------------------------------------------------------------
 
     def _start(self, page: Page) -> None:
+        """The answer begins, with what must be said first; a whole one is then already told."""
         self._id = page.tx.ids.new("msg_")
+        words = self._words()
         if self._turn.streaming:
             page.say(
                 StartAnswer(
@@ -281,10 +351,36 @@ class Answer:
                     conversation_id=page.conversation_id,
                     previous_id=MessageId(self._turn.answers_id),
                     answer_type="text",
+                    safety=self._heard.on_the_wire,
                 ),
                 self._span,
             )
+            self._said = []
+            for first in words[:1]:
+                page.say(self._sentence(page, first, final=False), self._heard.meta)
+                self._said = [first]
             page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
+        elif self._heard.is_danger:
+            self._said, self._told = list(words), True
+            self._tell_whole(page, "".join(words), self._heard.meta)
+        else:
+            self._said = list(words)
+
+    def _words(self) -> tuple[str, ...]:
+        return self._watch.words(self._heard, self._turn.heard_before)
+
+    def _tell_whole(self, page: Page, said: str, meta: Mapping[str, Scalar]) -> None:
+        page.say(
+            AssistantMessage(
+                id=MessageId(self._id),
+                conversation_id=page.conversation_id,
+                previous_id=MessageId(self._turn.answers_id),
+                content=said,
+                timestamp=page.tx.now,
+            ),
+            {**meta, **self._span},
+        )
+        page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
 
     def _read(self, page: Page) -> Reading:
         if self._turn.number == 1 and not page.tx.blocks.load(page.conversation.id):
@@ -331,28 +427,18 @@ class Answer:
         """The blocks as they were written; without `changes`, not even with none of them, they are not."""
         if problem is None and not stopped and self._stop_requested(page):
             stopped, last = True, ""
-        said = "".join(self._said) + last
         if problem is None and not self._begun:
             self._start(page)
+        said = "".join(self._said) + ("" if self._told else last)
         written = None if changes is None else self._remember(page, said, problem, changes)
-        if problem is not None:
+        if problem is not None and not self._told:
             self._say_problem(page, problem)
             return written
-        meta = {"stopped": True} if stopped else None
+        meta: dict[str, Scalar] = {"stopped": True} if stopped else {}
         if self._turn.streaming:
             page.say(self._sentence(page, last, final=True), meta)
-        else:
-            page.say(
-                AssistantMessage(
-                    id=MessageId(self._id),
-                    conversation_id=page.conversation_id,
-                    previous_id=MessageId(self._turn.answers_id),
-                    content=said,
-                    timestamp=page.tx.now,
-                ),
-                {**(meta or {}), **self._span},
-            )
-            page.tx.turns.answer(page.conversation.id, self._turn.number, self._id)
+        elif not self._told:
+            self._tell_whole(page, said, {**meta, **self._heard.meta})
         page.tx.turns.finish(page.conversation.id, self._turn.number)
         return written
 
@@ -368,6 +454,7 @@ class Answer:
             error_id=ErrorId(page.tx.ids.new("err_")),
             conversation_id=page.conversation_id,
             originating_id=self._turn.message.id,
+            safety="" if self._heard.is_danger else f"{self._watch.wording.error} ",
         )
         page.say(error.body, error.meta)
         if not self._turn.begun and not (self._begun and self._turn.streaming):
@@ -419,7 +506,7 @@ class Answer:
             response=None
             if problem and not content
             else AgentResponse(
-                agent_type=agent.agent_type if agent else COORDINATOR,
+                agent_type=agent.agent_type if agent else EMERGENCY if self._heard.is_danger else COORDINATOR,
                 content=content,
                 response_id=self._id or self._turn.answers_id,
             ),

@@ -26,6 +26,7 @@ from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Conversation, Memory, Note, Turn
+from orchestrator.watch import About, Hearing, Watch
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MemoryId, MessageId, TraceId
@@ -107,6 +108,7 @@ class Arrival:
     packet: bytes
     visitor: Visitor
     allowance: Allowance
+    watch: Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +240,29 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
         _acknowledge(page, arrival)
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
-    if page.tx.turns.waiting(page.conversation.id) >= arrival.allowance.waiting:
+    heard = arrival.watch.hear(body.content, _asked_last(page))
+    waiting = page.tx.turns.waiting(page.conversation.id)
+    if waiting >= arrival.allowance.waiting and not heard.is_danger:
         raise AnamnesisError(OVERLOADED, most=arrival.allowance.waiting)
+    running = page.tx.turns.next_open(page.conversation.id) if heard.is_danger else None
     record(page.tx, page.conversation, arrival.envelope)
-    page.tx.turns.enqueue(page.conversation.id, body.id)
+    turn = page.tx.turns.enqueue(page.conversation.id, body.id)
+    _give_way(page, About(page.conversation.id, body.id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)
-    return Consequence(to_answer=True)
+    return Consequence(to_answer=True, to_stop=running.number if running else None)
+
+
+def _asked_last(page: Page) -> str | None:
+    """What a reply may be a reply to: a bare "yes" means what the question before it makes of it."""
+    last = page.tx.messages.last(page.conversation.id)
+    return last.contents if last is not None and last.message_role == "assistant" else None
+
+
+def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:
+    """Keep what was heard in a message; what runs or waits before a person in danger is stopped."""
+    watch.note(page.tx, about, "message", heard)
+    if heard.is_danger:
+        page.tx.turns.stop_before(about.conversation_id, about.turn)
 
 
 @_handle.register
@@ -285,6 +304,9 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
         else turn.user_message_id
     )
     page.tx.turns.again(turn, mode=body.mode, target_id=body.target_id, user_message_id=message_id)
+    if body.mode == "edit":
+        heard = arrival.watch.hear(body.new_content or "")
+        _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)
     return Consequence(to_answer=True)
 

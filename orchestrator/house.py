@@ -11,6 +11,7 @@ import structlog
 
 from memory_blocks.ports import Ids
 from orchestrator import telemetry
+from orchestrator.alerts import AlertDesk
 from orchestrator.desk import Allowance, Visitor
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Checkup, Health
@@ -48,6 +49,7 @@ class House:
         idle: timedelta,
         allowance: Allowance,
         presence: Presence | None = None,
+        alerts: Callable[[Store], AlertDesk] | None = None,
     ) -> None:
         self.store = store
         self._presence = presence
@@ -55,6 +57,7 @@ class House:
         self._ids = ids
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
+        self._alerts = alerts(store) if alerts else None
         walk = stations(self._outbox)
         self.idle = Idle(store, walk.ledger, walk.shown, idle)
         self._turnstile = Turnstile(
@@ -65,7 +68,15 @@ class House:
             deadline_seconds=walk.deadline_seconds,
             is_gone=self.is_gone,
         )
-        self._lobby = Lobby(self._outbox, self._turnstile, ids, server_info, bad_frames_per_minute, allowance)
+        self._lobby = Lobby(
+            self._outbox,
+            self._turnstile,
+            ids,
+            server_info,
+            bad_frames_per_minute,
+            allowance,
+            walk.watch,
+        )
 
     def is_gone(self, holder: str) -> bool:
         """Whether the process of that name has surely ended; of one on another machine nobody can tell."""
@@ -79,6 +90,8 @@ class House:
             asyncio.create_task(self._watch()),
             asyncio.create_task(self.idle.keep_looking()),
         ]
+        if self._alerts is not None:
+            background.append(asyncio.create_task(self._alerts.run()))
         try:
             yield self
         finally:

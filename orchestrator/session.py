@@ -34,10 +34,20 @@ from orchestrator.outbox import Outbox, uninterrupted
 from orchestrator.ports import Transport
 from orchestrator.store.rows import Conversation
 from orchestrator.turnstile import Turnstile
+from orchestrator.watch import Watch
 from orchestrator.wire.codec import Frame, encode, open_frame, read
 from orchestrator.wire.envelope import Envelope, error_envelope
 from orchestrator.wire.ids import ConversationId, ErrorId
-from orchestrator.wire.messages import MESSAGES, Acknowledgement, Body, Configuration, ServerInfo, name_of
+from orchestrator.wire.messages import (
+    MESSAGES,
+    Acknowledgement,
+    Body,
+    Configuration,
+    ControlVariation,
+    ServerInfo,
+    UserMessage,
+    name_of,
+)
 
 log = get_logger()
 
@@ -47,6 +57,8 @@ BEFORE_ENTERING: Final = {
 }
 """What a client may send, but not first: it is refused as such, whatever it holds."""
 MINUTE: Final = 60.0
+OUR_FAULT: Final = 500
+"""From this number on, an error is the house's own."""
 SLOWED_SECONDS: Final = 0.05
 QUICKLY_OPENED: Final = 32 * 1024
 
@@ -61,6 +73,7 @@ class Lobby:
     server_info: ServerInfo
     bad_frames_per_minute: int
     allowance: Allowance
+    watch: Watch
     present: dict[str, set["Session"]] = field(default_factory=dict)
     """The connections that each conversation has in this process; all but the newest are about to leave."""
 
@@ -112,6 +125,7 @@ class Session:
     async def _attend_to_one(self) -> bool:
         """Take the next frame; false when it was the last."""
         frame: Frame | None = None
+        arrival: Arrival | None = None
         try:
             packet = await self._transport.receive()
             if packet is None:
@@ -125,6 +139,7 @@ class Session:
                 packet,
                 self.visitor,
                 self._lobby.allowance,
+                self._lobby.watch,
             )
             telemetry.frame_received(type(arrival.envelope.body).__name__)
             await uninterrupted(self._take(arrival))
@@ -132,7 +147,7 @@ class Session:
             refusal = as_ours(error)
             if refusal is not error:
                 log.error("frame_failed", exc_info=error)
-            await self._refuse(refusal, frame)
+            await self._refuse(refusal, frame, self._before_anything_else(arrival, refusal))
             if refusal.problem in ENDS_THE_CONNECTION:
                 return False
             return frame is not None or await self._patient()
@@ -238,7 +253,19 @@ class Session:
             )
         )
 
-    async def _refuse(self, error: AnamnesisError, frame: Frame | None = None) -> None:
+    def _before_anything_else(self, arrival: Arrival | None, refusal: AnamnesisError) -> str:
+        """What the person must read though their message was not kept: it will get no answer."""
+        body = arrival.envelope.body if arrival else None
+        said = body.content if isinstance(body, UserMessage) else None
+        said = body.new_content if isinstance(body, ControlVariation) else said
+        if not said:
+            return ""
+        watch = self._lobby.watch
+        if (heard := watch.hear(said)).is_danger:
+            return watch.words(heard, 0)[0]
+        return f"{watch.wording.error} " if refusal.problem.number >= OUR_FAULT else ""
+
+    async def _refuse(self, error: AnamnesisError, frame: Frame | None = None, safety: str = "") -> None:
         telemetry.frame_refused(error.problem)
         log.info(
             "frame_refused",
@@ -253,6 +280,7 @@ class Session:
                     error_id=ErrorId(self._lobby.ids.new("err_")),
                     conversation_id=ConversationId(self.conversation_id or ""),
                     originating_id=frame.message_id if frame else None,
+                    safety=safety,
                 )
             )
         )

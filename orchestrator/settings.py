@@ -86,6 +86,12 @@ def _region(value: str) -> str:
     return value
 
 
+def _webhook(value: SecretStr) -> SecretStr:
+    if value.get_secret_value() and not _names_a_host(value.get_secret_value(), ("http", "https")):
+        raise ValueError("must be empty, or http:// or https:// with a host")
+    return value
+
+
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -186,9 +192,12 @@ class Blocks(Section):
 
 
 class Safety(Section):
-    """Whose emergency numbers are named."""
+    """Whose emergency numbers are named, and who is told when danger was heard."""
 
     region: Annotated[str, AfterValidator(_region)]
+    alert_url: Annotated[SecretStr, AfterValidator(_webhook)]
+    alert_attempts: Count
+    alert_timeout_seconds: Seconds
 
 
 class Logs(Section):

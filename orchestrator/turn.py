@@ -9,7 +9,7 @@ from agents.intent_classifier import classify
 from agents.ports import Brain, Brief, PromptBook, Recall, Recalled
 from agents.roster import Roster, pick
 from agents.sentences import sentences
-from agents.values import Enrichment, Intent
+from agents.values import EMERGENCY, Enrichment, Intent
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import Blocks
 from orchestrator import faults
@@ -18,6 +18,7 @@ from orchestrator.outbox import Outbox
 from orchestrator.shown import Shown
 from orchestrator.telemetry import station
 from orchestrator.turnstile import Ticket
+from orchestrator.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Stations:
     prompts: PromptBook
     ledger: Ledger
     shown: Shown
+    watch: Watch
     outbox: Outbox
     deadline_seconds: float
     attempts: int
@@ -43,6 +45,7 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         house.outbox,
         house.ledger,
         house.shown,
+        house.watch,
         deadline_seconds=house.deadline_seconds,
         attempts=house.attempts,
     ) as answer:
@@ -50,8 +53,16 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             blocks = await answer.begin()
 
         with station("extract"):
-            enrichment = await context_extractor.extract(house.brain, said, blocks)
+            extract = context_extractor.extract_soon if answer.in_danger else context_extractor.extract
+            enrichment = await extract(house.brain, said, blocks)
         faults.point("after_extract")
+
+        with station("guard"):
+            heard = await answer.heard(await house.watch.hear_again(enrichment.enriched_message))
+        if heard.is_danger:
+            answer.routed(enrichment, heard.intent, house.roster.agents[EMERGENCY])
+            await answer.reassure()
+            return
 
         async with asyncio.TaskGroup() as beside:
             recalling = beside.create_task(_recall(house, enrichment, person_id))
@@ -69,7 +80,10 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         with station("answer"):
             async with aclosing(sentences(house.brain.speak(brief))) as spoken:
                 async for sentence in spoken:
-                    await answer.say(sentence)
+                    if refused := house.watch.refusals(sentence):
+                        await answer.refuse(refused)
+                    else:
+                        await answer.say(sentence)
 
 
 async def _recall(house: Stations, enrichment: Enrichment, person_id: str) -> Recalled:

@@ -16,7 +16,7 @@ from orchestrator import faults
 from orchestrator.errors import FENCED, NOT_FOUND, AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Store, Transaction
-from orchestrator.store.rows import Conversation, Lease, Message, Turn
+from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
 
 log = get_logger()
 
@@ -27,6 +27,8 @@ class OpenTurn:
 
     `answers_id` is what the answer follows: the message, or an answer that was cut short. `said` is what was
     said before it came to this attempt. `message_ids` are those under which the turn may stand in the blocks.
+    `heard` is what the guard noted when the message came, `heard_before` in how many other messages it did.
+    `told` says that the answer was told as a whole, though the turn is not over.
     """
 
     conversation: Conversation
@@ -36,6 +38,9 @@ class OpenTurn:
     said: str
     message_ids: frozenset[str]
     meta: Mapping[str, str]
+    heard: tuple[SafetyEvent, ...] = ()
+    heard_before: int = 0
+    told: bool = False
 
     @property
     def conversation_id(self) -> str:
@@ -260,6 +265,9 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
         said=_spoken(tx, begun or follows),
         message_ids=frozenset({message.id, turn.target_id or message.id}),
         meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
+        heard=tuple(tx.safety.of_message(message.id)),
+        heard_before=tx.safety.heard_before(conversation.id, message.id) + (turn.variation is not None),
+        told=begun is not None and begun.completion_status == "completed",
     )
 
 

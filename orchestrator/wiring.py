@@ -1,7 +1,7 @@
 """What stands behind each port today: the one place that chooses adapters."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +12,11 @@ from agents.errors import AgentError
 from agents.lexicon import Lexicon
 from agents.ports import Embedder, Recalled
 from agents.roster import Roster
+from agents.safety import guard, output, wording
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
+from orchestrator.alerts import AlertDesk, Webhook
 from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
 from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
@@ -27,6 +29,7 @@ from orchestrator.settings import Settings, shipped_config
 from orchestrator.shown import Shown
 from orchestrator.store.database import Store
 from orchestrator.turn import Stations
+from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 
@@ -99,6 +102,20 @@ def load_embedder(settings: Settings) -> Embedder:
         raise as_ours(error) from None
 
 
+def build_watch(settings: Settings) -> Watch:
+    """The guard, from the rules as they were shipped: no overlay and no conversation changes them."""
+    rules = shipped_config() / "safety"
+    try:
+        return Watch(
+            guard.load(rules),
+            output.load(rules),
+            wording.load(rules, settings.safety.region),
+            alerts=bool(settings.safety.alert_url.get_secret_value()),
+        )
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:
     """The one door to the blocks, with the limits and for the agents that are configured."""
     return Ledger(
@@ -116,6 +133,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     agents = load_roster(overlay)
     brain = LocalBrain(agents, load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
+    watch = build_watch(settings)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -125,6 +143,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             prompts=PromptShelf(configured("prompts", overlay)),
             ledger=ledger,
             shown=Shown(Nowhere(), ledger, outbox.store),
+            watch=watch,
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,
@@ -145,6 +164,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         idle=timedelta(minutes=settings.session.idle_minutes),
         allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
+        alerts=_alerts(settings),
     )
 
 
@@ -179,6 +199,15 @@ async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms |
     async with rooms.open():
         yield rooms
     await asyncio.sleep(SETTLING_SECONDS)
+
+
+def _alerts(settings: Settings) -> Callable[[Store], AlertDesk] | None:
+    """Who tells staff, where somebody is to be told."""
+    url = settings.safety.alert_url.get_secret_value()
+    if not url:
+        return None
+    webhook = Webhook(url, settings.safety.alert_timeout_seconds)
+    return lambda store: AlertDesk(store, webhook, settings.safety.alert_attempts)
 
 
 def _presence(settings: Settings) -> Presence | None:

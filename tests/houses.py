@@ -15,6 +15,7 @@ from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import Brain, Recall
 from agents.roster import Roster
+from agents.safety import guard, output, wording
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.mirrors.nowhere import Nowhere
@@ -36,6 +37,7 @@ from orchestrator.store.invariants import check
 from orchestrator.store.rows import Message, Turn
 from orchestrator.store.tables import metadata
 from orchestrator.turn import Stations
+from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 from tests.stores import empty_store
@@ -55,6 +57,13 @@ def local_brain() -> LocalBrain:
     return LocalBrain(agents(), lexicon.load(shipped_config() / "lexicon.toml"))
 
 
+@cache
+def a_watch() -> Watch:
+    """The guard as shipped, where nobody knows the region."""
+    rules = shipped_config() / "safety"
+    return Watch(guard.load(rules), output.load(rules), wording.load(rules, ""))
+
+
 def a_store(url: str, clock: Clock | None = None) -> Store:
     """The store at an address."""
     return Store.open(url, clock=clock or SystemClock(), ids=RandomIds(), synchronous="OFF", connections=2)
@@ -66,6 +75,7 @@ def a_house(
     *,
     recall: Recall | None = None,
     mirror: BlockMirror | None = None,
+    watch: Watch | None = None,
     limits: Limits = DEFAULTS,
     clock: Clock | None = None,
     deadline_seconds: float = 30.0,
@@ -88,6 +98,7 @@ def a_house(
             prompts=PromptShelf(shipped_config() / "prompts"),
             ledger=ledger,
             shown=Shown(mirror or Nowhere(), ledger, outbox.store, patience_seconds=0.2, rest_seconds=0),
+            watch=watch or a_watch(),
             outbox=outbox,
             deadline_seconds=deadline_seconds,
             attempts=attempts,

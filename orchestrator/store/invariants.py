@@ -6,7 +6,7 @@ was sent read the frames of each conversation. What is found is told in ids and 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -27,6 +27,7 @@ from orchestrator.store.rows import (
     Conversation,
     Frame,
     Message,
+    SafetyEvent,
     Sentence,
     Trace,
     Turn,
@@ -234,6 +235,7 @@ _TURNS: Final = _here(Turn, "number")
 _MESSAGES: Final = _here(Message, "sequence_number")
 _TRACES: Final = _here(Trace, "id")
 _BLOCKS: Final = _here(Block, "label")
+_SAFETY_EVENTS: Final = _here(SafetyEvent, "created_at", "id")
 _REVISIONS: Final = _here(BlockRevision, "label", "revision")
 _ARCHIVE: Final = _here(ArchivedTurn, "turn_id")
 _CLIENT_FRAMES: Final = _here(Frame, "stanza_id", direction="client")
@@ -295,6 +297,7 @@ class _Read:
 
     frame: Frame
     body: Body
+    meta: Mapping[str, Any]
 
 
 def _frames_hold(unit: Unit, conversation_id: str) -> Found:
@@ -312,7 +315,8 @@ def _frames_hold(unit: Unit, conversation_id: str) -> Found:
             if (number, kind, named) != (frame.stanza_id, frame.type, conversation_id):
                 yield Violation("I15", "a frame says otherwise than its row", at)
             sender = cast(Literal["client", "server"], frame.direction)
-            frames.append(_Read(frame, read(opened, sender=sender).body))
+            understood = read(opened, sender=sender)
+            frames.append(_Read(frame, understood.body, understood.meta or {}))
         except AnamnesisError:
             yield Violation("frames", "a frame cannot be read", at)
     sent = [each for each in frames if each.frame.direction == "server"]
@@ -322,6 +326,7 @@ def _frames_hold(unit: Unit, conversation_id: str) -> Found:
     yield from _sentences_match(conversation_id, unit.all(_SENTENCES, id=conversation_id), sent)
     told = list(_in_place(sent))
     yield from _order_holds(told)
+    yield from _safety_first(unit.all(_SAFETY_EVENTS, id=conversation_id), sent)
     variations = sum(isinstance(each.body, ControlVariation) for each in frames)
     yield from _ends_agree(conversation_id, unit.all(_TURNS, id=conversation_id), messages, variations, told)
 
@@ -456,6 +461,30 @@ def _order_holds(told: list[_Told]) -> Found:
                 yield Violation("I16", "a sentence stands outside of its answer", each.at)
             case AssistantMessage() if streaming:
                 yield Violation("I16", "a whole answer stands within another", each.at)
+
+
+def _safety_first(events: Iterable[SafetyEvent], sent: Iterable[_Read]) -> Found:
+    """I18: where danger was heard, an answer's first words are the guard's, and before any trace of it."""
+    in_danger = {event.message_id: event for event in events if event.tier}
+    answers: dict[str, SafetyEvent] = {}
+    for each in sent:
+        body = each.body
+        at = (each.frame.conversation_id, str(each.frame.stanza_id))
+        match body:
+            case StartAnswer() if event := in_danger.get(body.previous_id):
+                answers[body.id] = event
+                if event.stage == "message" and body.safety is None:
+                    yield Violation("I18", "an answer to a person in danger does not say that it is one", at)
+            case MemoryTrace() if body.previous_id in {
+                event.message_id for event in answers.values() if event.stage == "message"
+            }:
+                yield Violation("I18", "a trace comes before the safety sentence", at)
+            case AssistantSentence() if body.previous_id in answers and "guard" not in each.meta:
+                del answers[body.previous_id]
+                if "safety" not in each.meta:
+                    yield Violation("I18", "a sentence comes before the safety sentence", at)
+            case AssistantMessage() if body.previous_id in in_danger and "safety" not in each.meta:
+                yield Violation("I18", "an answer to a person in danger is not the guard's", at)
 
 
 def _ends_agree(

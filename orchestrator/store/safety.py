@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, select
 
 from orchestrator.store.rows import SafetyAlert, SafetyEvent
 from orchestrator.store.statements import Statement, all_of
@@ -34,6 +34,14 @@ _DUE = Statement(
     .limit(1)
     .with_for_update(skip_locked=True),
     SafetyAlert,
+)
+_ANY_DUE = Statement(
+    select(_alerts.c.id)
+    .where(
+        _alerts.c.state == "pending", _alerts.c.next_at <= bindparam("until", type_=_alerts.c.next_at.type)
+    )
+    .limit(1),
+    str,
 )
 _TRIED = Statement(
     changing(_alerts)
@@ -96,6 +104,10 @@ class Safety:
     def alert_of(self, event_id: str) -> SafetyAlert | None:
         """How far the telling of an event has come; none where staff is told of nothing."""
         return self._unit.first(_ALERT, event_id=event_id)
+
+    def is_due(self) -> bool:
+        """Whether there is an alert to send now."""
+        return self._unit.first(_ANY_DUE, until=self._unit.now) is not None
 
     def take_due(self, until: datetime) -> SafetyAlert | None:
         """An alert to send now. It is put off to `until` first, so that no other process sends it, too."""

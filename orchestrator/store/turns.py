@@ -34,6 +34,10 @@ _TO_STOP = Statement(
 )
 _LATEST = Statement(all_of(Turn).where(_here).order_by(_table.c.number.desc()).limit(1), Turn)
 _STOP = Statement(changing(_table).where(*_this, _open).values(stop_requested=True), lambda: None)
+_STOP_BEFORE = Statement(
+    changing(_table).where(_here, _table.c.number < bindparam("number"), _open).values(stop_requested=True),
+    lambda: None,
+)
 _AGAIN = Statement(
     changing(_table)
     .where(*_this)
@@ -135,6 +139,10 @@ class Turns:
     def request_stop(self, conversation_id: str, number: int) -> None:
         """The person wants no more of it; whoever answers it, in whichever process, will see."""
         self._one(_STOP, conversation_id, number)
+
+    def stop_before(self, conversation_id: str, number: int) -> None:
+        """What runs or waits before that turn gives way to it."""
+        self._unit.run(_STOP_BEFORE, conversation_id=conversation_id, number=number)
 
     def again(self, turn: Turn, *, mode: str, target_id: str, user_message_id: str) -> None:
         """Let a turn that is over be answered anew: again, corrected, or from where it stopped."""

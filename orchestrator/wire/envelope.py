@@ -27,17 +27,18 @@ def error_envelope(
     conversation_id: ConversationId,
     stanza_id: int = 0,
     originating_id: str | None = None,
+    safety: str = "",
 ) -> Envelope[ErrorMessage]:
     """The ErrorMessage that tells a client of `error`; which row of the table it is stands in the meta.
 
-    Refusals have stanza 0: only an error that ends a turn is numbered.
+    Refusals have stanza 0: only an error that ends a turn is numbered. `safety` is what must be read first.
     """
     row = error.problem
     body = ErrorMessage(
         id=error_id,
         conversation_id=conversation_id,
         code=row.number,
-        message=str(error),
+        message=f"{safety}{error}",
         severity=int(row.severity),
         recoverable=row.recoverable,
         originating_id=originating_id,

@@ -140,6 +140,28 @@ def told_otherwise(world: World) -> None:
     world.store.write_now(lambda tx: tx.messages.append(world.here, "assistant", "Two.", id="msg_whole"))
 
 
+def heard(stage: str) -> Callable[[World], Any]:
+    """The guard heard danger in the last question."""
+    return lambda world: world.store.write_now(
+        lambda tx: tx.safety.note(
+            world.here,
+            world.last.question.id,
+            world.last.turn.number,
+            stage=stage,
+            kind="emergency",
+            tier=3,
+            rules=("coronary.named",),
+            alert=False,
+        )
+    )
+
+
+def told_in_danger(world: World) -> None:
+    """A whole answer to such a question, and it is a brain's."""
+    heard("message")(world)
+    world.say(world.whole)
+
+
 def block(label: str, text: str, revision: int = 0) -> Callable[[World], Any]:
     """The next revision of a block, with digests that agree."""
     return lambda world: world.store.write_now(
@@ -315,6 +337,14 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         "I17",
         "a frame has an epoch that no lease has had",
         sql("UPDATE frames SET epoch = 2 WHERE direction = 'server'"),
+    ),
+    ("I18", "an answer to a person in danger does not say that it is one", heard("message")),
+    ("I18", "a trace comes before the safety sentence", heard("message")),
+    ("I18", "a sentence comes before the safety sentence", heard("enriched")),
+    (
+        "I18",
+        "an answer to a person in danger is not the guard's",
+        told_in_danger,
     ),
     (
         "messages",

@@ -1,0 +1,118 @@
+"""Tells staff that danger was heard, by a webhook: again and again until it arrives, or is given up.
+
+What is to be told is a row before it is sent, so neither a crash nor a webhook that is down loses it. It says
+where danger was heard and how grave it is; what the person wrote stays in the house.
+"""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from orchestrator.clock import as_text
+from orchestrator.errors import AnamnesisError
+from orchestrator.logs import get_logger
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.rows import SafetyAlert, SafetyEvent
+
+log = get_logger()
+
+LOOK_SECONDS: Final = 1.0
+LONGEST_WAIT: Final = timedelta(minutes=5)
+OK: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address that alerts are posted to, as JSON."""
+
+    url: str
+    timeout_seconds: float
+
+    def __call__(self, alert: dict[str, Any]) -> str | None:
+        """Post one; why it did not arrive, by a name. Blocks, so not on a loop; no redirect is followed."""
+        request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
+            self.url,
+            data=json.dumps(alert).encode(),
+            headers={"Content-Type": "application/json", "User-Agent": "anamnesis"},
+        )
+        try:
+            with _OPENER.open(request, timeout=self.timeout_seconds) as answer:
+                status = int(answer.status)
+        except urllib.error.HTTPError as error:
+            status = error.code
+        except (OSError, ValueError) as error:
+            return type(error).__name__
+        return f"http_{status}" if status >= OK else None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Whoever was configured is told, and nobody else."""
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+
+
+class AlertDesk:
+    """Sends what is due, one after the other; of several processes, one sends each."""
+
+    def __init__(self, store: Store, deliver: Callable[[dict[str, Any]], str | None], attempts: int) -> None:
+        self._store, self._deliver, self._attempts = store, deliver, attempts
+
+    async def run(self) -> None:
+        """For ever: send what is due."""
+        while True:
+            try:
+                while await self.send_one():
+                    pass
+            except AnamnesisError as error:
+                log.warning("alerts_failed", error=error.problem.name)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def send_one(self) -> bool:
+        """Send the next alert that is due; false when none is."""
+        if not await self._store.read(lambda tx: tx.safety.is_due()):
+            return False
+        taken = await self._store.write(_take)
+        if taken is None:
+            return False
+        alert, event = taken
+        why = await asyncio.to_thread(self._deliver, _told(alert, event))
+        if why is None:
+            log.info("alert_sent", attempt=alert.attempts, kind=event.kind, tier=event.tier)
+            await self._store.write(lambda tx: tx.safety.sent(alert))
+        else:
+            log.warning("alert_not_sent", error=why, attempt=alert.attempts, kind=event.kind)
+            await self._store.write(partial(_put_off, alert, why, alert.attempts < self._attempts))
+        return True
+
+
+def _take(tx: Transaction) -> tuple[SafetyAlert, SafetyEvent] | None:
+    alert = tx.safety.take_due(tx.now + LONGEST_WAIT)
+    event = tx.safety.event(alert.event_id) if alert else None
+    return (alert, event) if alert and event else None
+
+
+def _put_off(alert: SafetyAlert, why: str, again: bool, tx: Transaction) -> None:
+    wait = min(timedelta(seconds=2**alert.attempts), LONGEST_WAIT)
+    tx.safety.not_sent(alert, why, tx.now + wait if again else None)
+
+
+def _told(alert: SafetyAlert, event: SafetyEvent) -> dict[str, Any]:
+    return {
+        "id": alert.id,
+        "conversationId": event.conversation_id,
+        "messageId": event.message_id,
+        "turn": event.turn,
+        "stage": event.stage,
+        "kind": event.kind,
+        "tier": event.tier,
+        "rules": list(event.rules),
+        "at": as_text(event.created_at),
+    }

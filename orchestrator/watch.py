@@ -1,0 +1,157 @@
+"""The guard's place in the house: what it hears, what is said first, and what is kept of it."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from agents.safety.guard import Verdict
+from agents.safety.output import OutputGuard
+from agents.safety.wording import Wording
+from agents.values import EMERGENCY, Intent
+from orchestrator.logs import get_logger
+from orchestrator.store.database import Transaction
+from orchestrator.store.rows import SafetyEvent
+from orchestrator.wire.envelope import Scalar
+from orchestrator.wire.messages import Safety
+
+log = get_logger()
+
+Stage: TypeAlias = Literal["message", "enriched", "answer"]
+
+EARS_SECONDS: Final = 2.0
+"""How long one waits for the second pair of ears: it may raise what the rules said, and never lower it."""
+
+
+class Listener(Protocol):
+    """Hears danger in a text. Pure: it keeps nothing, and the same text gives the same verdict."""
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        """The verdict on a message; `context` is what the assistant asked last."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What was heard in a message; or that nobody could listen, which is treated with caution."""
+
+    verdict: Verdict = field(default_factory=Verdict)
+    failed: bool = False
+
+    @property
+    def is_danger(self) -> bool:
+        """Whether the answer is a safety answer."""
+        return self.verdict.flagged
+
+    @property
+    def on_the_wire(self) -> Safety | None:
+        """How a frontend is told."""
+        kind = self.verdict.kind
+        return None if kind == "none" else Safety(kind=kind, tier=self.verdict.tier)
+
+    @property
+    def meta(self) -> dict[str, Scalar]:
+        """What the first sentence carries, so that it is known for what it is."""
+        if self.is_danger:
+            return {"safety": self.verdict.kind, "tier": self.verdict.tier}
+        return {"guard": "unavailable"} if self.failed else {}
+
+    @property
+    def intent(self) -> Intent:
+        """Where a message in danger belongs, whatever anybody else makes of it."""
+        why = f"The guard heard: {', '.join(self.verdict.rule_ids)}"
+        return Intent(intent=EMERGENCY, confidence=1.0, reasoning=why)
+
+    def raised_by(self, other: "Hearing") -> "Hearing":
+        """Both together; what one heard, the other cannot take back."""
+        return Hearing(self.verdict.raised_by(other.verdict), self.failed or other.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Listens to people before anybody else does, and to brains before people do. Nothing switches it off."""
+
+    guard: Listener
+    output: OutputGuard
+    wording: Wording
+    ears: Listener | None = None
+    alerts: bool = False
+
+    def hear(self, text: str, context: str | None = None) -> Hearing:
+        """What the rules hear. It never raises: a guard that fails is itself a reason for caution."""
+        try:
+            return Hearing(self.guard.check(text, context))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return Hearing(failed=True)
+
+    async def hear_again(self, text: str) -> Hearing:
+        """What rules and ears hear in a message that was made to stand on its own."""
+        heard = self.hear(text)
+        if self.ears is None:
+            return heard
+        try:
+            async with asyncio.timeout(EARS_SECONDS):
+                also = await asyncio.to_thread(self.ears.check, text)
+        except Exception as error:
+            log.error("ears_failed", exc_info=error)
+            return heard
+        return heard.raised_by(Hearing(also))
+
+    def words(self, hearing: Hearing, earlier: int) -> tuple[str, ...]:
+        """What is said before anything else, sentence by sentence."""
+        if hearing.is_danger:
+            return self.wording.answer(hearing.verdict, earlier)
+        return (f"{self.wording.caution} ",) if hearing.failed else ()
+
+    def refusals(self, sentence: str) -> tuple[str, ...]:
+        """The rules by which a brain may not say this; it may when there is none."""
+        return self.output.refusals(sentence)
+
+    def note(self, tx: Transaction, about: "About", stage: Stage, hearing: Hearing) -> None:
+        """Keep what was heard in a message, and that staff is to be told."""
+        if hearing.failed:
+            self._keep(tx, about, stage, "guard_failed", 0, ())
+        if hearing.is_danger:
+            verdict = hearing.verdict
+            self._keep(tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids)
+
+    def note_refusal(self, tx: Transaction, about: "About", rules: Iterable[str]) -> None:
+        """Keep that a brain was not allowed to say something, and by which rules."""
+        self._keep(tx, about, "answer", "refused", 0, rules)
+
+    def _keep(
+        self, tx: Transaction, about: "About", stage: Stage, kind: str, tier: int, rules: Iterable[str]
+    ) -> None:
+        alert = self.alerts and kind != "refused"
+        tx.safety.note(
+            about.conversation_id,
+            about.message_id,
+            about.turn,
+            stage=stage,
+            kind=kind,
+            tier=tier,
+            rules=rules,
+            alert=alert,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which message something was heard in."""
+
+    conversation_id: str
+    message_id: str
+    turn: int
+
+
+def remembered(events: Sequence[SafetyEvent]) -> Hearing:
+    """What was heard in a message, as it was kept: a turn that is taken up again says it again."""
+    heard = Hearing()
+    for event in events:
+        if event.kind == "guard_failed":
+            heard = heard.raised_by(Hearing(failed=True))
+        elif event.kind in ("emergency", "crisis"):
+            kind: Literal["emergency", "crisis"] = "crisis" if event.kind == "crisis" else "emergency"
+            heard = heard.raised_by(Hearing(Verdict(kind, event.tier, event.rules)))
+    return heard

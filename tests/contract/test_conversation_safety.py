@@ -1,0 +1,354 @@
+"""To a person in danger the safety sentence comes first: whatever the database, the brain or memory does."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from agents.brains.scripted import ScriptedBrain
+from agents.errors import BrainFailed
+from agents.safety import wording
+from agents.safety.guard import Verdict
+from agents.values import Enrichment, Intent
+from orchestrator.errors import STORAGE_FULL, AnamnesisError
+from orchestrator.house import House
+from orchestrator.settings import shipped_config
+from orchestrator.store.database import Transaction
+from orchestrator.store.rows import SafetyEvent
+from tests.houses import a_house, a_watch, everything, history, message, meta, turn
+from tests.peers import (
+    ACKNOWLEDGEMENT,
+    ASSISTANT_MESSAGE,
+    ERROR,
+    SENTENCE,
+    START_ANSWER,
+    TRACE,
+    VARIATION,
+    Frame,
+    Peer,
+    conversing,
+)
+
+CHEST = "I have crushing chest pain and my left arm is numb"
+PILLS = "I have pills and I'm going to take them all tonight"
+CALM = "I have a runny nose"
+
+T = TypeVar("T")
+
+
+def of_type(type: int, frames: list[Frame]) -> list[Frame]:
+    return [frame for frame in frames if frame.type == type]
+
+
+def contents(frames: list[Frame]) -> list[int]:
+    """What a person or a page would see of an answer, by type."""
+    return [frame.type for frame in frames if frame.type != ACKNOWLEDGEMENT]
+
+
+async def events(house: House, peer: Peer) -> list[SafetyEvent]:
+    return await house.store.read(lambda tx: tx.safety.of_conversation(peer.conversation_id))
+
+
+def assert_safety_first(frames: list[Frame], kind: str, tier: int) -> None:
+    begun, first = [frame for frame in frames if frame.type != ACKNOWLEDGEMENT][:2]
+    assert (begun.type, first.type) == (START_ANSWER, SENTENCE)
+    assert begun.body["safety"] == {"kind": kind, "tier": tier}
+    assert first.meta == {"safety": kind, "tier": tier}
+    assert "call" in first.body["text"]
+
+
+@pytest.mark.parametrize(("said", "kind"), [(CHEST, "emergency"), (PILLS, "crisis")])
+async def test_a_safety_answer_is_told_in_the_order_of_the_protocol(
+    address: str, said: str, kind: str
+) -> None:
+    brain = ScriptedBrain()
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask(said)
+
+        assert_safety_first(frames, kind, 3)
+        sentences, rest = of_type(SENTENCE, frames), contents(frames)[2:]
+        assert rest[:4] == [TRACE] * 4
+        assert rest[-5:] == [TRACE] * 4 + [SENTENCE]
+        whole = "".join(sentence.body["text"] for sentence in sentences)
+        assert "your local emergency number (112 in many countries)" in whole
+        assert brain.briefs == []
+        (turn_in_block,) = (await history(house, peer.conversation_id)).turns
+        assert turn_in_block.agent_response is not None
+        assert turn_in_block.agent_response.agent_type == "EMERGENCY"
+        assert turn_in_block.agent_response.content == whole
+        assert turn_in_block.intent_classification is not None
+        assert turn_in_block.intent_classification.intent == "EMERGENCY"
+        (event,) = await events(house, peer)
+        assert (event.stage, event.kind, event.tier, event.turn) == ("message", kind, 3, 1)
+        assert event.rules
+        kept = await meta(house, sentences[0].body["previousId"])
+        assert (kept["safety"], kept["tier"]) == (kind, "3")
+
+
+async def test_an_ordinary_message_gets_no_safety_answer(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        frames = await peer.ask(CALM)
+
+        (begun,) = of_type(START_ANSWER, frames)
+        assert "safety" not in begun.body
+        assert await events(house, peer) == []
+
+
+async def test_the_same_danger_is_answered_in_other_words(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        answers = [await peer.ask(said) for said in (CHEST, "my chest still hurts a lot", CHEST)]
+
+        first = [of_type(SENTENCE, frames)[0].body["text"] for frames in answers]
+        assert len(set(first)) == 3
+
+
+async def test_a_whole_safety_answer_comes_before_its_traces(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house, features=[]) as peer:
+        message_id = await peer.say(CHEST)
+        frames = [
+            frame for _ in range(10) for frame in await peer.until(lambda frame: True)
+        ]  # ack, the answer, 4 read, 4 written
+
+        assert contents(frames) == [ASSISTANT_MESSAGE, *[TRACE] * 8]
+        answer = frames[1]
+        assert (answer.meta["safety"], answer.body["previousId"]) == ("emergency", message_id)
+        async for _ in house.store.changes():
+            if (await turn(house, message_id)).state == "completed":
+                break
+        assert (await message(house, answer.body["id"])).completion_status == "completed"
+
+
+# --- whatever else fails ------------------------------------------------------------------------------------
+
+
+def hanging() -> Iterator[asyncio.Event]:
+    while True:
+        yield asyncio.Event()
+
+
+@pytest.mark.parametrize("trouble", ["hangs", "fails"])
+async def test_a_brain_that_hangs_or_fails_changes_nothing_in_a_safety_answer(
+    address: str, trouble: str
+) -> None:
+    script: Any = hanging() if trouble == "hangs" else [BrainFailed("scripted", "extract")]
+    brain = ScriptedBrain(enrichments=script)
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask(CHEST)
+
+        assert_safety_first(frames, "emergency", 3)
+        assert frames[-1].body["isFinal"]
+        (turn_in_block,) = (await history(house, peer.conversation_id)).turns
+        assert turn_in_block.agent_response is not None
+        assert turn_in_block.agent_response.agent_type == "EMERGENCY"
+
+
+async def test_a_slow_database_lets_the_safety_sentence_out_first(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        write = house.store.write
+
+        async def slowly(work: Callable[[Transaction], T]) -> T:
+            def waiting(tx: Transaction) -> T:
+                time.sleep(0.05)
+                return work(tx)
+
+            return await write(waiting)
+
+        monkeypatch.setattr(house.store, "write", slowly)
+        frames = await peer.ask(CHEST)
+
+        assert_safety_first(frames, "emergency", 3)
+
+
+async def test_danger_interrupts_the_answer_that_is_still_running(address: str) -> None:
+    brain = ScriptedBrain(answers=[["One. ", "Two. ", "Thr", asyncio.Event()]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.say("What helps against a cold?")
+        await peer.until_type(SENTENCE)
+        await peer.say("And what about tea?")
+        await peer.say(PILLS)
+
+        frames = await peer.until(lambda frame: "safety" in frame.body)
+        frames += await peer.answer()
+
+        at = next(number for number, frame in enumerate(frames) if "safety" in frame.body)
+        assert_safety_first(frames[at:], "crisis", 3)
+        assert len(of_type(START_ANSWER, frames[:at])) == 1  # the one that waited, at once stopped
+        stopped = [frame for frame in of_type(SENTENCE, frames[:at]) if frame.body["isFinal"]]
+        assert [frame.meta for frame in stopped] == [{"stopped": True}] * 2
+        assert len(brain.briefs) == 1
+
+
+async def test_danger_is_let_in_where_too_many_wait(address: str) -> None:
+    brain = ScriptedBrain(answers=[["One. ", "Two. ", "Thr", asyncio.Event()]])
+    async with a_house(address, brain, waiting=1).open() as house, conversing(house) as peer:
+        await peer.say("What helps against a cold?")
+        await peer.until_type(SENTENCE)
+        await peer.say("And tea?")
+        refused = await peer.until_type(ERROR)
+        assert refused[-1].meta["error"] == "overloaded"
+
+        await peer.say(CHEST)
+        frames = await peer.until(lambda frame: "safety" in frame.body)
+        frames += await peer.answer()
+
+        assert frames[-1].body["isFinal"]
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        (CHEST, "This could be an emergency: please call"),
+        (PILLS, "I am really glad you told me"),
+        (CALM, "If this is an emergency, call"),
+    ],
+)
+async def test_an_error_carries_the_safety_text_where_nothing_can_be_stored(
+    address: str, said: str, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        before = await everything(house)
+
+        async def full(work: object) -> None:
+            raise AnamnesisError(STORAGE_FULL)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(house.store, "write", full)
+            await peer.say(said)
+            (refused,) = await peer.until_type(ERROR)
+
+        assert refused.body["message"].startswith(begins)
+        assert refused.meta["error"] == "storage_full"
+        assert await everything(house) == before
+
+
+class Broken:
+    """A guard that cannot listen."""
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        raise RuntimeError("cannot listen")
+
+
+@pytest.mark.parametrize("features", [["streaming"], []])
+async def test_a_guard_that_fails_is_told_with_caution_and_kept(address: str, features: list[str]) -> None:
+    watch = replace(a_watch(), guard=Broken())
+    async with a_house(address, watch=watch).open() as house, conversing(house, features=features) as peer:
+        frames = await peer.ask(CALM)
+
+        said = [frame for frame in frames if frame.type in (SENTENCE, ASSISTANT_MESSAGE)]
+        text = "".join(str(frame.body.get("text", frame.body.get("content"))) for frame in said)
+        assert text.startswith("I could not check this message for signs of danger")
+        assert said[0].meta["guard"] == "unavailable"
+        assert "How severe is it" in text  # and then the answer as usual
+        assert {event.kind for event in await events(house, peer)} == {"guard_failed"}
+
+
+# --- what is heard later can only raise ---------------------------------------------------------------------
+
+
+def enriched(said: str) -> Enrichment:
+    return Enrichment(previous_context="A turn came before", enriched_message=said)
+
+
+@pytest.mark.parametrize("features", [["streaming"], []])
+async def test_danger_in_the_enriched_message_is_said_before_any_model_speaks(
+    address: str, features: list[str]
+) -> None:
+    brain = ScriptedBrain(enrichments=[enriched("The person says that they have crushing chest pain")])
+    async with a_house(address, brain).open() as house, conversing(house, features=features) as peer:
+        frames = await peer.ask("it is back")
+
+        said = [frame for frame in frames if frame.type in (SENTENCE, ASSISTANT_MESSAGE)]
+        assert said[0].meta["safety"] == "emergency"
+        assert brain.briefs == []
+        (event,) = await events(house, peer)
+        assert (event.stage, event.kind) == ("enriched", "emergency")
+
+
+async def test_a_reply_is_heard_with_the_question_before_it(address: str) -> None:
+    brain = ScriptedBrain(answers=[["I see. ", "Are you having any thoughts of harming yourself?"]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I feel low")
+        frames = await peer.ask("yes")
+
+        assert_safety_first(frames, "crisis", 2)
+
+
+@pytest.mark.parametrize("lowering", ["enrichment", "intent"])
+async def test_neither_memory_nor_a_model_lowers_what_was_heard(address: str, lowering: str) -> None:
+    brain = ScriptedBrain(
+        enrichments=[enriched("The person is fine and asks about recipes")]
+        if lowering == "enrichment"
+        else [],
+        intents=[Intent(intent="NUTRITION", confidence=1.0, reasoning="All is well")],
+    )
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask(PILLS)
+
+        assert_safety_first(frames, "crisis", 3)
+        assert brain.classified == []
+
+
+async def test_the_ears_may_raise_and_their_failure_changes_nothing(address: str) -> None:
+    class Ears:
+        def check(self, text: str, context: str | None = None) -> Verdict:
+            if "odd" in text:
+                return Verdict("emergency", 2, ("ears",))
+            raise RuntimeError("no ears")
+
+    watch = replace(a_watch(), ears=Ears())
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        heard = await peer.ask("something odd")
+        calm = await peer.ask(CALM)
+
+        assert of_type(SENTENCE, heard)[0].meta == {"safety": "emergency", "tier": 2}
+        assert of_type(SENTENCE, calm)[0].meta == {}
+
+
+async def test_a_corrected_message_is_heard_too(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        message_id = await peer.say(CALM)
+        await peer.answer()
+        await peer.send(VARIATION, targetId=message_id, mode="edit", newContent=CHEST)
+        frames = await peer.answer()
+
+        assert_safety_first(frames, "emergency", 3)
+
+
+async def test_another_attempt_at_a_message_in_danger_is_a_safety_answer_too(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        frames = await peer.ask(CHEST)
+        answer_id = of_type(START_ANSWER, frames)[0].body["id"]
+        await peer.send(VARIATION, targetId=answer_id, mode="regenerate")
+        again = await peer.answer()
+
+        assert_safety_first(again, "emergency", 3)
+        assert of_type(SENTENCE, again)[0].body["text"] != of_type(SENTENCE, frames)[0].body["text"]
+
+
+# --- what a brain may not say -------------------------------------------------------------------------------
+
+
+async def test_what_a_brain_may_not_say_is_refused_once_and_kept(address: str) -> None:
+    answer = ["Thank you. ", "You have pneumonia. ", "Take 500 mg of amoxicillin twice a day. ", "Rest well."]
+    async with a_house(address, ScriptedBrain(answers=[answer])).open() as house, conversing(house) as peer:
+        frames = await peer.ask("I have a cough")
+
+        said = [frame.body["text"] for frame in of_type(SENTENCE, frames)]
+        assert said == ["Thank you. ", f"{a_watch().wording.refused} ", "Rest well."]
+        kept = await events(house, peer)
+        assert [(event.stage, event.kind, event.tier) for event in kept] == [("answer", "refused", 0)] * 2
+        assert [set(event.rules) for event in kept] == [{"diagnosis"}, {"dose.directive"}]
+
+
+@pytest.mark.parametrize(("region", "number"), [("GB", "999"), ("US", "911"), ("DE", "112"), ("XX", "112")])
+async def test_whom_to_call_follows_the_region(embedded: str, region: str, number: str) -> None:
+    watch = replace(a_watch(), wording=wording.load(shipped_config() / "safety", region))
+    async with a_house(embedded, watch=watch).open() as house, conversing(house) as peer:
+        frames = await peer.ask(CHEST)
+
+        assert number in of_type(SENTENCE, frames)[0].body["text"]
