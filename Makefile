@@ -5,7 +5,7 @@ BIN := .venv/bin
 QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
 
-.PHONY: help setup ready run test check lint bench soak requirements pins clean
+.PHONY: help setup ready run test check lint bench soak conversations requirements pins clean
 
 help:
 	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
@@ -14,6 +14,7 @@ help:
 	@echo "make setup          fetch all that run and test need, to work offline afterwards"
 	@echo "make bench          measure the project against bare libraries"
 	@echo "make soak           the longer proofs"
+	@echo "make conversations  write the kept conversations anew, to read what changed"
 	@echo "make requirements   the requirements that no test shows yet"
 	@echo "make pins           choose new versions of the dependencies"
 	@echo "make clean          remove what the commands above made in this checkout"
@@ -44,6 +45,9 @@ bench: setup
 
 soak: setup
 	@$(BIN)/pytest -n 2 -m soak --timeout 3600
+
+conversations: ready
+	@$(BIN)/python -m tests.talks
 
 requirements: ready
 	@$(BIN)/python -m tools.ledger --missing

@@ -37,6 +37,7 @@ class Enricher:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._understanding = Understanding(lexicon)
+        self.is_clause = self._understanding.is_clause
         self._after = lru_cache(maxsize=_MOST_REMEMBERED)(self._understood_after)
 
     def enrich(

@@ -12,13 +12,16 @@ Form: TypeAlias = Literal["polar", "choice", "open"]
 _UNIT: Final = r"(?:minute|hour|day|night|week|month|year)s?"
 _ASKS: Final = {
     "severity": r"\bscale\b|\bhow (?:severe|bad|badly|strong|strongly|intense|painful|high is the pain)\b"
-    r"|\bhow much (?:does|do|is|did) \w+(?: \w+)?,? (?:hurt|pain|bother|affect|weigh|trouble|interfere)"
+    r"|\bhow much (?:does|do|is|did) \w+(?: \w+)?,? (?:hurt|pain|bother|affect|weigh on|trouble|interfere)"
     r"|\b(?:0|1|zero|one) ?(?:to|and|-|through) ?(?:5|10|100|five|ten)\b|\bseverity\b|\bout of (?:5|10|ten)\b"
     r"|\brate (?:it|the|your|this|that|his|her)\b|\bpain level\b|\bmild, moderate\b|\bmild or\b",
     "onset": r"\bwhen\b(?! do| does).{0,70}\b(?:start\w*|beg[aiu]n\w*|first|notice\w*|c[ao]me on|happen\w*"
     r"|occur\w*|develop\w*|appear\w*)\b|\bsince when\b|\bonset\b|\bhow long ago\b"
     r"|\bwhat (?:day|date|time) did (?:it|this|they|the)\b",
-    "duration": r"\bhow long\b(?! ago)(?!.{0,30}\b(?:sleep|take you|ago|exercise|work out|walk|train)\b)"
+    "taken_for": r"\bhow long have you (?:been (?:taking|on|using)|taken|used)\b",
+    "duration": r"\bhow long\b(?! ago)"
+    r"(?!.{0,30}\b(?:you sleep|take you|ago|you exercise|work out|you walk|you "
+    r"train)\b)"
     rf"|\bfor how long\b|\bhow many {_UNIT}\b.{{0,25}}\b(?:have|has|had|last|lasted|been|since)\b",
     "frequency": r"\bhow often\b"
     r"(?! do you (?:use|take|eat|drink|exercise|train|work|go|measure|check|cook|smoke|see))"
@@ -79,14 +82,26 @@ _ASKS: Final = {
     r"|\bpeak flow\b|\bwhat (?:is|was|were|are) your (?:latest |last |usual |recent )?(?:blood"
     r"|glucose|level)",
     "measures": r"\bhow much do you weigh\b|\bhow tall\b|\byour (?:current )?(?:weight|height|bmi)\b",
-    "sleep_hours": r"\bhow (?:much|many hours|long|well)\b.{0,25}\bsle(?:ep|pt)\b|\bhours of sleep\b",
+    "sleep_hours": (
+        r"\bhow long (?:do|did|are) you (?:usually )?sleep\b|\bhow (?:much|many hours"
+        r"|well)\b.{0,25}\bsle(?:ep|eping|pt)\b|\bhours of sleep\b"
+    ),
     "bedtime": r"\bbefore (?:you go to )?bed\b|\bbedtime\b|\bgo to (?:bed|sleep)\b|\blast hour\b",
     "substances": r"\bcoffee\b|\bcaffeine\b|\balcohol\b|\bsmok|\bcigarette|\bnicotine\b|\bdo you drink\b",
     "habits": r"\b(?:typical|usual|ordinary|normal|average) (?:day|week|night|meal|evening|breakfast)\b"
-    r"|\bhow active\b|\bdo you exercise\b|\bwhat do you (?:eat|drink|have for)\b|\broutine\b",
-    "goal": r"\bgoal|\bhop(?:e|ing) (?:to|for)\b|\blike to (?:reach|achieve|change|get|talk|know|settle)\b"
+    r"|\bwhat do you (?:eat|drink|have for)\b|\broutine\b",
+    "activity": r"\bhow active\b|\bdo you (?:exercise|work out)\b"
+    r"|\bhow often do you (?:exercise|train|work out)\b",
+    "time_for_it": r"\bhow much time\b",
+    "preferred_time": r"\bmornings? or (?:in the |an? )?afternoons?\b|\bsuits? you\b",
+    "reason": r"\bthe reason\b",
+    "papers": r"\bpapers?\b|\breference number\b",
+    "contact": r"\b(?:reach|contact) you\b",
+    "needs": r"\banything (?:else )?(?:they|we) should know\b|\bspecial needs\b",
+    "other_medicines": r"\bwhat else do you take\b|\bother (?:medicines|medications|tablets)\b",
+    "goal": r"\bgoal|\bhop(?:e|ing) (?:to|for)\b|\blike to (?:reach|achieve|change|get|know|settle)\b"
     r"|\baim\b"
-    r"|\bwant to (?:achieve|reach|change|get)\b|\bwhat (?:exactly )?do you need\b|\bhelp you with\b"
+    r"|\bwant to (?:achieve|reach|change|get)\b|\bwhat (?:exactly )?do you need\b"
     r"|\bmost important\b|\bwhat would help\b|\bmatters? most\b",
     "deadline": r"\bby when\b|\bdeadline\b|\bhow (?:soon|urgent)\b|\bwhen do you need\b|\bby what date\b"
     r"|\bwhen would\b|\bwhich days?\b|\bwhat days?\b",
@@ -100,7 +115,7 @@ _ASKS: Final = {
     r"|\bsupport\b"
     r"|\banyone (?:you|who|close)\b|\blive alone\b|\bfriends or family\b|\bfamily or friends\b",
     "effect": r"\b(?:affect|effect on|interfere\w*|interfering|get in the way)\b"
-    r"|\b(?:keep\w* you from|stop\w* you from|impact)\b",
+    r"|\b(?:(?:keep\w*|kept) you from|stop\w* you from|impact)\b",
     "cycle": r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
     "protection": r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\btested\b",
 }
@@ -117,7 +132,12 @@ NAMES: Final = {
     "previous_episodes": "earlier episodes",
     "about_whom": "whom it is about",
     "family_history": "family history",
-    "sleep_hours": "hours of sleep",
+    "sleep_hours": "sleep",
+    "time_for_it": "time for training",
+    "other_medicines": "other medicines",
+    "mentioned": "also mentioned",
+    "earlier_concern": "earlier",
+    "taken_for": "taken for",
     "bedtime": "the time before bed",
     "substances": "coffee, alcohol and smoking",
     "with_whom": "whom it concerns",
@@ -138,12 +158,13 @@ _WH: Final = (
 )
 _SUBJECT: Final = r"(?:you|it|there|your|the|he|she|they|this|that|any|anything|anyone|someone)"
 _NEXT: Final = re.compile(
-    rf",? (?:and|also) (?={_WH}\b|{_AUX} {_SUBJECT}\b)|[,;] (?={_WH}\b(?! (?:is|are) fine))"
+    rf",? (?:and|also) (?=(?!what you ){_WH}\b|{_AUX} {_SUBJECT}\b)|[,;] (?={_WH}\b(?! (?:is|are) fine))"
 )
 _LEAD: Final = re.compile(
     r"^(?:(?:and|so|also|now|but|ok|okay|great|thanks|thank you|first|finally|next|lastly|then|just"
     r"|please|well"
-    r"|alright|in that case|to start|one more thing|last question)[,:]? )+"
+    r"|alright|in that case|to start|one more thing|last question|if you (?:like to say|don't mind"
+    r"|may))[,:]? )+"
 )
 _REQUEST: Final = re.compile(
     r"^(?:(?:can|could|would|will) you (?:please |also |maybe |kindly )?|please |kindly |i(?:'d| "
@@ -182,7 +203,7 @@ _OPTION_STOP: Final = word_set(
     "is are it the a an do does did you your have had in on at feel more like was were with of any there "
     "be been that this they he she just mostly only usually mainly pain one tend prefer want would rather "
     "hurt hurts happen come came start started worse better get gets when if while than to for about "
-    "experience experienced noticed notice"
+    "experience experienced noticed notice use take drink"
 )
 _DETERMINERS: Final = re.compile(r"^(?:the|a|an|your|any|in|on|at|from|with|more|mostly|some|his|her)\s+")
 _CLAUSE: Final = re.compile(rf"^{_AUX} (?:you|it|they|he|she|there|the \w+|your \w+)\s+")
@@ -284,6 +305,7 @@ def _kinds(core: str) -> tuple[str, ...]:
 
 
 _RATHER: Final = {
+    "taken_for": ("duration", "medications"),
     "allergies": ("medications", "conditions"),
     "progression": ("triggers", "relief"),
     "frequency": ("triggers", "habits", "substances", "onset", "duration"),
@@ -294,7 +316,12 @@ _RATHER: Final = {
     "previous_episodes": ("onset", "associated_symptoms"),
     "duration": ("onset", "progression"),
     "tried": ("relief",),
-    "goal": ("relief",),
+    "deadline": ("goal", "onset"),
+    "goal": ("relief", "preferred_time"),
+    "with_whom": ("medications", "triggers"),
+    "other_medicines": ("medications", "associated_symptoms"),
+    "activity": ("habits",),
+    "preferred_time": ("triggers",),
     "triggers": ("quality", "relief"),
     "associated_symptoms": ("medications",),
 }

@@ -108,7 +108,8 @@ _WORSE: Final = _re(
     rf" ((?:when|whenever|after|at|in the|during|with|if|while|before|every time|by|from|every) {_WORDS})"
 )
 _FELT_WHEN: Final = _re(
-    r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea|nauseous|tightness|cramps?)"
+    r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea"
+    r"|nauseous|tightness|cramps?)"
     rf" ((?:when|whenever|while|after|during|every time) {_WORDS})"
 )
 _MAKES_WORSE: Final = _re(
@@ -147,6 +148,7 @@ _PREGNANT: Final = _re(
     rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
     rf"baby))\b(?! with(?:out)? )"
 )
+_IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
 _OLD: Final = _re(
     r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old|\d{1,3} ?(?:yo|y/o)\b)"
 )
@@ -186,8 +188,10 @@ INJECTED: Final = _re(
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _ASKS: Final = _re(
-    r"(?:what|who|how|why|when|which|where|can|could|should|would|do|does|did|is|are|will|may|am"
-    r"|have you|has)\b"
+    r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"
+    r"|would|will|was|were|have|has|to|much"
+    r"|many|often|long|about|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
+    r"|(?:can|could|should|would|do|does|did|is|are|will|may|am|have you|has)\b"
 )
 _ASKS_INSIDE: Final = _re(
     r"(?:,|-| and| but| so)\s+(?=(?:what|how|why|when|which|where|can|could|should|is (?:it|that"
@@ -272,6 +276,10 @@ class Text:
         """A mention as the person wrote it, in small letters."""
         return self.stated[self.words[mention.first].start : self.words[mention.last - 1].end].lower()
 
+    def written(self, mention: Mention) -> str:
+        """A mention just as the person wrote it."""
+        return self.stated[self.words[mention.first].start : self.words[mention.last - 1].end]
+
     def _denied(self) -> Iterator[int]:
         texts = [word.text for word in self.words]
         starts = {mention.first: mention.last for mention in self.mentions}
@@ -355,7 +363,8 @@ def stated(text: Text) -> Iterator[Said]:
                 if value and not _void(value, low[: found.start()]):
                     yield Said(kind, value)
     for quality in text.has("body.qualities"):
-        if any(each.group == "complaints.nouns" and each.first <= quality.last + 1 for each in text.mentions):
+        nouns = [each for each in text.mentions if each.group == "complaints.nouns"]
+        if any(each.first <= quality.last + 1 and each.first != quality.first for each in nouns):
             yield Said("quality", text.cut(quality))
             break
     if (where := _place(text)) is not None:
@@ -405,8 +414,8 @@ def _about_the_person(text: Text) -> Iterator[Said]:
             yield Said("allergies", f"no {allergen}" if denied else allergen)
     yield from _medicines(text, " ".join(allergens).lower())
     yield from _conditions(text)
-    if pregnant := _PREGNANT.search(low):
-        at = low[: pregnant.start()].lower().rsplit(maxsplit=2)
+    if (pregnant := _PREGNANT.search(low)) and not _IF_ONLY.search(low[: pregnant.start()]):
+        at = low[: pregnant.start()].lower().split()
         negated = any(word in _NEGATORS for word in at[-1:])
         yield Said(
             "pregnancy",
@@ -421,8 +430,8 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
     found = False
     doses = list(DOSE.finditer(low))
     for mention in (each for each in text.mentions if each.group == "medicines.names"):
-        name = text.cut(mention)
-        if name in allergens or (name in ("pill", "pills", "tablet", "tablets", "iron") and found):
+        name = text.written(mention)
+        if name.lower() in allergens or (name in ("pill", "pills", "tablet", "tablets", "iron") and found):
             continue
         found = True
         before = texts[max(0, mention.first - 4) : mention.first]
@@ -443,7 +452,9 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
                     r"(?:taking|take|took"
                     r"|taken|on) (?:a |an |some |my |the |two |one )?(?!anything|nothing|it\b|care"
                     r"|that|this|them|no\b"
-                    r"|any\b|a\b|walks|naps|breaks|my time|medications?|medicines?|pills?|meds"
+                    r"|any\b|a\b|weeks?|months?|years?|days?|nap\b|walk\b|shower|bath\b|bus\b|train\b"
+                    r"|class|course|test|look\b|seat|while|couple|few|walks|naps|breaks|my time"
+                    r"|medications?|medicines?|pills?|meds"
                     r"|holiday|leave|day"
                     r"|time|diet|period|way|phone|edge|feet|and\b|two\b|one\b|\d)([a-z][\w-]{3,30})\b"
                 ),

@@ -106,6 +106,8 @@ class Replies:
             return True
         if parts[0] in ("no", "none", "nothing") and len(parts) == 1:
             return following[0] in _AFTER_NO
+        if following[0] in ("it", "that", "the", "this", "my", "i", "they", "he", "she"):
+            return parts[0] in ("yes", "yeah", "yep", "yup", "no", "nope", "nah")
         return " ".join(parts) in self._outright
 
     def bare(self, text: str) -> str:
@@ -123,7 +125,7 @@ class Replies:
                 0,
             )
             if not size:
-                return rest
+                return _TRAILING.sub("", rest)
             rest = rest[words[size].start :].lstrip(_AROUND)
 
     def read(
@@ -146,6 +148,17 @@ class Replies:
             left = [each for each in open_ones if each not in done and each.form == "polar"]
             return (*replies, *self._later_stances(text.stated, left))
         stance, rest = self.stance(text.stated or message)
+        if not stance:
+            stance, rest = self.stance(self.bare(text.stated or message))
+        if stance == "unsure" and len(rest) > 3:
+            hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
+            kind = next(iter(asked[-1].kinds), "")
+            by_form = kind in ("", "severity", "age") or kind in _TIMES
+            if not by_form and (HAS_SPAN.search(rest) or _NUMBER.search(rest)):
+                return (Reply(asked[-1], Said(kind, self.bare(rest))),)
+            for question in open_ones:
+                if again := tuple(self._typed(hedged, question, known, alone=True)):
+                    return again
         if self.stance(rest)[0] in ("yes", "no") and not self.stance(rest)[1]:
             rest = ""  # `yes it does`
         polar = [question for question in asked if question.form != "open"] or list(asked[-1:])
@@ -208,12 +221,20 @@ class Replies:
                 yield Reply(
                     question, _number(question, f"{number[1]}-{number[2]}" if number[2] else number[1])
                 )
+            elif "fever" in known.get("concern", "") and (warm := _DEGREES.search(low)):
+                yield Reply(question, Said("temperature", warm[0]))
             elif (words := _WORDS_OF_SEVERITY.search(low)) and len(low) <= 60:
                 yield Reply(question, Said("severity", words[0].lower()))
             return
         if _TIMES & set(kinds):
             if (moment := HAS_MOMENT.search(low)) and (moment[0].lower() != "may" or "in may" in low.lower()):
-                yield Reply(question, Said("onset", _trim(moment[0])))
+                whole = re.match(
+                    r"(?:right |just |shortly |soon )?(?:after|when|before|while|during) ", small
+                )
+                yield Reply(
+                    question,
+                    Said("onset", self.bare(low) if whole else _trim(re.sub(r"^(?:on|in) ", "", moment[0]))),
+                )
             elif span := HAS_SPAN.search(low):
                 yield Reply(question, Said("duration", _trim(span[0])))
             elif question.noun and (number := _NUMBER.search(low)):
@@ -225,10 +246,11 @@ class Replies:
             yield Reply(question, _number(question, number[0]))
         elif "quality" in kinds and not alone and (feels := next(text.has("body.qualities"), None)):
             yield Reply(question, Said("quality", text.cut(feels)))
+        elif "about_whom" in kinds:
+            if (who := next(iter(text.has("people.relatives")), None)) is not None:
+                yield Reply(question, Said("about_whom", text.cut(who)))
         elif question.form == "choice" and (option := _chosen(small, question)):
             yield Reply(question, _as_choice(question, option))
-        elif "about_whom" in kinds and (who := next(iter(text.has("people.relatives")), None)):
-            yield Reply(question, Said("about_whom", text.cut(who)))
 
     def _picked(self, small: str, question: Question) -> Said | None:
         """One, both or none of what was offered."""
@@ -305,7 +327,9 @@ class Replies:
         """A short reply as the value of what was asked; not one that begins something else."""
         message = text.stated
         bare = self.bare(message)
-        if not bare or len(bare) > _MOST_ANSWER or _BEGINS_ANEW.match(bare) or asks_back(message):
+        if not bare or len(bare) > _MOST_ANSWER or _BEGINS_ANEW.match(bare) or message.rstrip().endswith("?"):
+            return
+        if asks_back(message) and "goal" not in question.kinds:
             return
         if any(mark in message.lower() for mark in self._lexicon.group("corrections.turns")):
             return
@@ -329,15 +353,44 @@ class Replies:
         stated = {each.kind for each in found}
         if kind in stated:
             return
+        if "associated_symptoms" in stated and kind not in _BESIDE_COMPLAINTS:
+            kind = ""
+        if kind in _TIMES and (since := re.match(r"(?:ever )?since (.+)", bare, re.IGNORECASE)):
+            kind, bare = "onset", since[1]
+        if re.match(r"(?:i'm |i am )?not sure\b", message.lower()) or (
+            question.form == "polar" and re.match(r"(?:he|she|they|we) ", message.lower())
+        ):
+            kind = ""
+        if kind == "with_whom":
+            bare = re.sub(r"^(?:with|at|from|to|by) ", "", bare)
+        if kind in ("previous_episodes", "about_whom") or re.search(r"\b(?:too|also|as well)[.! ]*$", bare):
+            kind = (
+                ""
+                if kind != "previous_episodes" or re.match(r"i (?!had|have|'ve|did)", bare.lower())
+                else kind
+            )
         if kind in ("medications", "conditions", "allergies") and (
             stated
             or len(bare.split()) > 8
-            or re.match(r"(?:not|it|i'm|i am|i feel|i can't|that)\b", bare.lower())
+            or re.match(
+                (
+                    r"(?:not|it|i feel|i can't|that|he|she|they|we|i (?!have|had|am|take|use|suffer|was"
+                    r"|got|do))\b"
+                ),
+                message.lower(),
+            )
         ):
             kind = ""
         yield Reply(question, Said(kind, _trim(bare) if kind else "", bare))
 
 
+_BESIDE_COMPLAINTS: Final = frozenset(
+    ("associated_symptoms", "conditions", "effect", "reason", "goal", "quality", "triggers")
+)
+_DEGREES: Final = re.compile(r"\b(?:3[4-9]|4[0-2]|9[3-9]|10[0-8])(?:[.,]\d)?\b")
+_TRAILING: Final = re.compile(
+    r"[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|maybe|i'd say|or so)$", re.IGNORECASE
+)
 _BEFORE_PART: Final = word_set(
     "left right upper lower inner outer behind under above below between around both my the top bottom "
     "front big in on"
@@ -386,7 +439,7 @@ def _number(question: Question, number: str) -> Said:
 
 def _chosen(small: str, question: Question) -> str:
     """The one option whose own words a reply has; in the person's words where those say more."""
-    words = set(re.findall(r"[\w']+", small))
+    words = set(re.findall(r"[\w']+", small)) - {"for", "in", "on", "at", "the", "to", "a"}
     scores = {}
     for option in question.options:
         own = {

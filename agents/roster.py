@@ -5,27 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from agents.errors import AgentError, BadRoster, UnknownKey
+from agents import interviews
+from agents.errors import BadRoster, UnknownKey
+from agents.interviews import Interview, Manner, Section, refusal
 from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
 
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Question(_Section):
-    """One question of an interview. A fact of any kind in `asks` answers it; summaries call it `topic`."""
-
-    asks: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], ...], Field(min_length=1)]
-    text: Annotated[str, Field(pattern=r"\?$")]
-    topic: _Text
-
-
-class Specialist(_Section):
+class Specialist(Section):
     """An agent: what it is called, what belongs to it, what it asks and what it says at the end.
 
     `says` is the fixed answer of one who does not interview.
@@ -38,16 +28,16 @@ class Specialist(_Section):
     prompt: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     keywords: tuple[_Text, ...] = ()
     examples: tuple[_Text, ...] = ()
-    interview: tuple[Question, ...] = ()
-    closing: str = ""
+    interview: Interview = Interview()
     says: str = ""
 
 
-class Roster(_Section):
+class Roster(Section):
     """Everyone who may answer, in the order of `agents.toml`. Below `sure_enough` the coordinator asks."""
 
     sure_enough: Annotated[float, Field(ge=0, le=1)]
     agents: Mapping[str, Specialist]
+    manner: Manner = Manner()
 
     @property
     def agent_types(self) -> frozenset[str]:
@@ -65,6 +55,12 @@ class Roster(_Section):
         return tuple(each for name, each in self.agents.items() if name not in _ALWAYS)
 
 
+GENERAL: Final = "general_health"
+"""The interview of a specialist that has none of its own."""
+
+COMMON: Final = "common.toml"
+"""What all of them say alike."""
+
 _ALWAYS: Final = (EMERGENCY, COORDINATOR)
 
 
@@ -80,28 +76,37 @@ def pick(intent: Intent, roster: Roster) -> Specialist:
     return roster.agents[intent.intent]
 
 
-def load(path: Path) -> Roster:
-    """The roster that a file says. An unknown key is refused by its name."""
+def load(path: Path, folder: Path | None = None) -> Roster:
+    """The roster that a file says, its interviews from `folder` or the one beside it.
+
+    An unknown key is refused by its name.
+    """
+    folder = folder or path.parent / "interviews"
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadRoster(path.name, "$", "cannot be read as TOML") from None
     for key in said.keys() - {"routing", "agents"}:
         raise UnknownKey(path.name, key)
-    agents = {name: dict(section) | {"agent_type": name} for name, section in said.get("agents", {}).items()}
+    agents = {
+        name: dict(section) | {"agent_type": name, "interview": _interview(folder, section)}
+        for name, section in said.get("agents", {}).items()
+    }
     try:
-        roster = Roster.model_validate({**said.get("routing", {}), "agents": agents})
+        roster = Roster.model_validate(
+            {**said.get("routing", {}), "agents": agents, "manner": interviews.load_manner(folder / COMMON)}
+        )
     except ValidationError as error:
-        raise _refusal(path.name, error) from None
+        raise refusal(path.name, error) from None
     for name in _ALWAYS:
         if name not in roster.agents:
             raise BadRoster(path.name, f"agents.{name}", "is missing")
     return roster
 
 
-def _refusal(where: str, error: ValidationError) -> AgentError:
-    first = error.errors(include_url=False, include_input=False)[0]
-    key = ".".join(str(step) for step in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return UnknownKey(where, key)
-    return BadRoster(where, key, first["msg"][:1].lower() + first["msg"][1:])
+def _interview(folder: Path, section: Mapping[str, object]) -> Interview:
+    """The interview called like the agent's prompt; without one, the general questions are asked."""
+    for name in (section.get("prompt"), GENERAL):
+        if isinstance(name, str) and (file := folder / f"{Path(name).name}.toml").is_file():
+            return interviews.load(file)
+    return Interview()

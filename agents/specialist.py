@@ -1,16 +1,23 @@
 """A specialist's interview: what is still to be asked."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from agents.roster import Question, Specialist
-
-
-def open_questions(specialist: Specialist, known: Iterable[str]) -> tuple[Question, ...]:
-    """The questions of the interview that no known kind of fact answers yet, in their order."""
-    kinds = frozenset(known)
-    return tuple(question for question in specialist.interview if kinds.isdisjoint(question.asks))
+from agents.interviews import Question
+from agents.roster import Specialist
 
 
-def next_topics(specialist: Specialist, known: Iterable[str]) -> tuple[str, ...]:
+def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Question, ...]:
+    """The questions that fit the concern and that no known kind of fact answers yet, in their order."""
+    concern = " ".join(
+        known.get(kind, "") for kind in ("concern", "request", "medications", "conditions", "cycle")
+    )
+    return tuple(
+        question
+        for question in specialist.interview.questions
+        if known.keys().isdisjoint(question.asks) and question.fits(concern)
+    )
+
+
+def next_topics(specialist: Specialist, known: Mapping[str, str]) -> tuple[str, ...]:
     """What the conversation will likely turn to: the topics of the open questions."""
     return tuple(question.topic for question in open_questions(specialist, known))

@@ -272,6 +272,21 @@ def _swapped(text: str, pairs: tuple[tuple[re.Pattern[str], str], ...]) -> str:
     return text
 
 
+def is_moment(value: str) -> bool:
+    """Whether something can have `started` so: `Tuesday`, `after lunch`, but not `my divorce`."""
+    return _BEGINS_MOMENT.match(value) is not None
+
+
+def is_when(value: str) -> bool:
+    """Whether a value says when: `at night`, `after meals`."""
+    return _WHEN.match(value) is not None
+
+
+def placed(value: str) -> bool:
+    """Whether a place is said with its preposition: `behind my eyes`."""
+    return _PLACED.match(value) is not None
+
+
 def severity_word(rating: float) -> str:
     """A rating out of 10 in a word; 0 is none."""
     return next(

@@ -13,7 +13,7 @@ from agents.telling import Teller, third_person
 from agents.values import LISTS, Fact, values_of
 from memory_blocks.models import Sentiment
 
-_OF_CONCERN: Final = frozenset(
+OF_CONCERN: Final = frozenset(
     (
         "concern",
         "severity",
@@ -30,8 +30,11 @@ _OF_CONCERN: Final = frozenset(
         "effect",
         "tried",
         "noted",
+        "mentioned",
     )
 )
+"""Kinds that belong to one concern and leave with it."""
+
 NONE: Final = "none reported"
 UNSPECIFIED: Final = "yes, not specified"
 NOT_SURE: Final = "not sure"
@@ -43,8 +46,8 @@ _FIRST_PERSON: Final = re.compile(
 )
 _HAVING: Final = re.compile(
     (
-        r"\b(?:i have|i've got|i got|i've had|i'm having|i am having|i've been having|i keep (?:getting"
-        r"|having)|i've been getting|i get|suffering from"
+        r"\b(?:i have|i've got|i've had|i'm having|i am having|i've been having|i keep (?:getting"
+        r"|having)|i've been getting|suffering from"
         r"|suffer from|struggling with|trouble with|problems? with|issues? with|dealing with|diagnosed "
         r"with|there is|there's) "
         r"(?:a |an |some |this |these |the |my |really |bad |terrible |awful |horrible |weird |strange "
@@ -72,6 +75,43 @@ _IT_IS_MY: Final = re.compile(
         r"){0,2}?[\w-]+)(?=\s*(?:[.,;!?]|that|$|not|and|hurt))"
     ),
     re.IGNORECASE,
+)
+_OF_BODY: Final = frozenset(("associated_symptoms", "effect", "triggers", "conditions", "relief", "quality"))
+_NOT_OF_BODY: Final = frozenset(
+    (
+        "goal",
+        "deadline",
+        "with_whom",
+        "tried",
+        "time_for_it",
+        "preferred_time",
+        "contact",
+        "papers",
+        "reason",
+        "needs",
+        "habits",
+        "bedtime",
+        "activity",
+        "support",
+        "about_whom",
+        "triggers",
+    )
+)
+_PASSING: Final = frozenset(("frequency", "onset", "duration", "location", "triggers", "relief", "quality"))
+_ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
+_OF_IT: Final = re.compile(
+    r"\b(?:it|this|they|the pain) (?:started|began|'s been|has been|hurts?|gets|is|came)\b|\bit's\b",
+    re.IGNORECASE,
+)
+_OWN_COMPLAINT: Final = re.compile(
+    r"\bi(?:'ve)? (?:also |still |now |do )?(?:have|get|feel|got|had)\b|\bmy \w+ (?:hurts?|is|are|aches?)\b",
+    re.IGNORECASE,
+)
+_LEAVES: Final = word_set("thanks thank bye goodbye cheers ty thx")
+_LEAVING: Final = _LEAVES | word_set(
+    "you so much a lot very ok okay great that's that is all it for now your help the perfect "
+    "alright good night "
+    "day have nice this helps helped was helpful see many and well then really again take care i will do"
 )
 _CONFIRMS: Final = re.compile(r"(?:the|your|you|it|it's|this|that|so|he|she|they|he's|she's|you're|you've)\b")
 
@@ -154,27 +194,23 @@ class Understanding:
         plain = re.sub(r"[^\w' ]", "", text.whole.lower()).strip()
         asked = tuple(_as_confirmation(each) for each in questions(before))
         feels = self._sentiment(text)
-        if plain in self._small_talk["thanks"] or plain in self._small_talk["greetings"]:
-            return Understood(known, sentiment=feels, closes=plain in self._small_talk["thanks"])
+        if self._says_goodbye(plain):
+            return Understood(known, sentiment=feels, closes=True)
+        if plain in self._small_talk["greetings"]:
+            return Understood(known, sentiment=feels)
         values = known.values
         found = list(stated(text))
         kinds = {kind for question in asked for kind in question.kinds}
-        if "allergies" in kinds and "medications" not in kinds:
-            found = [
-                replace(each, kind="allergies") if each.kind == "medications" else each for each in found
-            ]
-        if any(each.core.startswith("how often") and "frequency" not in each.kinds for each in asked):
-            found = [each for each in found if each.kind != "frequency"]
-        if "location" in kinds and len(asked) == 1:  # the whole reply says where
-            found = [each for each in found if each.kind != "location"]
-        complaints = list(concerns(text))
+        found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
         if corrected := self._correction(text, known, found, turn):
             return replace(corrected, sentiment=feels)
         told = _Told(turn, known, self.teller(values))
         switch = self._switches.search(text.whole.lower()) is not None
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
         replies = () if switch else self._replies.read(text, asked, values, [*found, *beside])
-        self._complaints(told, text, complaints, asked, switch=switch, replied=bool(replies))
+        also = "request" in values and bool(kinds) and _ALSO.search(text.stated) is not None
+        joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
+        self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
         for said in found:
             told.say(said, self._told_of(told.known.values))
         for reply in replies:
@@ -183,7 +219,7 @@ class Understanding:
             kinds |= {"onset", "duration"}
         answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind in kinds))
         if not replies and not answers and not told.new_concern:
-            self._request(told, text, plain, first=not values)
+            self._request(told, text, plain, asked, first=not values)
         return Understood(
             known=told.known,
             sentences=tuple(dict.fromkeys(told.sentences)),
@@ -205,7 +241,7 @@ class Understanding:
         asked: Sequence[Question],
         *,
         switch: bool,
-        replied: bool,
+        joins: bool,
     ) -> None:
         """The first complaint is the concern; others join it, unless the person turns to something else."""
         positives = [each for each in complaints if each.kind == "concern"]
@@ -217,7 +253,9 @@ class Understanding:
             told.shelve(fresh[0].value)
             concern = None
         for each in positives:
-            if concern is None:
+            if concern is None and joins:
+                told.say(Said("associated_symptoms", each.value), self._told_of(told.known.values))
+            elif concern is None:
                 if relative:
                     told.say(Said("about_whom", relative), None)
                 told.say(Said("concern", each.value), None)
@@ -280,10 +318,13 @@ class Understanding:
     def _told_of(self, values: Mapping[str, str]) -> Teller:
         return self.teller(values)
 
-    def _request(self, told: "_Told", text: Text, plain: str, *, first: bool) -> None:
+    def _request(
+        self, told: "_Told", text: Text, plain: str, asked: Sequence[Question], *, first: bool
+    ) -> None:
         """What the person wants when it is neither a complaint nor an answer; kept in their words."""
         if (
             (told.facts and ("concern" in told.known.values or not first))
+            or (text.asked and asked and "request" in told.known.values)
             or text.injected
             or plain in self._small_talk["acknowledgements"]
             or len(plain.split()) < 3
@@ -323,7 +364,7 @@ class Understanding:
             if kind and teller.concern:
                 about = (
                     f"about {name_of(kind)} of {teller.about}"
-                    if kind in _OF_CONCERN
+                    if kind in OF_CONCERN
                     else f"about their {name_of(kind)}"
                 )
             told.sentences.append(
@@ -362,6 +403,8 @@ class Understanding:
             declared or f'User answers "{text.whole[:80]}" to the question "{question.asked[:150]}"'
         )
         self._keep_stance(told, question, items, kind, yes, declared)
+        if stance == "some" and kind and kind not in LISTS:
+            told.keep(Said(kind, text.whole))
         if rest and not yes:
             self._other_way(told, question, kind, rest, teller)
 
@@ -374,7 +417,13 @@ class Understanding:
         yes: bool,
         declared: str | None,
     ) -> None:
-        if items and kind in ("", "associated_symptoms", "medications", "conditions", "allergies"):
+        examples = re.search(r"\b(?:such as|for example|like)\b", question.core) is not None
+        examples = examples or (not yes and kind in LISTS and " any " in f" {question.core} ")
+        if (
+            items
+            and not examples
+            and kind in ("", "associated_symptoms", "medications", "conditions", "allergies")
+        ):
             if yes and len(items) > 1:
                 told.keep(
                     Said(items[0].kind, f"{' or '.join(each.value for each in items)} (not said which)")
@@ -445,7 +494,10 @@ class Understanding:
             told.say(Said(said.kind, said.value), teller)
             return
         words = said.sentence or said.value
-        if told.facts and not question.options and len(words.split()) <= 4:
+        unasked = question.form == "polar" or words.lower().startswith("not sure")
+        if unasked and len(words.split()) >= 3 and not told.facts:
+            told.keep(Said("mentioned", words))
+        elif told.facts and not question.options and len(words.split()) <= 4:
             return
         if told.facts and question.options:
             return
@@ -513,7 +565,7 @@ class Understanding:
         rest = self._marks.sub(" ", rest)
         rest = re.sub(r"\s+", " ", rest).strip(" ,.;-")
         rest = re.sub(
-            r"^(?:no|sorry|well|but|oh|and|it's|it is|to|so|um|is|was|about)\b[ ,]*",
+            r"^(?:(?:no|sorry|well|but|oh|and|it's|it is|to|so|um|is|was|about)\b[ ,]*)+",
             "",
             rest,
             flags=re.IGNORECASE,
@@ -622,6 +674,13 @@ class Understanding:
             yield Said("concern", concern.replace(part, where) if part else f"{where} complaint")
         yield Said("location", where)
 
+    def _says_goodbye(self, plain: str) -> bool:
+        """Whether a message only thanks and takes its leave."""
+        words = plain.split()
+        if not words or len(words) > 10:
+            return False
+        return not set(words) - _LEAVING and bool(set(words) & _LEAVES or plain in self._small_talk["thanks"])
+
     def _sentiment(self, text: Text) -> Sentiment:
         words = [word.text for word in words_of(text.whole)]
         score = 0
@@ -684,8 +743,8 @@ class _Told:
 
     def shelve(self, another: str) -> None:
         """Put the concern's facts aside, and take up those of another if it was spoken of before."""
-        mine = tuple(fact for fact in self.known.facts if fact.kind in _OF_CONCERN)
-        rest = tuple(fact for fact in self.known.facts if fact.kind not in _OF_CONCERN)
+        mine = tuple(fact for fact in self.known.facts if fact.kind in OF_CONCERN)
+        rest = tuple(fact for fact in self.known.facts if fact.kind not in OF_CONCERN)
         back: tuple[Fact, ...] = ()
         shelved = []
         for each in self.known.shelved:
@@ -694,7 +753,39 @@ class _Told:
                 back = each
             else:
                 shelved.append(each)
-        self.known = Known((*rest, *back), (*shelved, mine) if mine else tuple(shelved))
+        kept = [
+            fact for fact in rest if fact.kind != "earlier_concern" or not _same_concern(another, fact.value)
+        ]
+        values = values_of(mine)
+        if "concern" in values:
+            told = [values[kind] for kind in ("severity", "onset", "duration", "location") if kind in values]
+            value = f"{values['concern']} ({', '.join(told)})" if told else values["concern"]
+            first = min(fact.turn for fact in mine)
+            kept.append(Fact(kind="earlier_concern", value=value[:_MOST_VALUE], turn=first))
+        self.known = Known((*kept, *back), (*shelved, mine) if mine else tuple(shelved))
+
+
+def _bearing(
+    text: Text, asked: Sequence[Question], kinds: set[str], found: list[Said], complaints: list[Said]
+) -> tuple[list[Said], list[Said]]:
+    """What a message says after its question: `a glass on weekends` tells nothing of how often it hurts."""
+    renamed = {"medications": "other_medicines"} if "other_medicines" in kinds else {}
+    if "allergies" in kinds and "medications" not in kinds:
+        renamed = {"medications": "allergies"}
+    found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
+    elsewhere = bool(kinds) and not kinds & OF_CONCERN and not _OF_IT.search(text.stated)
+    often = any(each.core.startswith("how often") and "frequency" not in each.kinds for each in asked)
+    if elsewhere or often:
+        found = [each for each in found if each.kind not in (_PASSING if elsewhere else {"frequency"})]
+    if "location" in kinds and len(asked) == 1:  # the whole reply says where
+        found = [each for each in found if each.kind != "location"]
+    own = _OWN_COMPLAINT.search(text.stated) is not None
+    if "conditions" in kinds and not own:
+        found += [Said("conditions", each.value) for each in complaints if each.kind == "concern"]
+        complaints = [each for each in complaints if each.kind == "denied"]
+    elif kinds and kinds <= _NOT_OF_BODY and not own:
+        complaints = []
+    return found, complaints
 
 
 def _gives_way(old: Fact, new: Fact) -> bool:

@@ -45,6 +45,8 @@ LISTS: Final = frozenset(
         "relief",
         "family_history",
         "noted",
+        "mentioned",
+        "earlier_concern",
     )
 )
 """Kinds of fact of which a person may state several."""

@@ -70,7 +70,7 @@ def configured(name: str, overlay: Path | None) -> Path:
 def load_roster(overlay: Path | None = None) -> Roster:
     """The agents that `agents.toml` names."""
     try:
-        return roster.load(configured("agents.toml", overlay))
+        return roster.load(configured("agents.toml", overlay), configured("interviews", overlay))
     except AgentError as error:
         raise as_ours(error) from None
 

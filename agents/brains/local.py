@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from collections.abc import AsyncGenerator
 
 from agents.enriching import Enricher
 from agents.lexicon import Lexicon
@@ -11,8 +10,7 @@ from agents.ports import Brief
 from agents.questions import name_of
 from agents.reading import asks_back
 from agents.roster import Roster
-from agents.specialist import open_questions
-from agents.telling import severity_word, with_article
+from agents.speaking import answer_to
 from agents.understanding import Exchange
 from agents.values import EMERGENCY, KIND, UNCLEAR, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
@@ -77,7 +75,7 @@ class LocalBrain:
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer word by word, giving way to others in between."""
-        text = _answer_to(brief)
+        text = answer_to(brief, self._roster, self._enricher.is_clause)
         if brief.said and text.startswith(brief.said):
             text = text[len(brief.said) :]
         for fragment in re.findall(r"\S+\s*|\s+", text):
@@ -103,55 +101,3 @@ def _intent(intent: str, confidence: float, reasoning: str) -> Intent:
 
 def _listed(words: list[str]) -> str:
     return ", ".join(words[:3])
-
-
-# --- answering --------------------------------------------------------------------------------------------
-
-
-def _answer_to(brief: Brief) -> str:
-    """A reflection of what was understood, then the next open question, or the end of the interview."""
-    specialist = brief.specialist
-    if specialist.says:
-        return specialist.says
-    known = brief.enrichment.known
-    earlier = " ".join(_answer(turn) for turn in brief.blocks.conversation_history.turns)
-    question = next((each for each in open_questions(specialist, known) if each.text not in earlier), None)
-    reflection = _reflection(brief)
-    if question is not None:
-        return f"{reflection} {question.text}"
-    understood = _understood(known)
-    return " ".join(part for part in (reflection, understood, specialist.closing) if part)
-
-
-def _reflection(brief: Brief) -> str:
-    known, answers = brief.enrichment.known, brief.enrichment.answers
-    concern = known.get("concern")
-    if answers and concern:
-        return _REFLECTIONS.get(answers[0], _reflected)(known[answers[0]], concern)
-    stated_now = any(fact.turn == brief.blocks.next_turn for fact in brief.enrichment.facts)
-    if concern and stated_now:
-        return f"I understand you're experiencing {with_article(concern)}."
-    return "Thank you for telling me."
-
-
-def _reflected(value: str, concern: str) -> str:
-    return f"I have noted that for your {concern}: {value}."
-
-
-def _reflected_severity(value: str, concern: str) -> str:
-    rating = int(value.partition("/")[0])
-    return f"A severity of {rating} indicates {with_article(f'{severity_word(rating)} {concern}')}."
-
-
-_REFLECTIONS: Final[dict[str, Callable[[str, str], str]]] = {
-    "severity": _reflected_severity,
-    "onset": lambda value, concern: f"So your {concern} started {value}.",
-    "duration": lambda value, concern: f"So your {concern} has been there for {value}.",
-}
-
-
-def _understood(known: dict[str, str]) -> str:
-    if not known:
-        return ""
-    told = [f"{name_of(kind).removesuffix(' rating 1-10')}: {value}" for kind, value in known.items()]
-    return f"This is what I have noted: {'; '.join(told)}."

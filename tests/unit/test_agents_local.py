@@ -1,62 +1,26 @@
 """The brain without a model: does it understand, route and ask as a person would expect?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from agents import context_extractor, intent_classifier
-from agents.ports import Brief, Prompt, Recalled
+from agents.ports import Brief, Recalled
 from agents.roster import load, pick
-from agents.values import Enrichment, Intent
-from memory_blocks.edits import CompletedTurn, complete_turn, empty
-from memory_blocks.models import AgentResponse, Blocks, UserMessage
-from tests.builders import HandClock, a_conversation
+from memory_blocks.edits import empty
+from tests.builders import a_conversation
 from tests.houses import local_brain
+from tests.talks import PROMPT, Talk, Told
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
-PROMPT = Prompt(name="a", text="Be kind.", revision="1")
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the house made of one message."""
-
-    enrichment: Enrichment
-    intent: Intent
-    agent: str
-    answer: str
-    blocks: Blocks
 
 
 async def conversation(*messages: str, answers: Sequence[str] = ()) -> list[Told]:
     """A conversation with the local brain; `answers` are put in place of its own, from the first on."""
-    brain, clock = local_brain(), HandClock()
-    blocks, told = empty(a_conversation()), []
-    for number, message in enumerate(messages, start=1):
-        enrichment = await context_extractor.extract(brain, message, blocks)
-        intent = await intent_classifier.classify(brain, enrichment, blocks, ROSTER.intents)
-        agent = pick(intent, ROSTER)
-        brief = Brief(agent, message, enrichment, intent, blocks, Recalled(), PROMPT)
-        answer = "".join([fragment async for fragment in brain.speak(brief)])
-        answer = answers[number - 1] if number <= len(answers) else answer
-        turn = CompletedTurn(
-            turn_id=number,
-            timestamp=clock.tick(),
-            user_message=UserMessage(content=message, message_id=f"msg_{number}"),
-            enrichment=enrichment.for_block(),
-            intent=intent.for_block(),
-            response=AgentResponse(agent_type=agent.agent_type, content=answer, response_id=f"resp_{number}"),
-            agent_name=agent.display_name,
-            topic=enrichment.topic,
-            trigger=enrichment.trigger,
-            phase=enrichment.phase,
-            facts=enrichment.known,
-        )
-        blocks = complete_turn(blocks, turn, clock.now())
-        told.append(Told(enrichment, intent, agent.agent_type, answer, blocks))
-    return told
+    talk = Talk()
+    for number, message in enumerate(messages):
+        await talk.say(message, answer=answers[number] if number < len(answers) else None)
+    return talk.told
 
 
 @pytest.mark.requirement("001-015", "001-027")
@@ -218,18 +182,21 @@ async def test_no_question_is_asked_twice_and_the_interview_ends() -> None:
         "8",
         "since Tuesday",
         "the left side",
+        "throbbing",
         "some nausea",
         "not really",
+        "about the same",
         "no",
         "no",
+        "no",
+        "none",
         "thanks",
     )
 
     questions = [each.answer.rsplit(". ", 1)[-1] for each in told if each.answer.endswith("?")]
-    assert len(questions) == len(set(questions)) == 7
-    assert "severity: 8/10" in told[-2].answer
-    assert told[-2].answer.endswith(ROSTER.agents["GENERAL_HEALTH"].closing)
-    assert all(2 <= len([part for part in each.answer.split(". ") if part]) <= 4 for each in told)
+    assert len(questions) == len(set(questions)) == 11
+    assert "your headache, 8 out of 10, since Tuesday" in told[-2].answer
+    assert told[-2].answer.endswith(ROSTER.agents["GENERAL_HEALTH"].interview.closing)
 
 
 async def test_a_stopped_answer_goes_on_where_it_was() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.errors import AgentError, BadRoster, BrainFailed, UnknownKey, UnreadableLine
+from agents.questions import kinds_asked
 from agents.roster import Roster, load, pick
 from agents.specialist import next_topics, open_questions
 from agents.values import Intent
@@ -67,7 +68,8 @@ def test_the_house_has_its_specialists_an_emergency_answer_and_a_coordinator(ros
 def test_every_agent_has_its_prompt_and_something_to_say(roster: Roster) -> None:
     for agent in roster.agents.values():
         assert (CONFIG / "prompts" / f"{agent.prompt}.md").read_text(encoding="utf-8").startswith("# ")
-        assert agent.says or (agent.interview and agent.closing and agent.keywords and agent.examples)
+        interview = agent.interview
+        assert agent.says or interview.unclear or (interview.questions and interview.closing)
 
 
 @pytest.mark.requirement("001-121")
@@ -114,10 +116,6 @@ def test_a_section_makes_a_specialist(tmp_path: Path) -> None:
         (SMALL + 'colour = "red"', "agents.SLEEP.colour"),
         (SMALL + "[weather]\nrain = true", "weather"),
         (SMALL.replace("[routing]", "[routing]\nspeed = 1"), "speed"),
-        (
-            SMALL + '[[agents.SLEEP.interview]]\nasks=["x"]\ntext="A?"\ntopic="A"\nwhy="b"',
-            "agents.SLEEP.interview.0.why",
-        ),
     ],
 )
 def test_an_unknown_key_is_refused_by_its_name(tmp_path: Path, text: str, key: str) -> None:
@@ -136,10 +134,6 @@ def test_an_unknown_key_is_refused_by_its_name(tmp_path: Path, text: str, key: s
         (SMALL.replace("EMERGENCY", "SOMEONE"), "agents.EMERGENCY"),
         (SMALL.replace("agents.SLEEP", "agents.sleep"), "agents.sleep.agent_type"),
         (SMALL.replace('prompt = "sleep"', 'prompt = "../secret"'), "agents.SLEEP.prompt"),
-        (
-            SMALL + '[[agents.SLEEP.interview]]\nasks=["x"]\ntext="No question."\ntopic="A"',
-            "agents.SLEEP.interview.0.text",
-        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(tmp_path: Path, text: str, key: str) -> None:
@@ -157,10 +151,46 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 def test_what_is_known_is_not_asked(roster: Roster) -> None:
     general = roster.agents["GENERAL_HEALTH"]
 
-    questions = open_questions(general, ["severity", "duration"])
+    known = {"concern": "headache", "severity": "8/10", "duration": "a week"}
+    questions = open_questions(general, known)
 
-    assert questions == general.interview[2:]
-    assert next_topics(general, ["severity", "duration"])[0] == "Location of the complaint"
+    assert [question.asks for question in questions][:3] == [
+        ("location",),
+        ("quality",),
+        ("associated_symptoms",),
+    ]
+    assert next_topics(general, known)[0] == "Location of the complaint"
+    assert len(open_questions(general, {"concern": "fever"})) < len(
+        open_questions(general, {"concern": "headache"})
+    )
+
+
+def test_every_question_of_an_interview_is_understood_as_what_it_asks_for(roster: Roster) -> None:
+    for agent in roster.agents.values():
+        for question in agent.interview.questions:
+            assert set(question.asks) & set(kinds_asked(question.text)), question.text
+
+
+def test_a_specialist_without_an_interview_of_its_own_asks_the_general_questions(tmp_path: Path) -> None:
+    roster = load(saying(tmp_path, SMALL), CONFIG / "interviews")
+    of_its_own = load(
+        saying(tmp_path, SMALL.replace('prompt = "sleep"', 'prompt = "dreams"')), CONFIG / "interviews"
+    )
+
+    general = load(CONFIG / "agents.toml").agents["GENERAL_HEALTH"].interview
+    assert roster.agents["SLEEP"].interview != general
+    assert of_its_own.agents["SLEEP"].interview == general
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("colour = 1", UnknownKey), ("not toml", BadRoster), ('[[questions]]\nasks = ["x"]', BadRoster)],
+)
+def test_an_interview_that_cannot_be_is_refused(tmp_path: Path, text: str, error: type[AgentError]) -> None:
+    (tmp_path / "sleep.toml").write_text(text, encoding="utf-8")
+
+    with pytest.raises(error):
+        load(saying(tmp_path, SMALL), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,21 @@
 """`anamnesis extract`: one answer per line, in the same order, whatever a line holds."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
 
+from orchestrator import logs
 from orchestrator.cli import cli
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """The command logs quietly; the tests after it do not."""
+    yield
+    logs.configure()
+
 
 HEADACHE = [
     {"role": "user", "text": "I am having a headache"},

@@ -1,0 +1,120 @@
+"""Conversations with the local brain, as tests hold and keep them; `python -m tests.talks` renews those kept.
+
+A kept conversation is a text: a line `# …` says what it is, `person:` lines are what the person says, and a
+line that begins with an agent's type is what that agent answers. Who answers is part of the text: routing is
+shown elsewhere. `COORDINATOR/OUT_OF_SCOPE:` gives the intent with which the coordinator was called.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents import context_extractor, intent_classifier
+from agents.brains.local import LocalBrain
+from agents.ports import Brief, Prompt, Recalled
+from agents.roster import pick
+from agents.values import COORDINATOR, UNCLEAR, Enrichment, Intent
+from memory_blocks.edits import CompletedTurn, complete_turn, empty
+from memory_blocks.models import AgentResponse, Blocks, UserMessage
+from tests.builders import HandClock, a_conversation
+from tests.houses import agents, local_brain
+
+KEPT = Path(__file__).parent / "conversations"
+PERSON = "person"
+PROMPT = Prompt(name="a", text="Be kind.", revision="1")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the house made of one message."""
+
+    enrichment: Enrichment
+    intent: Intent
+    agent: str
+    answer: str
+    blocks: Blocks
+
+
+class Talk:
+    """A conversation under way."""
+
+    def __init__(self, brain: LocalBrain | None = None) -> None:
+        self._brain = brain or local_brain()
+        self._roster = agents()
+        self._clock = HandClock()
+        self.blocks = empty(a_conversation())
+        self.told: list[Told] = []
+
+    async def say(self, message: str, *, label: str = "", answer: str | None = None) -> Told:
+        """Say something; `label` is who is to answer, `answer` is put in place of what they say."""
+        enrichment = await context_extractor.extract(self._brain, message, self.blocks)
+        intent = _as_labelled(label) or await intent_classifier.classify(
+            self._brain, enrichment, self.blocks, self._roster.intents
+        )
+        agent = pick(intent, self._roster)
+        brief = Brief(agent, message, enrichment, intent, self.blocks, Recalled(), PROMPT)
+        if answer is None:
+            answer = "".join([fragment async for fragment in self._brain.speak(brief)])
+        number = len(self.told) + 1
+        turn = CompletedTurn(
+            turn_id=number,
+            timestamp=self._clock.tick(),
+            user_message=UserMessage(content=message, message_id=f"msg_{number}"),
+            enrichment=enrichment.for_block(),
+            intent=intent.for_block(),
+            response=AgentResponse(agent_type=agent.agent_type, content=answer, response_id=f"resp_{number}"),
+            agent_name=agent.display_name,
+            topic=enrichment.topic,
+            trigger=enrichment.trigger,
+            phase=enrichment.phase,
+            facts=enrichment.known,
+        )
+        self.blocks = complete_turn(self.blocks, turn, self._clock.now())
+        self.told.append(Told(enrichment, intent, agent.agent_type, answer, self.blocks))
+        return self.told[-1]
+
+
+def _as_labelled(label: str) -> Intent | None:
+    if not label:
+        return None
+    agent, _, intent = label.partition("/")
+    name = intent or (UNCLEAR if agent == COORDINATOR else agent)
+    return Intent(intent=name, confidence=0.95, reasoning="As the text has it")
+
+
+def kept() -> list[Path]:
+    """The conversations that are kept."""
+    return sorted(KEPT.glob("*.txt"))
+
+
+def lines_of(text: str) -> Iterator[tuple[str, str]]:
+    """Who says what, in order."""
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            who, _, said = line.partition(": ")
+            yield who, said
+
+
+async def held(text: str) -> str:
+    """The conversation with the same words of the person, as it goes today."""
+    talk = Talk()
+    told = [line for line in text.splitlines() if line.startswith("#")] + [""]
+    message = ""
+    for who, said in lines_of(text):
+        if who == PERSON:
+            message = said
+        else:
+            answer = (await talk.say(message, label=who)).answer
+            told += [f"{PERSON}: {message}", f"{who}: {answer}", ""]
+    return "\n".join(told).rstrip() + "\n"
+
+
+def renew() -> None:
+    """Write every kept conversation as it goes today; a diff then shows what became of it."""
+    for path in kept():
+        path.write_text(asyncio.run(held(path.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    renew()
