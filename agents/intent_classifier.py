@@ -2,16 +2,20 @@
 
 from collections.abc import Set
 
-from agents.ports import Brain
+from agents.ports import Brain, Embedded
 from agents.values import UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks
 
 
 async def classify(
-    brain: Brain, enrichment: Enrichment, blocks: Blocks, intents: Set[str] | None = None
+    brain: Brain,
+    enrichment: Enrichment,
+    blocks: Blocks,
+    embedded: Embedded,
+    intents: Set[str] | None = None,
 ) -> Intent:
     """The brain's intent; one that is not among `intents` is unclear, so that someone asks."""
-    intent = await brain.classify(enrichment, blocks)
+    intent = await brain.classify(enrichment, blocks, embedded)
     if intents is None or intent.intent in intents:
         return intent
     return Intent(intent=UNCLEAR, confidence=0.0, reasoning="The brain named an intent that does not exist")

@@ -38,6 +38,18 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Embedded:
+    """A text with its vector: what a turn embeds once, for everyone in it who compares it with something.
+
+    `bare` says that the message itself was only a few words after a question, and the text had to be made.
+    """
+
+    text: str
+    vector: Vectors
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryHit:
     """A long-term memory that was found for a query, with what its trace will say of it."""
 
@@ -63,7 +75,7 @@ class Recalled:
 class Recall(Protocol):
     """Searches long-term memory: best first, and only this person's."""
 
-    async def search(self, query: str, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str) -> Recalled:
         """The memories that bear on `query`."""
         ...
 
@@ -114,8 +126,8 @@ class Brain(Protocol):
         """The message as it is to be understood in the light of the blocks."""
         ...
 
-    async def classify(self, enrichment: Enrichment, blocks: Blocks) -> Intent:
-        """Where the enriched message belongs."""
+    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
+        """Where the enriched message belongs; `embedded` is the message with its vector."""
         ...
 
     def speak(self, brief: Brief) -> AsyncIterator[str]:

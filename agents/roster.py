@@ -15,19 +15,23 @@ from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class Specialist(Section):
+class Kind(Section):
+    """What some messages have in common: a description, and what they sound like."""
+
+    description: _Text
+    examples: tuple[_Text, ...] = ()
+
+
+class Specialist(Kind):
     """An agent: what it is called, what belongs to it, what it asks and what it says at the end.
 
-    `says` is the fixed answer of one who does not interview.
+    `says` is the fixed answer of one who does not interview. Names that are not given follow from the type.
     """
 
     agent_type: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
     display_name: _Text
-    description: _Text
     scope: _Text
     prompt: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
-    keywords: tuple[_Text, ...] = ()
-    examples: tuple[_Text, ...] = ()
     interview: Interview = Interview()
     says: str = ""
 
@@ -35,9 +39,10 @@ class Specialist(Section):
 class Roster(Section):
     """Everyone who may answer, in the order of `agents.toml`. Below `sure_enough` the coordinator asks."""
 
-    sure_enough: Annotated[float, Field(ge=0, le=1)]
+    sure_enough: Annotated[float, Field(ge=0, le=1)] = 0.4
     agents: Mapping[str, Specialist]
     manner: Manner = Manner()
+    kinds: Mapping[str, Kind] = {}
 
     @property
     def agent_types(self) -> frozenset[str]:
@@ -48,6 +53,12 @@ class Roster(Section):
     def intents(self) -> frozenset[str]:
         """Where a message can belong."""
         return self.agent_types - {COORDINATOR} | {UNCLEAR, OUT_OF_SCOPE}
+
+    @property
+    def examples(self) -> dict[str, tuple[str, ...]]:
+        """What people say who belong to each intent; where none is given, its description speaks for it."""
+        sections: list[tuple[str, Kind]] = [*self.agents.items(), *self.kinds.items()]
+        return {name: each.examples or (each.description,) for name, each in sections if name != COORDINATOR}
 
     @property
     def specialists(self) -> tuple[Specialist, ...]:
@@ -76,32 +87,42 @@ def pick(intent: Intent, roster: Roster) -> Specialist:
     return roster.agents[intent.intent]
 
 
-def load(path: Path, folder: Path | None = None) -> Roster:
+def load(path: Path, folder: Path | None = None, *, to_answer: bool = True) -> Roster:
     """The roster that a file says, its interviews from `folder` or the one beside it.
 
-    An unknown key is refused by its name.
+    An unknown key is refused by its name. To answer, someone must be there for emergencies and for what
+    nobody else does; to route alone, nobody.
     """
     folder = folder or path.parent / "interviews"
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadRoster(path.name, "$", "cannot be read as TOML") from None
-    for key in said.keys() - {"routing", "agents"}:
+    for key in said.keys() - {"routing", "agents", "intents"}:
         raise UnknownKey(path.name, key)
-    agents = {
-        name: dict(section) | {"agent_type": name, "interview": _interview(folder, section)}
-        for name, section in said.get("agents", {}).items()
-    }
+    agents = {name: _filled_in(name, section, folder) for name, section in said.get("agents", {}).items()}
+    kinds = said.get("intents", {})
+    for name in kinds.keys() - {UNCLEAR, OUT_OF_SCOPE}:
+        raise UnknownKey(path.name, f"intents.{name}")
+    manner = interviews.load_manner(folder / COMMON)
     try:
         roster = Roster.model_validate(
-            {**said.get("routing", {}), "agents": agents, "manner": interviews.load_manner(folder / COMMON)}
+            {**said.get("routing", {}), "agents": agents, "kinds": kinds, "manner": manner}
         )
     except ValidationError as error:
         raise refusal(path.name, error) from None
-    for name in _ALWAYS:
+    for name in _ALWAYS if to_answer else ():
         if name not in roster.agents:
             raise BadRoster(path.name, f"agents.{name}", "is missing")
     return roster
+
+
+def _filled_in(agent_type: str, section: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """A section with its interview, and with the names that follow from the type where it gives none."""
+    spoken = agent_type.replace("_", " ").lower()
+    named = {"display_name": f"{spoken.title()} Agent", "scope": spoken, "prompt": agent_type.lower()}
+    whole = named | dict(section)
+    return whole | {"agent_type": agent_type, "interview": _interview(folder, whole)}
 
 
 def _interview(folder: Path, section: Mapping[str, object]) -> Interview:

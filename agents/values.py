@@ -96,11 +96,12 @@ class Enrichment(Value):
 
 
 class Intent(Value):
-    """Where a message belongs, how surely, and why."""
+    """Where a message belongs, how surely, and why. An unclear one may lie `between` some that are clear."""
 
     intent: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
     confidence: Share
     reasoning: Annotated[str, Field(min_length=1)]
+    between: tuple[str, ...] = ()
 
     def for_block(self) -> IntentClassification:
         """The intent as a turn in conversation_history keeps it."""

@@ -4,9 +4,9 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agents import context_extractor
+from agents import context_extractor, embedding
 from agents.intent_classifier import classify
-from agents.ports import Brain, Brief, PromptBook, Recall, Recalled
+from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, Recalled
 from agents.roster import Roster, pick
 from agents.sentences import sentences
 from agents.values import EMERGENCY, Enrichment, Intent
@@ -26,6 +26,7 @@ class Stations:
     """What a turn walks through. A rehearsal is a turn with another brain or prompts, on a scratch store."""
 
     brain: Brain
+    embedder: Embedder
     recall: Recall
     roster: Roster
     prompts: PromptBook
@@ -64,9 +65,12 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             await answer.reassure()
             return
 
+        with station("embed"):
+            embedded = await embedding.embed(house.embedder, said, enrichment)
+
         async with asyncio.TaskGroup() as beside:
-            recalling = beside.create_task(_recall(house, enrichment, person_id))
-            classifying = beside.create_task(_classify(house, enrichment, blocks))
+            recalling = beside.create_task(_recall(house, embedded, person_id))
+            classifying = beside.create_task(_classify(house, enrichment, blocks, embedded))
         recalled, intent = recalling.result(), classifying.result()
         faults.point("after_classify")
         await answer.understood(recalled, intent)
@@ -86,11 +90,11 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
                         await answer.say(sentence)
 
 
-async def _recall(house: Stations, enrichment: Enrichment, person_id: str) -> Recalled:
+async def _recall(house: Stations, embedded: Embedded, person_id: str) -> Recalled:
     with station("recall"):
-        return await house.recall.search(enrichment.enriched_message, person_id)
+        return await house.recall.search(embedded, person_id)
 
 
-async def _classify(house: Stations, enrichment: Enrichment, blocks: Blocks) -> Intent:
+async def _classify(house: Stations, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
     with station("classify"):
-        return await classify(house.brain, enrichment, blocks, house.roster.intents)
+        return await classify(house.brain, enrichment, blocks, embedded, house.roster.intents)

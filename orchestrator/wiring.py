@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agents import lexicon, roster
 from agents.errors import AgentError
 from agents.lexicon import Lexicon
-from agents.ports import Embedder, Recalled
+from agents.ports import Embedded, Embedder, Recalled
 from agents.roster import Roster
 from agents.safety import guard, output, wording
 from memory_blocks.ledger import Ledger
@@ -34,13 +34,14 @@ from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 
 if TYPE_CHECKING:
+    from agents.router import Router
     from orchestrator.rooms import Rooms
 
 
 class NothingRecalled:
     """Long-term memory is not searched yet: nothing is ever found."""
 
-    async def search(self, query: str, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str) -> Recalled:
         """Nothing."""
         return Recalled()
 
@@ -67,10 +68,12 @@ def configured(name: str, overlay: Path | None) -> Path:
     return shipped_config() / name
 
 
-def load_roster(overlay: Path | None = None) -> Roster:
+def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roster:
     """The agents that `agents.toml` names."""
     try:
-        return roster.load(configured("agents.toml", overlay), configured("interviews", overlay))
+        return roster.load(
+            configured("agents.toml", overlay), configured("interviews", overlay), to_answer=to_answer
+        )
     except AgentError as error:
         raise as_ours(error) from None
 
@@ -116,6 +119,13 @@ def build_watch(settings: Settings) -> Watch:
         raise as_ours(error) from None
 
 
+def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Router":
+    """What was learned from the roster's examples; it is learned now if it never was, which takes seconds."""
+    from agents.router import train_router
+
+    return train_router(agents.examples, agents.sure_enough, embedder, settings.models.dir)
+
+
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:
     """The one door to the blocks, with the limits and for the agents that are configured."""
     return Ledger(
@@ -127,17 +137,22 @@ def build_ledger(settings: Settings, agents: Roster) -> Ledger:
 
 
 def build_house(settings: Settings, overlay: Path | None = None) -> House:
-    """A house on the embedded brain and the settings' database; `overlay` is a folder of configuration."""
+    """A house on the embedded brain and the settings' database; `overlay` is a folder of configuration.
+
+    Loading the embedding model takes a moment, so a loop hands this to a thread.
+    """
     from agents.brains.local import LocalBrain
 
     agents = load_roster(overlay)
-    brain = LocalBrain(agents, load_lexicon(overlay))
+    embedder = load_embedder(settings)
+    brain = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
     watch = build_watch(settings)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
             brain=brain,
+            embedder=embedder,
             recall=NothingRecalled(),
             roster=agents,
             prompts=PromptShelf(configured("prompts", overlay)),

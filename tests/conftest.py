@@ -9,9 +9,9 @@ pytest_plugins = [
     "tests.servers.once",
     "tests.servers.livekit",
     "tests.servers.postgres",
+    "tests.models",
     "tests.stores",
     "tests.houses",
-    "tests.models",
 ]
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.

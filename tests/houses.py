@@ -13,7 +13,8 @@ from websockets.asyncio.client import connect
 from agents import lexicon, roster
 from agents.brains.local import LocalBrain
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
-from agents.ports import Brain, Recall
+from agents.embedders.scripted import WordEmbedder
+from agents.ports import Brain, Embedder, Recall
 from agents.roster import Roster
 from agents.safety import guard, output, wording
 from memory_blocks.ledger import Ledger
@@ -40,6 +41,7 @@ from orchestrator.turn import Stations
 from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
+from tests.models import a_router, minilm
 from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
@@ -54,7 +56,7 @@ def agents() -> Roster:
 
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped."""
-    return LocalBrain(agents(), lexicon.load(shipped_config() / "lexicon.toml"))
+    return LocalBrain(agents(), a_router(), lexicon.load(shipped_config() / "lexicon.toml"))
 
 
 @cache
@@ -73,6 +75,7 @@ def a_house(
     url: str,
     brain: Brain | None = None,
     *,
+    embedder: Embedder | None = None,
     recall: Recall | None = None,
     mirror: BlockMirror | None = None,
     watch: Watch | None = None,
@@ -93,6 +96,7 @@ def a_house(
     def stations(outbox: Outbox) -> Stations:
         return Stations(
             brain=brain,
+            embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
             recall=recall or ScriptedRecall(),
             roster=agents(),
             prompts=PromptShelf(shipped_config() / "prompts"),

@@ -4,15 +4,28 @@ from functools import cache
 
 import pytest
 
-from agents.ports import Embedder
+from agents.embedders.scripted import WordEmbedder
+from agents.ports import Embedded, Embedder
+from agents.router import Router
 from orchestrator.settings import load
-from orchestrator.wiring import load_embedder
+from orchestrator.wiring import load_embedder, load_roster, load_router
 
 
 @cache
 def minilm() -> Embedder:
     """The model as it is shipped; `make setup` has fetched its files."""
     return load_embedder(load(environment={}))
+
+
+@cache
+def a_router() -> Router:
+    """The router as it is shipped; `make setup` has let it learn."""
+    return load_router(load(environment={}), load_roster(), minilm())
+
+
+def embedded(text: str, embedder: Embedder | None = None) -> Embedded:
+    """A text with its vector; from its words alone unless an embedder is named."""
+    return Embedded(text, (embedder or WordEmbedder()).embed([text])[0])
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agents import context_extractor, intent_classifier
 from agents.brains.local import LocalBrain
+from agents.embedding import embed
 from agents.ports import Brief, Prompt, Recalled
 from agents.roster import pick
 from agents.values import COORDINATOR, UNCLEAR, Enrichment, Intent
@@ -19,6 +20,7 @@ from memory_blocks.edits import CompletedTurn, complete_turn, empty
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
 from tests.builders import HandClock, a_conversation
 from tests.houses import agents, local_brain
+from tests.models import minilm
 
 KEPT = Path(__file__).parent / "conversations"
 PERSON = "person"
@@ -50,7 +52,11 @@ class Talk:
         """Say something; `label` is who is to answer, `answer` is put in place of what they say."""
         enrichment = await context_extractor.extract(self._brain, message, self.blocks)
         intent = _as_labelled(label) or await intent_classifier.classify(
-            self._brain, enrichment, self.blocks, self._roster.intents
+            self._brain,
+            enrichment,
+            self.blocks,
+            await embed(minilm(), message, enrichment),
+            self._roster.intents,
         )
         agent = pick(intent, self._roster)
         brief = Brief(agent, message, enrichment, intent, self.blocks, Recalled(), PROMPT)

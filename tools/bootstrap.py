@@ -38,7 +38,7 @@ from tools.toolchain import (
 PYTHON = VENV / "bin" / "python"
 PINNED = CHECKOUT / "requirements" / "dev.txt"
 PROJECT = CHECKOUT / "pyproject.toml"
-MODELS = CHECKOUT / "config" / "models.toml"
+MODELS = (CHECKOUT / "config" / "models.toml", CHECKOUT / "config" / "agents.toml")
 BUILD_HOOK = CHECKOUT / "hatch_build.py"
 INSTALLING = CHECKOUT / ".cache" / "installing"
 
@@ -81,15 +81,15 @@ def fetch_for_tests() -> None:
 
 
 def fetch_models() -> None:
-    """The embedding model: the same command, files and place as for a user of the wheel."""
+    """The embedding model and what is learned with it: the same command as for a user of the wheel."""
     stamp, models = VENV / "ready" / "models", cache_dir() / "models"
     if not models.is_dir():
         stamp.unlink(missing_ok=True)
-    once(stamp, fingerprint(MODELS, str(models)), _fetch_models)
+    once(stamp, fingerprint(*MODELS, str(models)), _fetch_models)
 
 
 def _fetch_models() -> None:
-    with step("fetching the embedding model"):
+    with step("fetching the embedding model, and learning the examples"):
         run(
             [PYTHON, "-m", "orchestrator", "models", "install"],
             env={**os.environ, "ANAMNESIS_CACHE_DIR": str(cache_dir())},

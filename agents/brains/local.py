@@ -1,4 +1,4 @@
-"""A brain without a model: rules to understand a follow-up, keywords to route it, an interview to answer."""
+"""A brain without a language model: rules to understand a follow-up, a router, an interview to answer."""
 
 import asyncio
 import re
@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 
 from agents.enriching import Enricher
 from agents.lexicon import Lexicon
-from agents.ports import Brief
+from agents.ports import Brief, Embedded
 from agents.questions import name_of
-from agents.reading import asks_back
 from agents.roster import Roster
+from agents.router import Router
 from agents.speaking import answer_to
 from agents.understanding import Exchange
-from agents.values import EMERGENCY, KIND, UNCLEAR, Enrichment, Fact, Intent
+from agents.values import EMERGENCY, KIND, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
 
 
@@ -21,13 +21,10 @@ class LocalBrain:
 
     name = "local"
 
-    def __init__(self, roster: Roster, lexicon: Lexicon) -> None:
+    def __init__(self, roster: Roster, router: Router, lexicon: Lexicon) -> None:
         self._roster = roster
+        self._router = router
         self._enricher = Enricher(lexicon)
-        self._keywords = {
-            each.agent_type: [(word, _as_word(word)) for word in each.keywords]
-            for each in roster.agents.values()
-        }
 
     async def extract(self, message: str, blocks: Blocks) -> Enrichment:
         """What the message means after the last question, in words that stand on their own."""
@@ -46,32 +43,15 @@ class LocalBrain:
             phase=state.conversation_phase,
         )
 
-    async def classify(self, enrichment: Enrichment, blocks: Blocks) -> Intent:
-        """By its words; an answer to a question, or a message without such words, stays with its topic."""
+    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
+        """By what it is like; an answer to a question stays with its topic, unless it is an emergency."""
         before = blocks.active_session.agent_context.last_intent
-        quoted = re.search(r'"(.*?)"', enrichment.enriched_message)
-        own_words = quoted[1] if quoted else enrichment.enriched_message
-        found = {
-            intent: [word for word, pattern in keywords if pattern.search(own_words)]
-            for intent, keywords in self._keywords.items()
-        }
-        if found.get(EMERGENCY):
-            return _intent(EMERGENCY, 0.9, f"Mentions {_listed(found[EMERGENCY])}")
-        if enrichment.answers and before in self._roster.agent_types:
-            what = name_of(enrichment.answers[0]).removesuffix(" rating 1-10")
-            about = enrichment.known.get("concern", "the running topic")
-            return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
-        ranked = sorted(found, key=lambda intent: len(found[intent]), reverse=True)
-        best, second = ranked[0], ranked[1]
-        if not found[best]:
-            if before in self._roster.agent_types and not asks_back(own_words):
-                return _intent(before, 0.8, "Goes on with the running topic")
-            return _intent(UNCLEAR, 0.3, "Names nothing that belongs to one of the specialists")
-        if before in found and len(found[before]) == len(found[best]):
-            best, second = before, best if best != before else second
-        clear = len(found[best]) > len(found[second]) or not found[second]
-        sure = 0.9 if not found[second] else 0.7 if clear else 0.55
-        return _intent(best, sure, f"Clear mention of {_listed(found[best])}")
+        intent = self._router.route(embedded, before)
+        if intent.intent == EMERGENCY or not enrichment.answers or before not in self._router.intents:
+            return intent
+        what = name_of(enrichment.answers[0]).removesuffix(" rating 1-10")
+        about = enrichment.known.get("concern", "the running topic")
+        return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer word by word, giving way to others in between."""
@@ -90,14 +70,5 @@ def _answer(turn: Turn | None) -> str:
     return turn.agent_response.content if turn and turn.agent_response else ""
 
 
-def _as_word(word: str) -> re.Pattern[str]:
-    """A pattern that finds `word` where it stands alone."""
-    return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-
-
 def _intent(intent: str, confidence: float, reasoning: str) -> Intent:
     return Intent(intent=intent, confidence=confidence, reasoning=reasoning)
-
-
-def _listed(words: list[str]) -> str:
-    return ", ".join(words[:3])

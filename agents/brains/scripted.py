@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
-from agents.ports import Brief, MemoryHit, Recalled
+from agents.ports import Brief, Embedded, MemoryHit, Recalled
 from agents.values import Enrichment, Intent
 from memory_blocks.models import Blocks
 
@@ -53,7 +53,7 @@ class ScriptedBrain:
         )
         return await _next(self._enrichments, plain)
 
-    async def classify(self, enrichment: Enrichment, blocks: Blocks) -> Intent:
+    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
         """The next scripted intent."""
         self.classified.append(enrichment)
         return await _next(self._intents, GENERAL)
@@ -81,9 +81,9 @@ class ScriptedRecall:
         self._hits = hits
         self.queries: list[str] = []
 
-    async def search(self, query: str, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str) -> Recalled:
         """The scripted memories."""
-        self.queries.append(query)
+        self.queries.append(query.text)
         return Recalled(self._hits)
 
 

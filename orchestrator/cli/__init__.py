@@ -3,7 +3,7 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import blocks, chat, database, doctor, extract, models, serve, traces
+from orchestrator.cli import blocks, chat, database, doctor, extract, models, route, serve, traces
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
@@ -12,7 +12,7 @@ from orchestrator.cli.frame import House, Invocation, shared_options
     sections={
         "Run it": ("serve", "chat"),
         "Look into it": ("blocks", "traces", "doctor", "check"),
-        "Try how it understands": ("extract",),
+        "Try how it understands": ("route", "extract"),
         "Look after it": ("models", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -22,6 +22,7 @@ Examples:
   anamnesis serve                      open the house, and print the page's address
   anamnesis chat                       talk in the terminal
   anamnesis doctor                     what is configured, and does it work
+  anamnesis route said.txt             to which agent messages belong
   anamnesis extract said.jsonl         what messages mean after what came before them
   anamnesis --data ./data db upgrade   make the database in a folder of your choice
   anamnesis check --json               look for what must never be, for scripts
@@ -41,6 +42,7 @@ for _command in (
     serve.serve,
     chat.chat,
     extract.extract,
+    route.route,
     traces.traces,
     blocks.blocks,
     doctor.doctor,

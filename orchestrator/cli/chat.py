@@ -59,7 +59,8 @@ async def _entered(settings: "Settings", config: Path | None, user: str) -> Asyn
     from orchestrator.wiring import build_house
 
     ours, theirs = pair()
-    async with build_house(settings, config).open() as house:
+    house = await asyncio.to_thread(build_house, settings, config)
+    async with house.open():
         attending = asyncio.create_task(house.attend(theirs, user))
         client = Client(ours, RandomIds())
         try:

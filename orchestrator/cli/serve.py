@@ -45,10 +45,8 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
             click.echo("It answers until you press Ctrl-C.")
 
     async def run() -> None:
-        async with (
-            build_house(settings, invocation.config).open() as house,
-            open_rooms(settings, house) as rooms,
-        ):
+        house = await asyncio.to_thread(build_house, settings, invocation.config)
+        async with house.open(), open_rooms(settings, house) as rooms:
             most = settings.limits.http_body_bytes
             app = create_app(house, keys, hosts=[where], body_most=most, rooms=rooms)
             await run_server(app, where, settings.server.port, tell)

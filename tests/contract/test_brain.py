@@ -10,19 +10,18 @@ import pytest
 
 from agents import context_extractor, intent_classifier
 from agents.brains.scripted import ScriptedBrain
+from agents.embedding import embed
 from agents.ports import Brain, Brief, Prompt, Recalled
-from agents.roster import Roster, load, pick
+from agents.roster import load, pick
 from agents.sentences import sentences
 from memory_blocks.models import Blocks
 from tests.builders import some_blocks
 from tests.houses import local_brain
+from tests.models import minilm
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
-WAYS: dict[str, Callable[[Roster], Brain]] = {
-    "local": lambda roster: local_brain(),
-    "scripted": lambda roster: ScriptedBrain(),
-}
+WAYS: dict[str, Callable[[], Brain]] = {"local": local_brain, "scripted": ScriptedBrain}
 MESSAGES = [
     "I am having a headache",
     "8",
@@ -40,12 +39,13 @@ MESSAGES = [
 
 @pytest.fixture(params=WAYS)
 def brain(request: pytest.FixtureRequest) -> Brain:
-    return WAYS[request.param](ROSTER)
+    return WAYS[request.param]()
 
 
 async def a_brief(brain: Brain, message: str, blocks: Blocks) -> Brief:
     enrichment = await context_extractor.extract(brain, message, blocks)
-    intent = await intent_classifier.classify(brain, enrichment, blocks, ROSTER.intents)
+    embedded = await embed(minilm(), message, enrichment)
+    intent = await intent_classifier.classify(brain, enrichment, blocks, embedded, ROSTER.intents)
     prompt = Prompt(name="a", text="Be kind.", revision="1")
     return Brief(pick(intent, ROSTER), message, enrichment, intent, blocks, Recalled(), prompt)
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.brains.scripted import ScriptedBrain
 from agents.errors import BrainFailed
-from agents.ports import MemoryHit, Recalled
+from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.house import House
 from orchestrator.mirror import remembered
 from orchestrator.projection import NEVER_TRAVELS, project, tables
@@ -49,7 +49,7 @@ class Finding:
 
     memory_id = ""
 
-    async def search(self, query: str, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str) -> Recalled:
         if not self.memory_id:
             return Recalled()
         hit = MemoryHit(self.memory_id, "Likes tea.", 0.75, "profile", ("tea",), position=1, role="primary")

@@ -14,6 +14,9 @@ from agents.questions import kinds_asked, last_question
 from agents.values import Enrichment, Fact, Intent
 from memory_blocks.models import Blocks
 from tests.builders import some_blocks
+from tests.models import embedded
+
+HELLO = embedded("hello")
 
 
 def enriched(**values: object) -> Enrichment:
@@ -63,8 +66,8 @@ async def test_an_intent_that_does_not_exist_is_unclear() -> None:
     brain = ScriptedBrain(intents=[made_up, GENERAL])
     intents = {"GENERAL_HEALTH", "UNCLEAR"}
 
-    first = await intent_classifier.classify(brain, enriched(), some_blocks(0), intents)
-    second = await intent_classifier.classify(brain, enriched(), some_blocks(0), intents)
+    first = await intent_classifier.classify(brain, enriched(), some_blocks(0), HELLO, intents)
+    second = await intent_classifier.classify(brain, enriched(), some_blocks(0), HELLO, intents)
 
     assert (first.intent, first.confidence) == ("UNCLEAR", 0.0)
     assert second == GENERAL
@@ -75,7 +78,7 @@ async def test_the_classifier_is_given_the_enriched_message() -> None:
     brain = ScriptedBrain()
     enrichment = enriched(enriched_message="User rates headache severity as 8 out of 10 (severe)")
 
-    await intent_classifier.classify(brain, enrichment, some_blocks(1))
+    await intent_classifier.classify(brain, enrichment, some_blocks(1), HELLO)
 
     assert brain.classified == [enrichment]
 
@@ -92,7 +95,7 @@ async def test_a_script_can_fail_once_and_then_go_on() -> None:
 async def test_a_script_can_wait_until_it_is_let_through() -> None:
     gate = asyncio.Event()
     brain = ScriptedBrain(intents=[gate, GENERAL])
-    deciding = asyncio.create_task(brain.classify(enriched(), some_blocks(0)))
+    deciding = asyncio.create_task(brain.classify(enriched(), some_blocks(0), HELLO))
     await asyncio.sleep(0)
     waiting = not deciding.done()
 
@@ -127,7 +130,7 @@ async def test_scripted_memories_are_found() -> None:
     hit = MemoryHit(memory_id="mem_1", content="Allergic to penicillin", score=0.9)
     recall = ScriptedRecall(hit)
 
-    recalled = await recall.search("penicillin", "user_456")
+    recalled = await recall.search(embedded("penicillin"), "user_456")
 
     assert (recalled.memories, recall.queries) == ((hit,), ["penicillin"])
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from orchestrator import __version__
 from orchestrator.cli import cli, database
 from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions
-from orchestrator.settings import VARIABLES
+from orchestrator.settings import VARIABLES, load
 from orchestrator.store import migrations
 
 CANARY = "my chest hurts since Tuesday"
@@ -307,7 +307,8 @@ def test_a_server_that_does_not_answer_is_told_to_the_operator(monkeypatch: pyte
 
 
 def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path: Path) -> None:
-    with start("serve", "--json", "--port", "0", HOME=str(tmp_path), ANAMNESIS_DATA_DIR="") as serving:
+    home = {"HOME": str(tmp_path), "ANAMNESIS_DATA_DIR": "", "ANAMNESIS_MODELS_DIR": str(load().models.dir)}
+    with start("serve", "--json", "--port", "0", **home) as serving:
         assert serving.stdout is not None
         ready = json.loads(serving.stdout.readline())
         serving.send_signal(signal.SIGINT)
@@ -316,6 +317,19 @@ def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path
     assert ready["pid"] == serving.pid
     assert (told, "Traceback" in errors) == ("", False)
     assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
+
+
+def test_without_the_model_serve_says_how_to_get_it_and_the_doctor_does_too(tmp_path: Path) -> None:
+    empty = {"ANAMNESIS_MODELS_DIR": str(tmp_path / "models")}
+
+    with start("serve", "--port", "0", **empty) as serving:
+        told, errors = serving.communicate(timeout=60)
+    with start("doctor", **empty) as looking:
+        found, _ = looking.communicate(timeout=60)
+
+    assert (serving.returncode, told, "Traceback" in errors) == (2, "", False)
+    assert "Run `anamnesis models install`" in errors
+    assert (looking.returncode, "Run `anamnesis models install`." in found) == (1, True)
 
 
 def test_a_sound_database_has_no_violations() -> None:

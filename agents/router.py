@@ -1,0 +1,201 @@
+"""Decides to which intent a message belongs, by the examples that `agents.toml` gives for each.
+
+A linear model over sentence embeddings, trained once from the examples, gives probabilities. Whatever is like
+none of the examples is out of scope. The intent that the conversation was about before counts as more likely,
+and decides where the message by itself says nothing.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+from zipfile import BadZipFile
+
+import numpy as np
+
+from agents.linear import Classes, Linear, train
+from agents.ports import Embedded, Embedder, Vectors
+from agents.reading import asks_back
+from agents.values import EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
+
+_VERSION: Final = "1"  # of what is kept; part of its fingerprint
+_NEAREST: Final = 3
+_SHARE_OF_PROBABILITY: Final = np.float32(0.3)
+_REFUSED: Final = 0.05  # the share of examples that would be called out of scope ...
+_REFUSED_BESIDE_EXAMPLES: Final = 0.01  # ... and where examples of what is out of scope do most of the work
+_BATCH: Final = 256
+_BARE: Final = 4  # a message of so few words says little by itself
+_SHORT: Final = 12
+_LEANING_BARE: Final = 12.0  # how much more likely the running topic is, by how much a message says itself
+_LEANING: Final = 2.5
+_LEANING_LITTLE: Final = 1.5
+_ALARMED: Final = 0.8  # a few words are an emergency only when they surely are; longer ones at once
+
+
+@dataclass(frozen=True)
+class Router:
+    """What was learned from the examples. Safe to use from several threads."""
+
+    intents: tuple[str, ...]
+    examples: tuple[str, ...]
+    classes: Classes
+    vectors: Vectors
+    linear: Linear
+    farthest: float
+    sure_enough: float
+
+    def route(self, embedded: Embedded, running: str | None = None) -> Intent:
+        """The intent of one message; `running` is what the conversation was about before it."""
+        return self.route_all([embedded], [running])[0]
+
+    def route_all(self, messages: Sequence[Embedded], running: Sequence[str | None]) -> list[Intent]:
+        """The intents of many messages, in the same order."""
+        routed: list[Intent] = []
+        for start in range(0, len(messages), _BATCH):
+            batch = messages[start : start + _BATCH]
+            vectors = np.stack([embedded.vector for embedded in batch])
+            probabilities = self.linear.probabilities(vectors)
+            cosines = vectors @ self.vectors.T
+            routed += [
+                self._decide(embedded, shares, nearness, before)
+                for embedded, shares, nearness, before in zip(
+                    batch, probabilities, cosines, running[start : start + _BATCH], strict=True
+                )
+            ]
+        return routed
+
+    def _decide(self, embedded: Embedded, shares: Vectors, nearness: Vectors, running: str | None) -> Intent:
+        goes_on = running in self._numbers and running not in (UNCLEAR, OUT_OF_SCOPE)
+        words, asks = len(embedded.text.split()), asks_back(embedded.text)
+        bare = embedded.bare or (words <= _BARE and not asks)
+        emergency = self._numbers.get(EMERGENCY, -1)
+        alarmed = int(shares.argmax()) == emergency and (shares[emergency] > _ALARMED or not bare)
+        if goes_on and not alarmed:
+            times = _LEANING_BARE if bare else _LEANING if words <= _SHORT and not asks else _LEANING_LITTLE
+            shares = self._leaning(shares, self._numbers[str(running)], times, asks)
+        ranked = np.argsort(-shares, kind="stable")
+        best, second = int(ranked[0]), int(ranked[min(1, len(ranked) - 1)])
+        intent, sure = self.intents[best], float(min(shares[best], 1.0))
+        near, example = self._nearest(best, nearness)
+        far = near + float(_SHARE_OF_PROBABILITY) * sure < self.farthest and intent != EMERGENCY
+        if intent == running and bare:
+            return _intent(intent, sure, "Says little by itself, so it goes on with the running topic")
+        if far and intent != OUT_OF_SCOPE:
+            if words <= 1:
+                return _intent(UNCLEAR, 1 - sure, "Too little is said to tell what it belongs to")
+            return _intent(OUT_OF_SCOPE, 1 - sure, "Like none of the examples of what belongs here")
+        if sure < self.sure_enough and intent != EMERGENCY:
+            other = self.intents[second]
+            return Intent(
+                intent=UNCLEAR,
+                confidence=round(1 - sure, 4),
+                reasoning=f"Could belong to {intent} ({sure:.2f}) or to {other} ({shares[second]:.2f})",
+                between=tuple(each for each in (intent, other) if each not in (UNCLEAR, OUT_OF_SCOPE)),
+            )
+        return _intent(intent, sure, f'Reads like "{example}", an example of {intent}')
+
+    def _leaning(self, shares: Vectors, running: int, times: float, asks: bool) -> Vectors:
+        """The probabilities when one knows what it was about; saying nothing clear means going on with it."""
+        leaning = shares.copy()
+        leaning[running] *= np.float32(times)
+        if (unclear := self._numbers.get(UNCLEAR)) is not None and not asks:
+            leaning[running] += leaning[unclear]
+            leaning[unclear] = 0
+        scaled: Vectors = leaning / leaning.sum()
+        return scaled
+
+    def _nearest(self, intent: int, nearness: Vectors) -> tuple[float, str]:
+        """How near the nearest examples of an intent are, and the first of them."""
+        own = self._own[intent]
+        nearest = own[np.argsort(-nearness[own], kind="stable")[:_NEAREST]]
+        return float(nearness[nearest].mean()), self.examples[int(nearest[0])]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {intent: number for number, intent in enumerate(self.intents)}
+
+    @cached_property
+    def _own(self) -> list[Classes]:
+        return [np.flatnonzero(self.classes == number) for number in range(len(self.intents))]
+
+
+def train_router(
+    examples: Mapping[str, Sequence[str]], sure_enough: float, embedder: Embedder, kept: Path | None = None
+) -> Router:
+    """A router for these intents, each with at least one example.
+
+    What was learned is kept in a file below `kept` under a fingerprint of all it was learned from, and read
+    from there the next time. A folder that cannot be written only costs time.
+    """
+    intents = tuple(examples)
+    texts = tuple(text for intent in intents for text in examples[intent])
+    classes = np.repeat(np.arange(len(intents)), [len(examples[intent]) for intent in intents])
+    file = kept / f"router-{_fingerprint(examples, embedder)}.npz" if kept else None
+    vectors, linear, farthest = (file and _read(file)) or _learn(intents, texts, classes, embedder, file)
+    return Router(intents, texts, classes, vectors, linear, farthest, sure_enough)
+
+
+def _learn(
+    intents: tuple[str, ...], texts: tuple[str, ...], classes: Classes, embedder: Embedder, file: Path | None
+) -> tuple[Vectors, Linear, float]:
+    vectors = embedder.embed(texts)
+    linear, held_out = train(vectors, classes, len(intents))
+    farthest = _farthest(intents, vectors, classes, held_out)
+    if file is not None:
+        _write(file, vectors, linear, farthest)
+    return vectors, linear, farthest
+
+
+def _farthest(intents: tuple[str, ...], vectors: Vectors, classes: Classes, held_out: Vectors) -> float:
+    """Where out of scope begins: so that only a small share of the examples themselves would be there."""
+    belonging: list[float] = []
+    for number, intent in enumerate(intents):
+        own = np.flatnonzero(classes == number)
+        if intent in (UNCLEAR, OUT_OF_SCOPE) or len(own) <= _NEAREST:
+            continue
+        cosines = vectors[own] @ vectors[own].T
+        np.fill_diagonal(cosines, -1)  # an example is no evidence for itself
+        near = np.sort(cosines, axis=1)[:, -_NEAREST:].mean(axis=1)
+        belonging += list(near + _SHARE_OF_PROBABILITY * held_out[own, number])
+    if not belonging:
+        return -1.0
+    return float(np.quantile(belonging, _REFUSED_BESIDE_EXAMPLES if OUT_OF_SCOPE in intents else _REFUSED))
+
+
+def _fingerprint(examples: Mapping[str, Sequence[str]], embedder: Embedder) -> str:
+    digest = hashlib.sha256(f"{_VERSION}\0{embedder.name}".encode())
+    for intent, texts in examples.items():
+        digest.update("\0".join((intent, *texts)).encode() + b"\0\0")
+    return digest.hexdigest()[:16]
+
+
+def _read(file: Path) -> tuple[Vectors, Linear, float] | None:
+    try:
+        with np.load(file) as kept:
+            linear = Linear(kept["weights"], kept["bias"], float(kept["sharpness"]))
+            return kept["vectors"], linear, float(kept["farthest"])
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # not there, or not whole: it is made again
+        return None
+
+
+def _write(file: Path, vectors: Vectors, linear: Linear, farthest: float) -> None:
+    scratch = file.with_suffix(f".{id(linear):x}.tmp")
+    try:
+        with scratch.open("wb") as opened:
+            np.savez(
+                opened,
+                vectors=vectors,
+                weights=linear.weights,
+                bias=linear.bias,
+                sharpness=np.float64(linear.sharpness),
+                farthest=np.float64(farthest),
+            )
+        scratch.rename(file)
+    except OSError:
+        scratch.unlink(missing_ok=True)
+
+
+def _intent(intent: str, confidence: float, reasoning: str) -> Intent:
+    return Intent(intent=intent, confidence=round(confidence, 4), reasoning=reasoning)

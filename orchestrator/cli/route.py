@@ -1,0 +1,69 @@
+"""`anamnesis route`: where messages belong, one per line."""
+
+import json
+from itertools import islice
+from typing import Any, Final
+
+import click
+
+from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+
+_BATCH: Final = 256
+
+
+@click.command()
+@click.argument("source", type=click.File("r", encoding="utf-8", errors="replace"), default="-")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@shared_options
+@pass_invocation
+def route(invocation: Invocation, source: Any, as_json: bool) -> None:
+    """Say to which intent each message belongs, how surely, and why.
+
+    Reads one message per line, from a file or standard input: plain text, or
+    {"id": "1", "text": "8", "context": "How severe is your headache from 1 to 10?"}, where context is what
+    the assistant asked last.
+
+    --config DIR routes to the intents of DIR/agents.toml instead: [agents.NAME] with a description and
+    examples each; what is learned from them is kept. A line that cannot be read gets an error in its place.
+    """
+    settings = invocation.settings(quietly=True)
+
+    from agents.errors import UnreadableLine
+    from agents.routing_lines import Said, read_line, route_lines
+    from agents.values import OUT_OF_SCOPE
+    from orchestrator.wiring import load_embedder, load_roster, load_router
+
+    embedder = load_embedder(settings)
+    router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
+
+    def read(number: int, line: str) -> Said | UnreadableLine:
+        try:
+            return read_line(line, number)
+        except UnreadableLine as error:
+            return error
+
+    failed = False
+    lines = ((number, line) for number, line in enumerate(source, start=1) if line.strip())
+    while batch := [(number, read(number, line)) for number, line in islice(lines, _BATCH)]:
+        intents = iter(route_lines(router, embedder, [said for _, said in batch if isinstance(said, Said)]))
+        for number, said in batch:
+            if not isinstance(said, Said):
+                failed = True
+                _refuse(number, said.record_id, str(said), as_json)
+                continue
+            found = next(intents)
+            if as_json:
+                answer = found.model_dump(mode="json", exclude={"between"})
+                answer["out_of_scope"] = found.intent == OUT_OF_SCOPE
+                click.echo(json.dumps({"id": said.id, **answer}, ensure_ascii=False))
+            else:
+                click.echo(f"{said.id}\t{found.intent}\t{found.confidence:.2f}\t{found.reasoning}")
+    if failed:
+        raise click.exceptions.Exit(FOUND_SOMETHING)
+
+
+def _refuse(number: int, record_id: str | int | float | None, says: str, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"id": record_id, "line": number, "error": says}, ensure_ascii=False))
+    else:
+        click.echo(f"line {number}: {says}", err=True)
