@@ -223,6 +223,13 @@ RATE_LIMITED: Final = Problem(204, "rate_limited", 429, "Too many messages.", "T
 DISCONNECTED: Final = Problem(
     202, "disconnected", 503, "The connection has ended.", "Connect again; what was acknowledged is kept."
 )
+SERVER_UNREACHABLE: Final = Problem(
+    503,
+    "server_unreachable",
+    503,
+    "The server does not answer, or not as one of ours.",
+    "See that it is running, and that the address is the one it printed.",
+)
 REFUSED: Final = Problem(202, "refused", 409, "{message}", "")
 
 # --- 3xx: tools, 4xx: memory ------------------------------------------------------------------------------

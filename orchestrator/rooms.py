@@ -99,6 +99,11 @@ class Rooms:
         """Where clients connect to."""
         return self._server.url
 
+    @property
+    def joined(self) -> dict[str, LiveKitRoom]:
+        """The rooms that this process is in, by name."""
+        return {name: stay.room for name, stay in self._stays.items()}
+
     async def create(self, person_id: str) -> str:
         """Begin a conversation of that person, with its room; its id, which is the room's name."""
         conversation = await self._store.write(lambda tx: tx.conversations.create(person_id))
@@ -169,9 +174,9 @@ class Rooms:
                 if _now() - stay.alone_since >= LINGER_SECONDS:
                     await self._go(room, stay)
         if stay is None and guests and (house is None or self._is_gone(house.holder)):
-            await self._come(room)
+            await self._come(room, [guest.identity for guest in guests])
 
-    async def _come(self, room: str) -> None:
+    async def _come(self, room: str, guests: list[str]) -> None:
         conversation = await self._store.read(lambda tx: tx.conversations.get(room))
         if conversation is None:
             return
@@ -191,6 +196,7 @@ class Rooms:
         await joined.join(self._server.url, self._server.token_for_house(room, self._holder))
         self._stays[room] = _Stay(joined, joined.sdk.local_participant.sid)
         log.info("room_entered", conversation_id=room)
+        await joined.start_over(guests)  # the house may have been here before, and they have not noticed
 
     async def _go(self, room: str, stay: "_Stay") -> None:
         del self._stays[room]

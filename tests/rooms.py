@@ -114,6 +114,7 @@ class Site:
 
     rooms: Rooms
     http: httpx.AsyncClient
+    key: str
     address: Address
     server: api.LiveKitAPI
 
@@ -168,7 +169,7 @@ async def over_livekit(
 ) -> AsyncIterator[Site]:
     """The house's rooms on that server, and its HTTP side as `person` uses it."""
     keys = Keys(folder)
-    header = {"Authorization": f"Bearer {keys.of(PersonId(person))}"}
+    key = keys.of(PersonId(person))
     rooms = Rooms(
         LiveKitServer(address.url, address.api_key, address.api_secret),
         house.store,
@@ -180,10 +181,12 @@ async def over_livekit(
     async with (
         rooms.open(),
         listening(create_app(house, keys, rooms=rooms), port=port) as http,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{http.port}", headers=header) as client,
+        httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{http.port}", headers={"Authorization": f"Bearer {key}"}
+        ) as client,
         administering(address) as server,
     ):
-        yield Site(rooms, client, address, server)
+        yield Site(rooms, client, key, address, server)
 
 
 async def _whole(reader: rtc.ByteStreamReader) -> bytes:

@@ -5,7 +5,8 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,36 +23,76 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--user", default="local", show_default=True, help="Who is talking.")
 @click.option("--conversation", metavar="ID", help="Go on with an earlier conversation.")
+@click.option("--server", metavar="URL", help="Talk to the server whose page this is, its key after the #.")
+@click.option("--livekit", is_flag=True, help="With --server: through the conversation's LiveKit room.")
 @click.option("--json", "as_json", is_flag=True, help="A message per input line; envelopes as lines of JSON.")
 @click.option("--quiet", is_flag=True, help="Do not show the memory traces beneath an answer.")
 @shared_options
 @pass_invocation
-def chat(invocation: Invocation, user: str, conversation: str | None, as_json: bool, quiet: bool) -> None:
+def chat(
+    invocation: Invocation,
+    user: str,
+    conversation: str | None,
+    server: str | None,
+    livekit: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Talk in the terminal. Ctrl-C stops an answer, Ctrl-D ends the conversation.
 
     \b
     For scripts, one message per line:
       printf 'I am having a headache\\n8\\n' | anamnesis chat --json
     """
+    if livekit and not server:
+        raise click.UsageError("--livekit needs --server URL.")
     settings = invocation.settings(quietly=True)
+    entered = (
+        _elsewhere(server, conversation, livekit)
+        if server
+        else _at_home(settings, invocation.config, user, conversation)
+    )
 
     from orchestrator import telemetry
 
     telemetry.start(settings.telemetry.endpoint)
     try:
-        all_answered = asyncio.run(
-            _filter(settings, invocation.config, user, conversation)
-            if as_json
-            else _converse(settings, invocation.config, user, conversation, quiet)
-        )
+        all_answered = asyncio.run(_filter(entered) if as_json else _converse(entered, quiet))
     finally:
         telemetry.stop()
     if not all_answered:
         raise SystemExit(FOUND_SOMETHING)
 
 
+@dataclass(frozen=True, slots=True)
+class _Entrance:
+    """A client at the door, and the conversation that it goes on with, if there is one."""
+
+    client: "Client"
+    conversation: str | None
+
+
 @asynccontextmanager
-async def _entered(settings: "Settings", config: Path | None, user: str) -> AsyncIterator["Client"]:
+async def _elsewhere(server: str, conversation: str | None, livekit: bool) -> AsyncIterator[_Entrance]:
+    """A client of a house that another process has opened; it calls again when the line breaks."""
+    from orchestrator.calls import RoomCall, WebSocketCall
+    from orchestrator.client import Client
+    from orchestrator.wire.ids import RandomIds
+
+    address, _, key = server.partition("#")
+    call = RoomCall(address, key, conversation) if livekit else WebSocketCall(address, key)
+    client = Client(await call(), RandomIds(), dial=call)
+    try:
+        yield _Entrance(client, call.conversation_id if isinstance(call, RoomCall) else conversation)
+    finally:
+        await client.close()
+        await call.hang_up()
+
+
+@asynccontextmanager
+async def _at_home(
+    settings: "Settings", config: Path | None, user: str, conversation: str | None
+) -> AsyncIterator[_Entrance]:
     """A client in a house of its own, in this process."""
     from orchestrator.client import Client
     from orchestrator.transports.in_process import pair
@@ -64,20 +105,21 @@ async def _entered(settings: "Settings", config: Path | None, user: str) -> Asyn
         attending = asyncio.create_task(house.attend(theirs, user))
         client = Client(ours, RandomIds())
         try:
-            yield client
+            yield _Entrance(client, conversation)
         finally:
             await client.close()
             await attending
 
 
-async def _filter(settings: "Settings", config: Path | None, user: str, conversation: str | None) -> bool:
+async def _filter(entered: AbstractAsyncContextManager[_Entrance]) -> bool:
     """Answer each line of standard input; true when every line could be sent."""
     from orchestrator.errors import AnamnesisError
     from orchestrator.wire.codec import as_json
 
     readable = True
-    async with _entered(settings, config, user) as client:
-        async with aclosing(client.open(conversation)) as opening:
+    async with entered as entrance:
+        client = entrance.client
+        async with aclosing(client.open(entrance.conversation)) as opening:
             async for envelope in opening:
                 click.echo(as_json(envelope))
         async for number, line in _lines(sys.stdin.buffer.readline):
@@ -108,12 +150,11 @@ async def _lines(read: Callable[[], bytes]) -> AsyncIterator[tuple[int, bytes]]:
         yield number, line
 
 
-async def _converse(
-    settings: "Settings", config: Path | None, user: str, conversation: str | None, quiet: bool
-) -> bool:
+async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool) -> bool:
     """Talk with whoever sits at the terminal, until they have had enough."""
-    async with _entered(settings, config, user) as client:
-        async with aclosing(client.open(conversation)) as opening:
+    async with entered as entrance:
+        client = entrance.client
+        async with aclosing(client.open(entrance.conversation)) as opening:
             async for _ in opening:
                 pass
         click.secho(f"Conversation {client.conversation_id}. Ctrl-D ends it.", dim=True)

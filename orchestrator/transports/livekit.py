@@ -7,7 +7,7 @@ are not compressed: a stream that is small enough for one packet would be overta
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -29,7 +29,7 @@ from orchestrator.ports import Way
 MEBIBYTE: Final = 1 << 20
 TOPIC: Final = "anamnesis"
 GOODBYE: Final = "anamnesis.goodbye"
-"""The topic of an empty packet that says that nothing more comes; unlike a removal, it overtakes no frame."""
+"""The topic of an empty packet that ends a connection; unlike a removal, it overtakes no frame."""
 
 SERVER: Final = "anamnesis"
 """The identity of the house in every room."""
@@ -61,6 +61,9 @@ class LiveKitRoom:
     asked with `there`, who is in the room: if that is exactly one whom we had not heard of, it is theirs.
     Otherwise it is refused. Byte streams name their sender at once, so a client sends nothing but those:
     `streams_only`.
+
+    What is sent while LiveKit reconnects may be lost. With `renewing` every transport ends then, so that a
+    client asks again through another one what it missed; without, the house tells its clients to do so.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class LiveKitRoom:
         on_peer: Callable[["LiveKitTransport"], None] | None = None,
         remove: Callable[[str], Awaitable[None]] | None = None,
         gate: asyncio.Semaphore | None = None,
+        renewing: bool = False,
         streams_only: bool = False,
         most: int = MEBIBYTE,
         patience: float = 20,
@@ -86,6 +90,7 @@ class LiveKitRoom:
         self._room.on("data_received", self._on_packet)
         self._room.on("participant_disconnected", self._on_left)
         self._room.on("disconnected", self._on_end)
+        self._room.on("reconnected", self._end_all if renewing else self._start_over)
         self._room.register_byte_stream_handler(TOPIC, self._on_stream)
 
     @property
@@ -148,6 +153,12 @@ class LiveKitRoom:
             except (PublishDataError, rtc.StreamError, TimeoutError):
                 pass
         raise AnamnesisError(DISCONNECTED)
+
+    async def start_over(self, identities: Iterable[str]) -> None:
+        """Tell participants who were here before that their connection is over; they begin another one."""
+        for identity in identities:
+            with suppress(AnamnesisError):
+                await self.send(identity, b"", GOODBYE)
 
     def let_go(self, identity: str) -> None:
         """Say goodbye, and listen no more; whoever has not left after a while is removed."""
@@ -234,6 +245,12 @@ class LiveKitRoom:
 
     def _on_end(self, *_: object) -> None:
         self.ended.set()
+        self._end_all()
+
+    def _start_over(self) -> None:
+        self._spawn(self.start_over(tuple(self._peers)))
+
+    def _end_all(self) -> None:
         for identity in tuple(self._peers):
             self._part_from(identity)
 

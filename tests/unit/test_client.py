@@ -1,0 +1,126 @@
+"""The reference client over a line that loses frames both ways and breaks: it ends with everything, once."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+
+import pytest
+
+from orchestrator import client as reference
+from orchestrator.client import Client
+from orchestrator.errors import DISCONNECTED, AnamnesisError
+from orchestrator.house import House
+from orchestrator.ports import Transport
+from orchestrator.transports.in_process import End, pair
+from orchestrator.wire.ids import RandomIds
+from tests.houses import ANN, a_house, messages
+
+
+class Lossy(End):
+    """A line that loses the frames whose turn, counted from 1 for each direction, is named."""
+
+    def __init__(self, end: End, *, sent: frozenset[int] = frozenset(), received: frozenset[int]) -> None:
+        self.__dict__.update(end.__dict__)
+        self._to_lose = {"sent": set(sent), "received": set(received)}
+        self._turns = {"sent": 0, "received": 0}
+
+    def _lost(self, direction: str) -> bool:
+        self._turns[direction] += 1
+        return self._turns[direction] in self._to_lose[direction]
+
+    async def send(self, packet: bytes) -> None:
+        if not self._lost("sent"):
+            await super().send(packet)
+
+    async def receive(self) -> bytes | None:
+        frame = await super().receive()
+        while frame is not None and self._lost("received"):
+            frame = await super().receive()
+        return frame
+
+
+def calling(house: House, made_of: Callable[[End], End]) -> Callable[[], "asyncio.Future[Transport]"]:
+    """How a client reaches the house in this process, over lines of that kind."""
+    loop, attending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+    def dial() -> asyncio.Future[Transport]:
+        ours, theirs = pair()
+        task = asyncio.create_task(house.attend(theirs, ANN))
+        attending.add(task)
+        task.add_done_callback(attending.discard)
+        line: asyncio.Future[Transport] = loop.create_future()
+        line.set_result(made_of(ours))
+        return line
+
+    return dial
+
+
+async def answers(client: Client, *said: str) -> list[int]:
+    """Say it all, one after the other; the numbers of the stanzas that came."""
+    numbers: list[int] = []
+    for words in said:
+        async with aclosing(client.answer_to(await client.say(words))) as answer:
+            async for envelope in answer:
+                numbers += [-envelope.stanza_id] if envelope.stanza_id else []
+    return numbers
+
+
+@pytest.mark.parametrize("lost", [{4}, {5, 6, 7}, {8, 20}, {14}, set(range(9, 30))], ids=str)
+@pytest.mark.requirement("003-151", "003-153")
+async def test_frames_of_the_server_that_are_lost_are_asked_for_again(
+    embedded: str, monkeypatch: pytest.MonkeyPatch, lost: set[int]
+) -> None:
+    monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
+    async with a_house(embedded).open() as house:
+        dial = calling(house, lambda end: Lossy(end, received=frozenset(lost)))
+        client = Client(await dial(), RandomIds(), dial=dial)
+        async for _ in client.open():
+            pass
+
+        numbers = await answers(client, "I am having a headache", "8")
+        await client.close()
+
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("lost", [{2}, {3}, {2, 3}], ids=str)
+async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
+    embedded: str, monkeypatch: pytest.MonkeyPatch, lost: set[int]
+) -> None:
+    monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
+    async with a_house(embedded).open() as house:
+        dial = calling(house, lambda end: Lossy(end, sent=frozenset(lost), received=frozenset()))
+        client = Client(await dial(), RandomIds(), dial=dial)
+        async for _ in client.open():
+            pass
+        numbers = await answers(client, "I am having a headache", "8")
+
+        said = [message.contents for message in await messages(house, client.conversation_id)][::2]
+        await client.close()
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert said == ["I am having a headache", "8"]
+
+
+async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_error(embedded: str) -> None:
+    async with a_house(embedded).open() as house:
+        lines: list[End] = []
+        dial = calling(house, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
+        client = Client(await dial(), RandomIds(), dial=dial)
+        async for _ in client.open():
+            pass
+        await lines[-1].close()
+        numbers = await answers(client, "I am having a headache")
+        await client.close()
+
+        alone = Client(await dial(), RandomIds())
+        async for _ in alone.open():
+            pass
+        await lines[-1].close()
+        with pytest.raises(AnamnesisError) as ended:
+            await alone.receive()
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert ended.value.problem is DISCONNECTED
