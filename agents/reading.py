@@ -67,7 +67,7 @@ MOMENT: Final = (
     rf")?(?:noon|midnight|\d{{1,2}}(?::\d\d)? ?(?:am|pm|o'clock)))"
 )
 _STOP: Final = r"(?=\s*(?:[.,;!?()]|\b(?:and|but|so|because|though|although|which|while i|or)\b|$))"
-_WORDS: Final = rf"(?:[^\s.,;!?()]+ ?){{1,9}}?{_STOP}"
+_WORDS: Final = rf"[^\s.,;!?()]+(?: [^\s.,;!?()]+){{0,8}}?{_STOP}"
 _CLAUSE: Final = rf"({_WORDS})"
 
 
@@ -128,13 +128,6 @@ _HELPS: Final = _re(
 RATED: Final = _re(
     rf"\b(\d{{1,2}}(?:\.\d)?|{'|'.join(NUMBERS)})(?:\s*/\s*| out of | over )(10|ten|5|five|100)\b(?!/)"
 )
-_TAKING: Final = _re(
-    r"\b(?:tak(?:e|es|ing|en)|took|us(?:e|es|ing|ed)|on|tried|trying|prescribed|given|had|started"
-    r"|stopped(?: taking)?|quit|missed|skipped|forgot)"
-    r" (?:(?:a|an|some|my|the|two|one|any|only|just|only some|dose of|doses of|on|dose|his|her|more) "
-    r")*((?!anything|nothing|it\b|care\b|them\b|that\b|this\b|well\b|off\b)[a-z][\w-]{2,30}(?: "
-    r"[\w-]+)?)"
-)
 DOSE: Final = _re(
     r"\b(\d+(?:[.,]\d+)? ?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?"
     r"|drops?))(?!\w)"
@@ -168,9 +161,6 @@ READING: Final = _re(
 _MEASURE: Final = _re(
     r"\b(\d{2,3}(?:[.,]\d+)? ?(?:kg|kilos?|lbs?|pounds|stone|cm|bmi)|\d ?(?:ft|foot|feet|')\s?\d{0,2}"
     r"|\d[.,]\d\d ?m)\b"
-)
-_WHOSE: Final = _re(
-    r"\b(?:my|our) ((?:\d+[ -](?:year|month|week|day)s?[ -]old )?(?:[a-z]+ )?)([a-z-]+)(?:'s\b)?"
 )
 _FOR_WHOM: Final = _re(
     r"\b(?:it's|this is|asking|calling|question is|not me,? (?:it's|but))(?: for| about)? my ([a-z-]+)\b"
@@ -339,6 +329,24 @@ def asks_back(text: str) -> bool:
     return text.rstrip().endswith("?") or _ASKS.match(text.lstrip(" .,;:!?'\"()*-~")) is not None
 
 
+_SWAYS: Final = (
+    (
+        "triggers",
+        (_WORSE, _FELT_WHEN, _MAKES_WORSE),
+        word_set(
+            "worse worst flares flare acts act brought triggered set hurts hurt happens comes come when "
+            "whenever while after during every"
+        ),
+    ),
+    (
+        "relief",
+        (_BETTER, _HELPS),
+        word_set("better ease eases goes improves calms less helps help helped relieve relieves"),
+    ),
+)
+"""What makes a complaint worse or better: patterns, and the words without which none of them fits."""
+
+
 def stated(text: Text) -> Iterator[Said]:
     """What the statements of a message say, whatever was asked before; complaints are found elsewhere."""
     low = text.stated
@@ -356,11 +364,12 @@ def stated(text: Text) -> Iterator[Said]:
     yield from _times(low, bare_drug)
     if often := _OFTEN.search(low):
         yield Said("frequency", often[1])
-    for kind, patterns in (("triggers", (_WORSE, _FELT_WHEN, _MAKES_WORSE)), ("relief", (_BETTER, _HELPS))):
-        for pattern in patterns:
+    said = {word.text for word in text.words}
+    for kind, patterns, hints in _SWAYS:
+        for pattern in patterns if said & hints else ():
             for found in pattern.finditer(low):
                 value = _clean(found[1])
-                if value and not _void(value, low[: found.start()]):
+                if value and not _void(value):
                     yield Said(kind, value)
     for quality in text.has("body.qualities"):
         nouns = [each for each in text.mentions if each.group == "complaints.nouns"]
@@ -407,21 +416,25 @@ def _place(text: Text) -> str | None:
 
 def _about_the_person(text: Text) -> Iterator[Said]:
     low = text.stated
-    allergens = [_clean(found[1]) for pattern in (_ALLERGIC, _ALLERGY) for found in pattern.finditer(low)]
+    small = low.lower()
+    hinted = "allerg" in small or "intoleran" in small
+    patterns = (_ALLERGIC, _ALLERGY) if hinted else ()
+    allergens = [_clean(found[1]) for pattern in patterns for found in pattern.finditer(low)]
     for allergen in allergens:
         if allergen.split()[0] not in ("anything", "any", "nothing"):
-            denied = "not allergic" in low.lower() or "no allerg" in low.lower()
+            denied = "not allergic" in small or "no allerg" in small
             yield Said("allergies", f"no {allergen}" if denied else allergen)
     yield from _medicines(text, " ".join(allergens).lower())
     yield from _conditions(text)
-    if (pregnant := _PREGNANT.search(low)) and not _IF_ONLY.search(low[: pregnant.start()]):
-        at = low[: pregnant.start()].lower().split()
-        negated = any(word in _NEGATORS for word in at[-1:])
+    expecting = _PREGNANT.search(low) if "pregnan" in small or "expecting" in small else None
+    if (pregnant := expecting) and not _IF_ONLY.search(low[: pregnant.start()]):
+        negated = any(word in _NEGATORS for word in small[: pregnant.start()].split()[-1:])
         yield Said(
             "pregnancy",
             f"not {pregnant[1]}" if negated and not pregnant[1].startswith("not") else pregnant[1],
         )
-    if (old := _OLD.search(low) or _AGED.search(low)) and 0 < float(re.match(r"[\d.]+", old[1])[0]) <= 115:  # type: ignore[index]
+    old = _OLD.search(low) or _AGED.search(low)
+    if old and (years := re.match(r"[\d.]+", old[1])) and 0 < float(years[0]) <= 115:
         yield Said("age", old[1])
 
 
@@ -684,7 +697,7 @@ def _clean(value: str) -> str:
     return value.strip(" .,;:!?'\"()-").strip()
 
 
-def _void(value: str, before: str) -> bool:
+def _void(value: str) -> bool:
     """Whether `nothing helps` or `it doesn't help` was said."""
     words = value.lower().split()
     return bool(

@@ -11,6 +11,7 @@ from agents.reading import HAS_MOMENT, HAS_SPAN, NUMBERS, Said, Text, asks_back
 
 Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 
+_MARKS: Final = frozenset(".,;:!?'\"()*-~\u2026")
 _AROUND: Final = " .,;:!?'\"()*-~\u2026"
 _NUMBER: Final = re.compile(
     (
@@ -37,9 +38,6 @@ _WORDS_OF_SEVERITY: Final = re.compile(
     r"|light|low|high|worst|manageable"
     r"|bearable|tolerable|annoying|medium|minor|weak|painful|agonizing|slight|killing me)\b",
     re.IGNORECASE,
-)
-_LISTS: Final = frozenset(
-    ("associated_symptoms", "medications", "conditions", "allergies", "triggers", "relief")
 )
 _WORSE: Final = re.compile(
     r"\b(better|worse|the same|no change|unchanged|improv\w+|about the same|same)\b", re.IGNORECASE
@@ -74,10 +72,10 @@ class Replies:
         self._stances: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         for parts, stance in sorted(entries, key=lambda each: -len(each[0])):
             self._stances.setdefault(parts[0], []).append((parts, stance))
-        self._fillers = sorted(
-            (tuple(word.text for word in words_of(entry)) for entry in lexicon.group("replies.fillers")),
-            key=lambda each: -len(each),
-        )
+        self._fillers: dict[str, list[tuple[str, ...]]] = {}
+        for entry in sorted(lexicon.group("replies.fillers"), key=len, reverse=True):
+            filler = tuple(word.text for word in words_of(entry))
+            self._fillers.setdefault(filler[0], []).append(filler)
         self._picks = {
             name: lexicon.group(f"replies.{name}") for name in ("both", "neither", "first", "second")
         }
@@ -112,21 +110,24 @@ class Replies:
 
     def bare(self, text: str) -> str:
         """A short reply without what only leads up to it: `the left one` of `um, I think the left one`."""
-        rest = text.strip(_AROUND)
-        while True:
-            words = words_of(rest)
-            texts = tuple(word.text for word in words)
+        text = text.strip(_AROUND)
+        words = words_of(text)
+        texts = tuple(word.text for word in words)
+        at = 0
+        while at < len(texts):
+            ahead = len(texts) - at
             size = next(
                 (
                     len(each)
-                    for each in self._fillers
-                    if texts[: len(each)] == each and len(each) < len(texts)
+                    for each in self._fillers.get(texts[at], ())
+                    if len(each) < ahead and texts[at : at + len(each)] == each
                 ),
-                0,
+                1 if texts[at] in _MARKS and ahead > 1 else 0,
             )
             if not size:
-                return _TRAILING.sub("", rest)
-            rest = rest[words[size].start :].lstrip(_AROUND)
+                break
+            at += size
+        return _TRAILING.sub("", text[words[at].start :].lstrip(_AROUND)) if at < len(words) else text
 
     def read(
         self, text: Text, asked: Sequence[Question], known: Mapping[str, str], found: Sequence[Said]
@@ -168,8 +169,7 @@ class Replies:
             if _TO_ALL.fullmatch(rest):
                 rest = ""
             return tuple(
-                self._taken(each, stance, rest, text, known, found)
-                for each in (polar if not rest else polar[-1:])
+                self._taken(each, stance, rest, found) for each in (polar if not rest else polar[-1:])
             )
         question = asked[-1]
         if (
@@ -183,7 +183,7 @@ class Replies:
         if stated and (not open_ones or len(asked) > 1 or stated & (_TIMES | {"severity"})):
             return ()
         question = (open_ones or list(asked))[-1]
-        return tuple(self._free(text, question, known, found))
+        return tuple(self._free(text, question, found))
 
     def _later_stances(self, stated: str, asked: Sequence[Question]) -> Iterator[Reply]:
         """The yes or no behind another answer: `in March, and yes it does`."""
@@ -305,15 +305,7 @@ class Replies:
 
     # --- yes, no and free words -----------------------------------------------------------------------------
 
-    def _taken(
-        self,
-        question: Question,
-        stance: Stance,
-        rest: str,
-        text: Text,
-        known: Mapping[str, str],
-        found: Sequence[Said],
-    ) -> Reply:
+    def _taken(self, question: Question, stance: Stance, rest: str, found: Sequence[Said]) -> Reply:
         kind = question.kinds[0] if question.kinds else ""
         rest = self.bare(rest)
         said = next((each for each in found if each.kind == kind), None)
@@ -321,9 +313,7 @@ class Replies:
             return Reply(question, Said(kind, "", rest), stance)
         return Reply(question, said or Said(kind, "", rest), stance)
 
-    def _free(
-        self, text: Text, question: Question, known: Mapping[str, str], found: Sequence[Said]
-    ) -> Iterator[Reply]:
+    def _free(self, text: Text, question: Question, found: Sequence[Said]) -> Iterator[Reply]:
         """A short reply as the value of what was asked; not one that begins something else."""
         message = text.stated
         bare = self.bare(message)

@@ -6,6 +6,7 @@ from typing import Final
 
 MOST: Final = 2_000
 _AHEAD: Final = 12  # how far behind a full stop one may have to look to understand it
+_BEHIND: Final = 48  # and how far before it
 _WINDOW: Final = MOST + _AHEAD
 
 _WIDE: Final = "\u3002\uff01\uff1f"  # full stops of scripts that put no space behind them
@@ -133,7 +134,8 @@ def _stop_ends(text: str, found: re.Match[str], closed: int, end: int) -> bool:
         quoted = closed > found.end()
         dots = mark[0] in ".\u2026" and not set(mark) & set("!?")
         return not ((quoted or dots) and following.islower())
-    before = text[: found.start()]
+    start = max(0, found.start() - _BEHIND)
+    before = ("x" if start else "") + text[start : found.start()]  # so that a cut is no beginning of a line
     if following.islower() or _NUMBER_AT_LINE_START.search(before):
         return False
     word = _WORD_BEFORE.search(before)

@@ -272,11 +272,6 @@ def _swapped(text: str, pairs: tuple[tuple[re.Pattern[str], str], ...]) -> str:
     return text
 
 
-def is_moment(value: str) -> bool:
-    """Whether something can have `started` so: `Tuesday`, `after lunch`, but not `my divorce`."""
-    return _BEGINS_MOMENT.match(value) is not None
-
-
 def is_when(value: str) -> bool:
     """Whether a value says when: `at night`, `after meals`."""
     return _WHEN.match(value) is not None

@@ -52,7 +52,7 @@ _HAVING: Final = re.compile(
         r"with|there is|there's) "
         r"(?:a |an |some |this |these |the |my |really |bad |terrible |awful |horrible |weird |strange "
         r"|constant |lots of |been )*"
-        r"((?:[\w'-]+ ?){1,5}?)(?=\s*(?:[.,;!?()]|\b(?:and|but|since|for|when|which|that|because|after"
+        r"([\w'-]+(?: [\w'-]+){0,4}?)(?=\s*(?:[.,;!?()]|\b(?:and|but|since|for|when|which|that|because|after"
         r"|with|so|now|every|right now|lately|again|on|in)\b|$))"
     ),
     re.IGNORECASE,
@@ -66,13 +66,6 @@ _NOT_THAT: Final = re.compile(
     (
         r"\b(?:not|instead of|rather than) (?:on |in |my |the |a |an |since |for |about |it's )*([\w.]+)(?: "
         r"\w+)?"
-    ),
-    re.IGNORECASE,
-)
-_IT_IS_MY: Final = re.compile(
-    (
-        r"\bit(?:'s| is)? (?:actually |more |really |in )*(?:my|the|his|her) ((?:[\w-]+ "
-        r"){0,2}?[\w-]+)(?=\s*(?:[.,;!?]|that|$|not|and|hurt))"
     ),
     re.IGNORECASE,
 )
@@ -202,9 +195,9 @@ class Understanding:
         found = list(stated(text))
         kinds = {kind for question in asked for kind in question.kinds}
         found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
-        if corrected := self._correction(text, known, found, turn):
+        if corrected := self._correction(text, known, turn):
             return replace(corrected, sentiment=feels)
-        told = _Told(turn, known, self.teller(values))
+        told = _Told(turn, known)
         switch = self._switches.search(text.whole.lower()) is not None
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
         replies = () if switch else self._replies.read(text, asked, values, [*found, *beside])
@@ -212,7 +205,7 @@ class Understanding:
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
         self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
         for said in found:
-            told.say(said, self._told_of(told.known.values))
+            told.say(said, self.teller(told.known.values))
         for reply in replies:
             self._reply(told, reply, text, complaints, found)
         if kinds & {"onset", "duration"}:
@@ -249,31 +242,31 @@ class Understanding:
         concern = told.known.values.get("concern")
         begins = not asked and not self._further.match(text.whole.lower())
         fresh = [each for each in positives if not _same_concern(each.value, concern or "")]
-        if concern and fresh and (switch or begins or self._leaves(text, fresh)):
+        if concern and fresh and (switch or begins or self._leaves(text)):
             told.shelve(fresh[0].value)
             concern = None
         for each in positives:
             if concern is None and joins:
-                told.say(Said("associated_symptoms", each.value), self._told_of(told.known.values))
+                told.say(Said("associated_symptoms", each.value), self.teller(told.known.values))
             elif concern is None:
                 if relative:
                     told.say(Said("about_whom", relative), None)
                 told.say(Said("concern", each.value), None)
-                teller = self._told_of(told.known.values)
+                teller = self.teller(told.known.values)
                 told.sentences.append(teller.reports(each.value, clause=self.is_clause(each.value)))
                 concern, told.new_concern = each.value, True
             elif _same_concern(each.value, concern):
                 if len(each.value) > len(concern) and not self.is_clause(each.value):
                     told.say(Said("concern", each.value), None)
-                    told.sentences.append(self._told_of(told.known.values).reports(each.value))
+                    told.sentences.append(self.teller(told.known.values).reports(each.value))
                     concern = each.value
                 elif not told.sentences and concern and not told.new_concern:
                     told.mentioned = True
             else:
-                told.say(Said("associated_symptoms", each.value), self._told_of(told.known.values))
+                told.say(Said("associated_symptoms", each.value), self.teller(told.known.values))
         for each in complaints:
             if each.kind == "denied":
-                told.say(Said("associated_symptoms", f"no {each.value}"), self._told_of(told.known.values))
+                told.say(Said("associated_symptoms", f"no {each.value}"), self.teller(told.known.values))
             elif (each.kind == "location" and told.new_concern) or (
                 each.kind == "location"
                 and "location" not in told.known.values
@@ -308,15 +301,12 @@ class Understanding:
         if relative:
             told.say(Said("about_whom", relative), None)
         told.say(Said("concern", name), None)
-        told.sentences.append(self._told_of(told.known.values).reports(name))
+        told.sentences.append(self.teller(told.known.values).reports(name))
         told.new_concern = True
 
-    def _leaves(self, text: Text, fresh: Sequence[Said]) -> bool:
+    def _leaves(self, text: Text) -> bool:
         """`it's not that, it's my knee`: the concern gives way."""
         return bool(re.search(r"\b(?:it's|it is|is) not that\b|\bnot that\b", text.whole, re.IGNORECASE))
-
-    def _told_of(self, values: Mapping[str, str]) -> Teller:
-        return self.teller(values)
 
     def _request(
         self, told: "_Told", text: Text, plain: str, asked: Sequence[Question], *, first: bool
@@ -346,7 +336,7 @@ class Understanding:
         self, told: "_Told", reply: Reply, text: Text, complaints: Sequence[Said], found: Sequence[Said]
     ) -> None:
         question, said, stance = reply.question, reply.said, reply.stance
-        teller = self._told_of(told.known.values)
+        teller = self.teller(told.known.values)
         positives = [each for each in complaints if each.kind == "concern"]
         kind = said.kind
         if not stance:
@@ -406,7 +396,7 @@ class Understanding:
         if stance == "some" and kind and kind not in LISTS:
             told.keep(Said(kind, text.whole))
         if rest and not yes:
-            self._other_way(told, question, kind, rest, teller)
+            self._other_way(told, question, rest, teller)
 
     def _keep_stance(
         self,
@@ -457,7 +447,7 @@ class Understanding:
         else:
             told.sentences.append(teller.tells(kind, value))
 
-    def _other_way(self, told: "_Told", question: Question, kind: str, rest: str, teller: Teller) -> None:
+    def _other_way(self, told: "_Told", question: Question, rest: str, teller: Teller) -> None:
         """`no, Tuesday`: what is right instead of what was asked."""
         place = self._replies.where(Text(rest, self._lexicon), question, told.known.values)
         if place and (not question.kinds or "location" in question.kinds):
@@ -547,7 +537,7 @@ class Understanding:
 
     # --- corrections ----------------------------------------------------------------------------------------
 
-    def _correction(self, text: Text, known: Known, found: Sequence[Said], turn: int) -> Understood | None:
+    def _correction(self, text: Text, known: Known, turn: int) -> Understood | None:
         """A message that takes back something known and says what is right."""
         values = known.values
         if not values or text.injected:
@@ -570,10 +560,10 @@ class Understanding:
             rest,
             flags=re.IGNORECASE,
         ).strip(" ,.")
-        told = _Told(turn, known, self.teller(values))
+        told = _Told(turn, known)
         pure = Text(rest, self._lexicon)
         kinds = [kind for _, kind in taken_back]
-        for said in self._right_instead(pure, rest, kinds, values, found):
+        for said in self._right_instead(pure, rest, kinds, values):
             old = values.get(said.kind, "")
             if said.value.lower() == old.lower():
                 continue
@@ -609,7 +599,7 @@ class Understanding:
         )
 
     def _right_instead(
-        self, text: Text, rest: str, kinds: Sequence[str], values: Mapping[str, str], found: Sequence[Said]
+        self, text: Text, rest: str, kinds: Sequence[str], values: Mapping[str, str]
     ) -> Iterator[Said]:
         given = {each.kind for each in stated(text)}
         yield from (each for each in stated(text) if each.kind in values)
@@ -682,7 +672,9 @@ class Understanding:
         return not set(words) - _LEAVING and bool(set(words) & _LEAVES or plain in self._small_talk["thanks"])
 
     def _sentiment(self, text: Text) -> Sentiment:
-        words = [word.text for word in words_of(text.whole)]
+        words = [word.text for word in (text.words if text.stated == text.whole else words_of(text.whole))]
+        if not set(words) & (self._positive | self._negative):
+            return Sentiment.NEUTRAL
         score = 0
         for at, word in enumerate(words):
             mood = (word in self._positive) - (word in self._negative)
@@ -696,7 +688,7 @@ class Understanding:
 class _Told:
     """What one message adds, while it is being read."""
 
-    def __init__(self, turn: int, known: Known, teller: Teller) -> None:
+    def __init__(self, turn: int, known: Known) -> None:
         self.turn, self.known = turn, known
         self.facts: list[Fact] = []
         self.sentences: list[str] = []
