@@ -30,7 +30,7 @@ _ASKS: Final = {
     "location": r"\bwhere\b(?!.{0,20}\b(?:live|work|from|going)\b)|\bwh(?:ich|at) (?:side|part|area"
     r"|spot|body part|one|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|finger|toe"
     r"|tooth|joint|muscle|breast|ankle)\b"
-    r"|\bleft or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b|\bone or "
+    r"|\bleft (?:\w+ )?or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b|\bone or "
     r"both\b|\bboth \w+ or\b|\bwhich \w+ is affected\b",
     "quality": r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache"
     r"|headache|cough|sensation|rash|dizziness|thoughts)\b|\bhow does (?:it|that|the pain) feel\b"
@@ -39,7 +39,8 @@ _ASKS: Final = {
     "progression": r"\b(?:getting|gotten|got|become|becoming|grown) (?:any )?(?:better|worse"
     r"|bigger)\b|\bimprov"
     r"|\bchanged? (?:since|over|at all)\b|\b(?:better|worse) (?:now|today|than)\b|\bstayed the same\b",
-    "relief": r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)|\breliev|\bmakes? (?:it|them|the pain|things|you "
+    "relief": r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)"
+    r"|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it|them|the pain|things|you "
     r"feel)"
     r" (?:any |feel )?better\b(?! or)|\bease[sd]?\b|\bhelped\b",
     "triggers": r"\bworse\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
@@ -147,7 +148,7 @@ NAMES: Final = {
 """How a kind of fact is called in a sentence, where its own name would not do."""
 
 _MOST_ASKED: Final = 4_000  # of a long answer, its end is searched for questions
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE: Final = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\be\.g\.)(?<=[.!?])\s+|\n+")
 _AUX: Final = (
     r"(?:do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may"
     r"|don't|doesn't|didn't|haven't|hasn't|aren't|isn't|wasn't|weren't)"

@@ -243,7 +243,11 @@ class Replies:
         if "progression" in kinds and _WORSE.search(low) and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
         elif question.numeric and (number := _NUMBER.search(low)) and not DOSED.search(low):
-            yield Reply(question, _number(question, number[0]))
+            few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
+            counted = question.noun and "how many" in question.core and few
+            yield Reply(question, _number(question, small if counted else number[0]))
+        elif "age" in kinds and (span := HAS_SPAN.search(low)):
+            yield Reply(question, Said("age", _trim(span[0])))
         elif "quality" in kinds and not alone and (feels := next(text.has("body.qualities"), None)):
             yield Reply(question, Said("quality", text.cut(feels)))
         elif "about_whom" in kinds:

@@ -242,6 +242,8 @@ def _predicate(auxiliary: str, subject: str, rest: str, yes: bool) -> str:
         plural = subject == "they"
         if not yes:
             return f"{'do' if plural else 'does'} not {rest}"
+        second = re.match(r"and (\w+)$", tail)
+        tail = f"and {_third(second[1])}" if second and not plural else tail
         return f"{verb if plural else _third(verb)} {tail}".strip()
     if auxiliary == "did":
         return f"did{'' if yes else ' not'} {rest}"

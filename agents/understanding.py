@@ -467,14 +467,21 @@ class Understanding:
                 told.sentences.append(declared)
                 told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
                 return
+            if not said.kind and not declared:
+                told.sentences.append(f'User answers "{said.value}" to the question "{chosen}?"')
+                return
         if said.kind and said.value:
-            if question.form == "polar" and said.kind in (
-                "support",
-                "effect",
-                "previous_episodes",
-                "tried",
-                "substances",
-                "habits",
+            if said.kind == "substances" or (
+                question.form == "polar"
+                and said.kind
+                in (
+                    "support",
+                    "effect",
+                    "previous_episodes",
+                    "tried",
+                    "substances",
+                    "habits",
+                )
             ):
                 told.keep(Said(said.kind, said.value))
                 told.sentences.append(
@@ -832,10 +839,18 @@ def _without_user(sentence: str) -> str:
 
 def _substituted(question: Question, chosen: str) -> str:
     """A question that offers options, with only the chosen one left in it."""
+    if clause := _OR_CLAUSE.search(question.core):
+        is_last = bool(set(chosen.split()) & set(question.options[-1].split()))
+        return clause[1] if is_last else question.core[: clause.start()]
     first, last = question.options[0].split()[0], question.options[-1]
     last = last if question.core.endswith(last) else last.split()[-1]
     found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
     return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
+
+
+_OR_CLAUSE: Final = re.compile(
+    r",? or ((?:do|does|did|is|are|was|were|has|have|can) (?:you|it|they|he|she|there|the \w+|your \w+) .*)$"
+)
 
 
 def _as_confirmation(question: Question) -> Question:
