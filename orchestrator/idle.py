@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,9 @@ from orchestrator.traces import row_of_block
 log = get_logger()
 
 EVERY_SECONDS: Final = 60.0
-MOST_AT_ONCE: Final = 100
+AGAIN: Final = timedelta(minutes=5)
+"""So far back each look reaches into the one before: clocks of several machines differ."""
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 PAUSED_BY: Final = "house:paused"
 ENDED_BY: Final = "house:ended"
 _ACTORS: Final[Mapping[SessionStatus, str]] = {
@@ -36,6 +38,7 @@ class Idle:
     def __init__(self, store: Store, ledger: Ledger, shown: Shown, idle: timedelta) -> None:
         self._store, self._ledger, self._shown, self._idle = store, ledger, shown, idle
         self._as_they_should: set[tuple[str, int]] = set()
+        self._looked_until = NEVER
 
     async def keep_looking(self) -> None:
         """For ever, once a minute."""
@@ -48,7 +51,8 @@ class Idle:
 
     async def look(self) -> None:
         """Pause and end what is due now."""
-        for conversation_id, revision in await self._store.read(self._due):
+        now, due = await self._store.read(self._due)
+        for conversation_id, revision in due:
             if (conversation_id, revision) in self._as_they_should:
                 continue
             try:
@@ -59,11 +63,14 @@ class Idle:
                 continue
             if settled is not None:
                 await self._shown.show(*settled)
+        self._looked_until = now - AGAIN
 
-    def _due(self, tx: Transaction) -> list[tuple[str, int]]:
-        return tx.blocks.sessions_due(
-            tx.now - self._idle, paused_by=PAUSED_BY, ended_by=ENDED_BY, most=MOST_AT_ONCE
-        )
+    def _due(self, tx: Transaction) -> tuple[datetime, list[tuple[str, int]]]:
+        """What nobody looked at yet: the first time everything, and then what has come since."""
+        after, late = self._looked_until, tx.now - self._idle
+        before = max(after, NEVER + self._idle) - self._idle
+        idle = tx.blocks.sessions_due("active", before, late, actor=PAUSED_BY)
+        return tx.now, idle + tx.blocks.sessions_due("archived", after, tx.now, actor=ENDED_BY)
 
     def _settle(
         self, conversation_id: str, tx: Transaction

@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from orchestrator import logs
 
 pytest_plugins = [
@@ -16,4 +18,9 @@ pytest_plugins = [
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
-logs.configure()
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_begin() -> None:
+    """What one test said of the log's level or place does not hold for the next."""
+    logs.configure()

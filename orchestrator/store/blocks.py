@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, false, func, or_, select, true, update
+from sqlalchemy import BindParameter, and_, bindparam, delete, false, func, select, true, update
 
 from memory_blocks.trace import digest as text_digest
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
@@ -127,20 +127,14 @@ _SESSIONS_DUE = Statement(
         ),
     )
     .where(
-        _blocks.c.label == "active_session",
+        _conversations.c.status == bindparam("status"),
+        _conversations.c.updated_at > bindparam("after", type_=_conversations.c.updated_at.type),
+        _conversations.c.updated_at <= bindparam("until", type_=_conversations.c.updated_at.type),
         _conversations.c.deleted_at.is_(None),
-        or_(
-            and_(_conversations.c.status == "archived", _revisions.c.actor != bindparam("ended_by")),
-            and_(
-                _conversations.c.status == "active",
-                _conversations.c.updated_at
-                <= bindparam("idle_since", type_=_conversations.c.updated_at.type),
-                _revisions.c.actor != bindparam("paused_by"),
-            ),
-        ),
+        _blocks.c.label == "active_session",
+        _revisions.c.actor != bindparam("actor"),
     )
-    .order_by(_conversations.c.updated_at)
-    .limit(bindparam("most")),
+    .order_by(_conversations.c.updated_at),
     lambda conversation_id, revision: (conversation_id, revision),
 )
 _QUARANTINED = Statement(
@@ -283,13 +277,11 @@ class Blocks:
         return {turn.turn_id: turn.value for turn in turns}
 
     def sessions_due(
-        self, idle_since: datetime, *, paused_by: str, ended_by: str, most: int
+        self, status: str, after: datetime, until: datetime, *, actor: str
     ) -> list[tuple[str, int]]:
-        """Conversations idle since then that this actor has not paused, or archived and not ended; how their
-        session's block stands, by its revision."""
-        return self._unit.all(
-            _SESSIONS_DUE, idle_since=idle_since, paused_by=paused_by, ended_by=ended_by, most=most
-        )
+        """Conversations of that status last changed within that time, whose session this actor did not write
+        last; with the revision of its block."""
+        return self._unit.all(_SESSIONS_DUE, status=status, after=after, until=until, actor=actor)
 
     def quarantine(
         self, conversation_id: str, label: str, value: str, *, reason: str, actor: str

@@ -211,6 +211,7 @@ conversations: Final = _table(
     ("last_client_stanza_id", f"last_client_stanza_id BETWEEN 0 AND {_LARGEST_STANZA}"),
     ("last_server_stanza_id", f"last_server_stanza_id BETWEEN -{_LARGEST_STANZA} AND 0"),
     Index("ix_alicia_conversations_user", "user_id", "updated_at"),
+    Index("ix_alicia_conversations_status", "status", "updated_at"),
 )
 
 messages: Final = _table(

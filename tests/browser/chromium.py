@@ -218,7 +218,9 @@ def running_chromium(executable: Path) -> Iterator[Browser]:
                 [executable, *FLAGS, f"--user-data-dir={home}/profile"], env=env, stdout=stderr, stderr=stderr
             )
         try:
-            with connect(_devtools_of(process, said, Path(home)), max_size=None) as devtools:
+            address = _devtools_of(process, said, Path(home))
+            # No pings: they would draw from the one `random` that Hypothesis watches, from another thread.
+            with connect(address, max_size=None, ping_interval=None) as devtools:
                 yield Browser(devtools)
         finally:
             process.terminate()

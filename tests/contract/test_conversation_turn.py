@@ -33,6 +33,7 @@ from tests.peers import (
     ASSISTANT_MESSAGE,
     ERROR,
     NOTE,
+    PATIENCE,
     REASONING,
     SENTENCE,
     START_ANSWER,
@@ -94,8 +95,11 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             message_id = await peer.say()
             frames = await peer.answer()
             frames += await peer.ask("It is an 8")
+            traces = of_type(TRACE, frames)
+            async with asyncio.timeout(PATIENCE):  # a frame may arrive before the line about it is written
+                while sum(line["event"] == "memory_traced" for line in logged) < len(traces):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
-        traces = of_type(TRACE, frames)
         stored = await house.store.read(lambda tx: tx.traces.of_conversation(peer.conversation_id))
         by_id = {row.id: row for row in stored}
         assert sorted(by_id) == sorted(trace.body["id"] for trace in traces)

@@ -1,0 +1,19 @@
+"""Conversations are found by how long nobody has spoken in them.
+
+The SQL lies beside this file, for each database, as it was released.
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Make the index."""
+    bind = op.get_bind()
+    script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
+    for statement in filter(str.strip, script.split(";\n")):
+        bind.exec_driver_sql(statement)
