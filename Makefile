@@ -5,10 +5,11 @@ BIN := .venv/bin
 QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
 
-.PHONY: help setup ready run test check lint bench soak conversations requirements pins clean
+.PHONY: help setup ready run livekit test check lint bench soak conversations requirements pins clean
 
 help:
 	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
+	@echo "make livekit        the same, connected to a LiveKit server of its own"
 	@echo "make test           set up everything, then every check and every test"
 	@echo "make check          the linters and the quick tests, in under a minute"
 	@echo "make setup          fetch all that run and test need, to work offline afterwards"
@@ -28,6 +29,10 @@ ready:
 run:
 	@$(PYTHON) -m tools.bootstrap --run
 	@$(BIN)/anamnesis serve $(ARGS)
+
+livekit:
+	@$(PYTHON) -m tools.bootstrap --run
+	@$(BIN)/python -m tools.livekit $(ARGS)
 
 test: setup lint
 	@$(BIN)/pytest -n 2

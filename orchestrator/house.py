@@ -117,6 +117,10 @@ class House:
         """Let health tell of another part of the house; it is down when `look` raises our error."""
         self._checkup.include(part, look)
 
+    def tell_of_beginnings(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with the id of each conversation that begins with a connection."""
+        self._lobby.begun.append(tell)
+
     async def health(self) -> Health:
         """What is up and what is not."""
         return await self._checkup.health()

@@ -20,6 +20,7 @@ from orchestrator.store.database import Store
 from orchestrator.store.rows import Conversation
 from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, LiveKitTransport
 from orchestrator.transports.livekit_server import LiveKitServer
+from orchestrator.wire.ids import RandomIds
 
 TOKEN_SECONDS: Final = 300
 """How long one may join with a token; who has joined stays."""
@@ -106,9 +107,14 @@ class Rooms:
 
     async def create(self, person_id: str) -> str:
         """Begin a conversation of that person, with its room; its id, which is the room's name."""
-        conversation = await self._store.write(lambda tx: tx.conversations.create(person_id))
-        await self._server.create_room(_room_of(conversation))
-        return conversation.id
+        conversation_id = RandomIds().new("conv_")
+        await self._server.create_room(conversation_id)  # first: one that cannot be entered is not begun
+        await self._store.write(lambda tx: tx.conversations.create(person_id, id=conversation_id))
+        return conversation_id
+
+    def prepare(self, conversation_id: str) -> None:
+        """Make the room of a conversation that began another way; if that fails, a token makes it later."""
+        self._spawn(self._prepare(conversation_id))
 
     async def admit(self, person_id: str, conversation_id: str) -> Admission:
         """A token for the owner of a conversation, under an identity that nobody had before."""
@@ -126,6 +132,12 @@ class Rooms:
         """Take a webhook of LiveKit: somebody came or went, so look."""
         if (room := self._server.told(body, authorization)) is not None:
             self._spawn(self._look_safely(room))
+
+    async def _prepare(self, room: str) -> None:
+        try:
+            await self._server.create_room(room)
+        except AnamnesisError as error:
+            log.warning("room_not_made", conversation_id=room, error=error.problem.name)
 
     async def _watch(self) -> None:
         """For ever: look at every room that somebody is in, and at every one that we are in."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -76,6 +77,8 @@ class Lobby:
     watch: Watch
     present: dict[str, set["Session"]] = field(default_factory=dict)
     """The connections that each conversation has in this process; all but the newest are about to leave."""
+    begun: list[Callable[[str], None]] = field(default_factory=list)
+    """Who is told of each conversation that begins here, by its id."""
 
 
 class Session:
@@ -204,6 +207,9 @@ class Session:
         conversation = opened.conversation
         self.conversation_id = conversation.id
         log.info("conversation_opened", conversation_id=conversation.id, seen=opened.seen)
+        if not arrival.envelope.conversation_id:
+            for tell in self._lobby.begun:
+                tell(conversation.id)
         await self._stop_following()  # one may begin anew on the same connection
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(

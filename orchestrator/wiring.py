@@ -211,6 +211,7 @@ async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms |
         is_gone=house.is_gone,
         look_seconds=server.look_seconds,
     )
+    house.tell_of_beginnings(rooms.prepare)
     async with rooms.open():
         yield rooms
     await asyncio.sleep(SETTLING_SECONDS)

@@ -2,7 +2,10 @@
 
 import asyncio
 import datetime
+import json
+import os
 import secrets
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -178,6 +181,7 @@ async def over_livekit(
         is_gone=house.is_gone,
         look_seconds=look_seconds,
     )
+    house.tell_of_beginnings(rooms.prepare)
     async with (
         rooms.open(),
         listening(create_app(house, keys, rooms=rooms), port=port) as http,
@@ -187,6 +191,39 @@ async def over_livekit(
         administering(address) as server,
     ):
         yield Site(rooms, client, key, address, server)
+
+
+@asynccontextmanager
+async def serving(
+    data: Path, address: Address, *, port: int = 0, fault: str = ""
+) -> AsyncIterator[tuple[dict[str, str], asyncio.subprocess.Process]]:
+    """`anamnesis serve` with that LiveKit server, in a process of its own, and what it tells of itself."""
+    environment = {
+        **os.environ,
+        "ANAMNESIS_FAULT": fault,
+        "LIVEKIT_URL": address.url,
+        "LIVEKIT_API_KEY": address.api_key,
+        "LIVEKIT_API_SECRET": address.api_secret,
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "orchestrator",
+        "--data",
+        str(data),
+        "serve",
+        "--json",
+        "--port",
+        f"{port}",
+    ]
+    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
+    assert server.stdout is not None
+    try:
+        yield json.loads(await server.stdout.readline()), server
+    finally:
+        if server.returncode is None:
+            server.terminate()
+        await server.wait()
 
 
 async def _whole(reader: rtc.ByteStreamReader) -> bytes:

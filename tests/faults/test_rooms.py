@@ -1,6 +1,7 @@
 """LiveKit reconnects, fails and restarts in the middle of an answer; the client has every stanza once."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wire.messages import MemoryTrace
-from tests.houses import ANN, a_house
-from tests.rooms import Site, over_livekit
+from tests.houses import ANN, a_house, a_store
+from tests.rooms import Site, over_livekit, serving
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address, new_address, running_livekit
 
@@ -163,3 +164,25 @@ async def test_a_house_that_leaves_its_rooms_and_another_that_comes_cost_no_stan
 
         await call.hang_up()
         await assert_all_was_told(house, client, told)
+
+
+async def test_a_server_that_is_killed_in_the_middle_of_an_answer_and_started_again_costs_no_stanza(
+    tmp_path: Path, livekit: Address
+) -> None:
+    port, told = free_port(), Told()
+    async with serving(tmp_path, livekit, port=port, fault="after_send:6") as (door, killed):
+        call = RoomCall(door["url"], door["key"])
+        client = Client(await call(), RandomIds(), dial=call)
+        async for _ in client.open(call.conversation_id, seen=0):
+            pass
+        listening = asyncio.create_task(listen(client, told))
+        assert await killed.wait() == -signal.SIGKILL
+    async with serving(tmp_path, livekit, port=port), asyncio.timeout(PATIENCE):
+        await listening
+        await listen(client, told)
+        await call.hang_up()
+
+    store = a_store(f"sqlite:///{tmp_path / 'anamnesis.db'}")
+    frames = await store.read(lambda tx: tx.frames.after(client.conversation_id, 0, limit=1_000))
+    await store.close()
+    assert told.numbers == [-frame.stanza_id for frame in frames] == list(range(1, len(frames) + 1))

@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.rooms import serving
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
@@ -196,31 +194,12 @@ def test_a_line_that_is_not_text_is_passed_over_and_told(tmp_path: Path) -> None
     assert done.stdout.count(b'"isFinal":true') == 1
 
 
-@asynccontextmanager
-async def a_server(data: Path, livekit: Address) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
-    """`anamnesis serve` with LiveKit, in a process of its own; the address of its page."""
-    environment = {
-        **os.environ,
-        "LIVEKIT_URL": livekit.url,
-        "LIVEKIT_API_KEY": livekit.api_key,
-        "LIVEKIT_API_SECRET": livekit.api_secret,
-    }
-    command = [sys.executable, "-m", "orchestrator", "--data", str(data), "serve", "--json", "--port", "0"]
-    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
-    assert server.stdout is not None
-    try:
-        told = json.loads(await server.stdout.readline())
-        yield f"{told['url']}/#{told['key']}", server
-    finally:
-        server.terminate()
-        await server.wait()
-
-
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
-    async with a_server(tmp_path / "theirs", livekit) as (address, server):
+    async with serving(tmp_path / "theirs", livekit) as (told, server):
+        address = f"{told['url']}/#{told['key']}"
         options = ["chat", "--json", "--server", address, *(["--livekit"] if livekit_too else [])]
         done = await asyncio.to_thread(run, tmp_path / "ours", *options, typed="I am having a headache\n8\n")
 

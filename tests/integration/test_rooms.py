@@ -1,7 +1,9 @@
 """Conversations through real LiveKit rooms, with a client made from the plain SDK and MessagePack."""
 
+import asyncio
 import datetime
 import hashlib
+import traceback
 from base64 import b64encode
 from pathlib import Path
 
@@ -11,17 +13,22 @@ from livekit import api, rtc
 
 from agents.brains.scripted import ScriptedRecall
 from agents.ports import MemoryHit
+from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Transaction
+from orchestrator.transports.livekit import LiveKitRoom
+from orchestrator.transports.livekit_server import LiveKitServer
 from tests.houses import ANN, a_house, everything, messages
 from tests.peers import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
+    PATIENCE,
     SENTENCE,
     SERVER_INFO,
     START_ANSWER,
     TRACE,
     USER_MESSAGE,
     Peer,
+    conversing,
     envelope,
     new_id,
 )
@@ -111,6 +118,49 @@ async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
         }
         assert claims["exp"] - claims["nbf"] == 300
         assert one["expiresAt"].endswith("Z")
+
+
+@pytest.mark.requirement("003-015")
+async def test_a_conversation_that_began_elsewhere_has_a_room_too(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        async with conversing(house) as peer:
+            await peer.ask()
+
+        asked = api.ListRoomsRequest(names=[peer.conversation_id])
+        async with asyncio.timeout(PATIENCE):
+            while not (await site.server.room.list_rooms(asked)).rooms:  # noqa: ASYNC110 - nothing tells us
+                await asyncio.sleep(0.05)
+
+        async with site.visiting(peer.conversation_id) as again:
+            await again.open(lastSequenceSeen=0)
+            assert [await again.next() for _ in range(peer.seen)][-1].ends_an_answer
+
+
+async def test_an_error_of_livekit_holds_no_token_and_health_tells_that_it_is_down(
+    embedded: str, tmp_path: Path
+) -> None:
+    gone = new_address()
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, gone) as site:
+        before, begun = await everything(house), await site.http.post("/v1/conversations")
+        secret = token(gone, "room", "user:ann")
+        with pytest.raises(AnamnesisError) as refused:
+            await LiveKitRoom(no_one).join(gone.url, secret)
+
+        assert (begun.status_code, begun.json()["type"]) == (503, "/problems/livekit_unavailable")
+        assert await everything(house) == before
+        assert secret not in "".join(traceback.format_exception(refused.value))
+        assert refused.value.__context__ is None
+        server = LiveKitServer(gone.url, gone.api_key, gone.api_secret)
+        house.include("livekit", server.answers)
+        assert (await house.health()).parts["livekit"] == "down: livekit_unavailable"
+        await server.close()
+
+
+async def no_one() -> set[str]:
+    """Nobody is in the room."""
+    return set()
 
 
 async def test_only_the_owner_gets_a_token(embedded: str, tmp_path: Path, livekit: Address) -> None:
