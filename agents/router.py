@@ -7,6 +7,7 @@ and decides where the message by itself says nothing.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,7 @@ _SHORT: Final = 12
 _LEANING_BARE: Final = 12.0  # how much more likely the running topic is, by how much a message says itself
 _LEANING: Final = 2.5
 _LEANING_LITTLE: Final = 1.5
+_HEARD: Final = np.float32(30)  # how much more likely danger is where a rule hears it
 _ALARMED: Final = 0.8  # a few words are an emergency only when they surely are; longer ones at once
 
 
@@ -50,13 +52,19 @@ class Router:
         """The intent of one message; `running` is what the conversation was about before it."""
         return self.route_all([embedded], [running])[0]
 
-    def route_all(self, messages: Sequence[Embedded], running: Sequence[str | None]) -> list[Intent]:
-        """The intents of many messages, in the same order."""
+    def route_all(
+        self, messages: Sequence[Embedded], running: Sequence[str | None], alarms: Sequence[bool] = ()
+    ) -> list[Intent]:
+        """The intents of many messages, in the same order; `alarms` say which of them sound like danger."""
         routed: list[Intent] = []
+        alarms = alarms or [False] * len(messages)
         for start in range(0, len(messages), _BATCH):
             batch = messages[start : start + _BATCH]
             vectors = np.stack([embedded.vector for embedded in batch])
             probabilities = self.linear.probabilities(vectors)
+            if (danger := self._numbers.get(EMERGENCY)) is not None:
+                probabilities[:, danger] *= np.where(alarms[start : start + _BATCH], _HEARD, np.float32(1))
+                probabilities /= probabilities.sum(axis=1, keepdims=True)
             cosines = vectors @ self.vectors.T
             routed += [
                 self._decide(embedded, shares, nearness, before)
@@ -173,7 +181,7 @@ def _fingerprint(examples: Mapping[str, Sequence[str]], embedder: Embedder) -> s
 
 def _read(file: Path) -> tuple[Vectors, Linear, float] | None:
     try:
-        with np.load(file) as kept:
+        with file.open("rb") as opened, np.load(opened) as kept:
             linear = Linear(kept["weights"], kept["bias"], float(kept["sharpness"]))
             return kept["vectors"], linear, float(kept["farthest"])
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # not there, or not whole: it is made again
@@ -194,7 +202,8 @@ def _write(file: Path, vectors: Vectors, linear: Linear, farthest: float) -> Non
             )
         scratch.rename(file)
     except OSError:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            scratch.unlink()
 
 
 def _intent(intent: str, confidence: float, reasoning: str) -> Intent:

@@ -11,6 +11,7 @@ from agents.embedding import says_little
 from agents.errors import UnreadableLine
 from agents.ports import Embedded, Embedder
 from agents.router import Router
+from agents.safety.guard import Guard
 from agents.values import Intent
 
 _MOST_TEXT: Final = 100_000
@@ -53,10 +54,11 @@ def read_line(line: str, number: int) -> Said:
     return Said(number if asked.id is None else asked.id, asked.text, asked.context or "")
 
 
-def route_lines(router: Router, embedder: Embedder, lines: Sequence[Said]) -> list[Intent]:
+def route_lines(router: Router, embedder: Embedder, guard: Guard, lines: Sequence[Said]) -> list[Intent]:
     """Where each message belongs, in the same order.
 
-    What its question is about is the running topic, and a few words are read together with it.
+    What its question is about is the running topic, and a few words are read together with it. What the guard
+    hears counts for much, but only in a turn does it decide alone: there it must not miss anything.
     """
     questions = list(dict.fromkeys(said.context for said in lines if said.context))
     bare = [bool(said.context) and says_little(said.text) for said in lines]
@@ -70,4 +72,5 @@ def route_lines(router: Router, embedder: Embedder, lines: Sequence[Said]) -> li
         for embedded, intent in zip(asked, router.route_all(asked, [None] * len(asked)), strict=True)
     }
     messages = [Embedded(*each) for each in zip(texts, vectors[: len(lines)], bare, strict=True)]
-    return router.route_all(messages, [about.get(said.context) for said in lines])
+    alarms = [guard.check(said.text, said.context or None).flagged for said in lines]
+    return router.route_all(messages, [about.get(said.context) for said in lines], alarms)

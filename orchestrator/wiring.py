@@ -13,6 +13,7 @@ from agents.lexicon import Lexicon
 from agents.ports import Embedded, Embedder, Recalled
 from agents.roster import Roster
 from agents.safety import guard, output, wording
+from agents.safety.guard import Guard
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
@@ -105,12 +106,20 @@ def load_embedder(settings: Settings) -> Embedder:
         raise as_ours(error) from None
 
 
-def build_watch(settings: Settings) -> Watch:
+def load_guard() -> Guard:
     """The guard, from the rules as they were shipped: no overlay and no conversation changes them."""
+    try:
+        return guard.load(shipped_config() / "safety")
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
+def build_watch(settings: Settings) -> Watch:
+    """Who hears what must never wait, and what must never be said."""
     rules = shipped_config() / "safety"
     try:
         return Watch(
-            guard.load(rules),
+            load_guard(),
             output.load(rules),
             wording.load(rules, settings.safety.region),
             alerts=bool(settings.safety.alert_url.get_secret_value()),

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import blocks, chat, database, doctor, extract, models, route, serve, traces
+from orchestrator.cli import blocks, chat, database, doctor, evaluate, extract, models, route, serve, traces
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
@@ -12,7 +12,7 @@ from orchestrator.cli.frame import House, Invocation, shared_options
     sections={
         "Run it": ("serve", "chat"),
         "Look into it": ("blocks", "traces", "doctor", "check"),
-        "Try how it understands": ("route", "extract"),
+        "Try how it understands": ("route", "extract", "eval"),
         "Look after it": ("models", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -23,6 +23,7 @@ Examples:
   anamnesis chat                       talk in the terminal
   anamnesis doctor                     what is configured, and does it work
   anamnesis route said.txt             to which agent messages belong
+  anamnesis eval --report ./report     how well it routes, understands and guards
   anamnesis extract said.jsonl         what messages mean after what came before them
   anamnesis --data ./data db upgrade   make the database in a folder of your choice
   anamnesis check --json               look for what must never be, for scripts
@@ -43,6 +44,7 @@ for _command in (
     chat.chat,
     extract.extract,
     route.route,
+    evaluate.evaluate,
     traces.traces,
     blocks.blocks,
     doctor.doctor,

@@ -31,9 +31,9 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     from agents.errors import UnreadableLine
     from agents.routing_lines import Said, read_line, route_lines
     from agents.values import OUT_OF_SCOPE
-    from orchestrator.wiring import load_embedder, load_roster, load_router
+    from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
-    embedder = load_embedder(settings)
+    embedder, guard = load_embedder(settings), load_guard()
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
 
     def read(number: int, line: str) -> Said | UnreadableLine:
@@ -45,7 +45,8 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     failed = False
     lines = ((number, line) for number, line in enumerate(source, start=1) if line.strip())
     while batch := [(number, read(number, line)) for number, line in islice(lines, _BATCH)]:
-        intents = iter(route_lines(router, embedder, [said for _, said in batch if isinstance(said, Said)]))
+        readable = [said for _, said in batch if isinstance(said, Said)]
+        intents = iter(route_lines(router, embedder, guard, readable))
         for number, said in batch:
             if not isinstance(said, Said):
                 failed = True

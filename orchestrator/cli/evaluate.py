@@ -1,0 +1,116 @@
+"""`anamnesis eval`: how well messages are routed, understood and guarded, in figures."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+
+if TYPE_CHECKING:
+    from agents.evaluation import RoutingFigures
+    from orchestrator.settings import Settings
+
+
+@click.command("eval")
+@click.option(
+    "--sets",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take the routing and context cases from this folder instead of those shipped.",
+)
+@click.option(
+    "--report",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write report.json, report.txt and a picture of each confusion matrix there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@shared_options
+@pass_invocation
+def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_json: bool) -> None:
+    """Measure routing, calibration, scope, context resolution and safety on cases with known answers.
+
+    The shipped sets were written by us. Of those in two parts, `tuning` was looked at while the rules and
+    examples were made, `held_out` was not. routing.NAME.jsonl has {"id", "text", "context"?, "intent"} per
+    line; context_resolution.NAME.jsonl a history, a message, and what its enrichment must say.
+    """
+    settings = invocation.settings(quietly=True)
+
+    from orchestrator.settings import shipped_config
+
+    folder = sets or shipped_config() / "evals"
+    routing = _routing(settings, invocation.config, folder)
+    figures: dict[str, Any] = {
+        "routing": {name: each.summary() for name, each in routing.items()},
+        "context_resolution": _context_resolution(invocation.config, folder),
+        "safety": _safety(shipped_config() / "safety" / "phrases"),
+    }
+    text = _as_text(figures, routing)
+    if report is not None:
+        report.mkdir(parents=True, exist_ok=True)
+        (report / "report.json").write_text(json.dumps(figures, indent=2), encoding="utf-8")
+        (report / "report.txt").write_text(text, encoding="utf-8")
+        for name, each in routing.items():
+            (report / f"confusion.{name}.svg").write_text(each.picture(), encoding="utf-8")
+    click.echo(json.dumps(figures) if as_json else text, nl=as_json)
+
+
+def _routing(settings: "Settings", config: Path | None, folder: Path) -> "dict[str, RoutingFigures]":
+    from agents.evaluation import RoutingFigures, load_cases
+    from agents.routing_lines import route_lines
+    from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
+
+    embedder, guard = load_embedder(settings), load_guard()
+    router = load_router(settings, load_roster(config, to_answer=False), embedder)
+    measured = {}
+    for path in sorted(folder.glob("routing.*.jsonl")):
+        cases = load_cases(path)
+        routed = route_lines(router, embedder, guard, [case.said for case in cases])
+        measured[path.name.split(".")[1]] = RoutingFigures(cases, tuple(routed))
+    return measured
+
+
+def _context_resolution(config: Path | None, folder: Path) -> dict[str, dict[str, float | int]]:
+    from agents.enriching import Enricher
+    from agents.resolution import load_cases, resolve
+    from orchestrator.wiring import load_lexicon
+
+    enricher = Enricher(load_lexicon(config))
+    measured = {}
+    for path in sorted(folder.glob("context_resolution.*.jsonl")):
+        outcomes = [resolve(case, enricher) for case in load_cases(path)]
+        resolved = sum(not outcome.wrong for outcome in outcomes) / len(outcomes)
+        measured[path.name.split(".")[1]] = {"cases": len(outcomes), "resolved": round(resolved, 4)}
+    return measured
+
+
+def _safety(folder: Path) -> dict[str, dict[str, float | int]]:
+    """What the guard makes of the phrases its rules were made for; calm ones should not be flagged."""
+    import tomllib
+
+    from orchestrator.wiring import load_guard
+
+    guard = load_guard()
+    measured = {}
+    for name in ("emergencies", "crises", "calm", "ordinary"):
+        tables = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        phrases = [text for table in tables.values() for text in table["phrases"]]
+        flagged = sum(guard.check(text).flagged for text in phrases) / len(phrases)
+        measured[name] = {"phrases": len(phrases), "flagged": round(flagged, 4)}
+    return measured
+
+
+def _as_text(figures: dict[str, Any], routing: "dict[str, RoutingFigures]") -> str:
+    lines = []
+    for section, parts in figures.items():
+        lines.append(section.replace("_", " "))
+        for part, values in parts.items():
+            told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+            lines.append(f"  {part.replace('_', ' ')}: {told}")
+        lines.append("")
+    for name, each in routing.items():
+        lines.append(f"confusion, {name.replace('_', ' ')}: rows are right, columns were given")
+        lines += [each.table(), ""]
+    return "\n".join(lines)
