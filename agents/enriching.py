@@ -136,6 +136,9 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
     plain = " ".join(message.split()).replace('"', "'")
     quoted = plain if len(plain) <= _MOST_QUOTED else f"{plain[: _MOST_QUOTED - 1].rstrip()}…"
     now = understood.known.values
+    if understood.closes:
+        told = f'User takes leave: "{quoted}"'
+        return _fit(told + recap(now, told, teller))
     if not understood.sentences:
         question = last_question(before) if before else None
         if question and len(plain) <= 120:
@@ -210,7 +213,7 @@ def _topic(running: str | None, understood: Understood, now: dict[str, str]) -> 
         return "initial_health_complaint" if concern else "initial_query"
     if understood.new_concern:
         return f"{concern} evaluation"
-    if understood.answers and concern:
+    if understood.answers and concern and understood.answers[0] != "noted":
         return f"{concern} {understood.answers[0]} assessment"
     return running
 
@@ -221,7 +224,7 @@ def _trigger(first: bool, understood: Understood) -> str:
     if understood.corrected:
         return "correction"
     if understood.answers:
-        return f"{understood.answers[0]}_inquiry"
+        return "follow_up" if understood.answers[0] == "noted" else f"{understood.answers[0]}_inquiry"
     return "new_concern" if understood.new_concern else "question" if understood.asks else "new_message"
 
 

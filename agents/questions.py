@@ -137,6 +137,7 @@ NAMES: Final = {
     "time_for_it": "time for training",
     "other_medicines": "other medicines",
     "mentioned": "also mentioned",
+    "noted": "yes-or-no",
     "earlier_concern": "earlier",
     "taken_for": "taken for",
     "bedtime": "the time before bed",

@@ -240,7 +240,7 @@ class Replies:
             elif question.noun and (number := _NUMBER.search(low)):
                 yield Reply(question, _number(question, number[1]))
             return
-        if "progression" in kinds and _WORSE.search(low) and len(low) <= 80:
+        if "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
         elif question.numeric and (number := _NUMBER.search(low)) and not DOSED.search(low):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
@@ -445,7 +445,7 @@ def _chosen(small: str, question: Question) -> str:
     best = max(scores, key=lambda option: scores[option], default="")
     if not best or not scores[best] or sum(1 for score in scores.values() if score == scores[best]) > 1:
         return ""
-    if {"not", "no"} & words:
+    if {"not", "no", "make", "makes", "made", "helps"} & words:
         return ""
     return (
         best

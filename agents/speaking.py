@@ -401,14 +401,9 @@ def _wording(kind: str, value: str) -> str:
 
 
 def _fitted(kind: str, value: str) -> str:
-    if kind == "location":
-        return (
-            value
-            if placed(value)
-            else f"in {value}"
-            if re.match(r"(?:your|both|the|all)\b", value)
-            else f"in your {value}"
-        )
+    if kind == "location" and not placed(value):
+        at = "on" if {"side", "sides"} & set(value.split()) else "in"
+        return f"{at} {value}" if re.match(r"(?:your|both|the|all)\b", value) else f"{at} your {value}"
     return value
 
 

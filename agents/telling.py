@@ -73,6 +73,10 @@ _WHEN: Final = re.compile(
     ),
     re.IGNORECASE,
 )
+_DOING: Final = re.compile(
+    r"(?:can't|cannot|keeps?|wak|lying|lie|snore|threw|throw|vomited|fainted|passed|losing|gaining|lost|not|barely|won't|nod)",
+    re.IGNORECASE,
+)
 _UNCOUNTED: Final = word_set(
     "nausea dizziness flu diarrhea diarrhoea insomnia anxiety fatigue heartburn pain acne gas stress "
     "depression grief constipation bloating congestion numbness tingling swelling itching bleeding "
@@ -148,19 +152,24 @@ class Teller:
                     if re.match(r"(?:both|all|one|the|their|my|whole|every|only|just|mostly)\b", said)
                     else "the "
                 )
-                return f"User says {self.about} is in {the}{said}"
+                at = "on" if "side" in said.split() or "sides" in said.split() else "in"
+                return f"User says {self.about} is {at} {the}{said}"
             case "quality":
                 return f"User describes {self.about} as {said}"
             case "triggers":
                 if _WHEN.match(said):
                     return f"User says {self.about} is worse {said}"
-                return f"User says {said} brings on or worsens {self.about}"
+                return f"User says {self.about} is brought on or worsened by {said}"
             case "relief":
                 return (
                     f"User says {self.about} gets better {said}"
                     if _WHEN.match(said)
                     else f"User says {said} helps"
                 )
+            case "associated_symptoms" if said.startswith("feeling "):
+                return f"{self.who} also reports {said}"
+            case "associated_symptoms" if _DOING.match(said):
+                return f'{self.who} also says: "{said}"'
             case "associated_symptoms":
                 return (
                     f"{self.who} also has {said}" if not said.startswith("no ") else f"{self.who} has {said}"

@@ -92,6 +92,7 @@ _NOT_OF_BODY: Final = frozenset(
 )
 _PASSING: Final = frozenset(("frequency", "onset", "duration", "location", "triggers", "relief", "quality"))
 _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
+_NO_ANSWER: Final = frozenset(("request", "concern", "mentioned", "about_whom", "earlier_concern"))
 _OF_IT: Final = re.compile(
     r"\b(?:it|this|they|the pain) (?:started|began|'s been|has been|hurts?|gets|is|came)\b|\bit's\b",
     re.IGNORECASE,
@@ -211,6 +212,8 @@ class Understanding:
         if kinds & {"onset", "duration"}:
             kinds |= {"onset", "duration"}
         answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind in kinds))
+        if replies and not answers and not told.new_concern:
+            answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind not in _NO_ANSWER))
         if not replies and not answers and not told.new_concern:
             self._request(told, text, plain, asked, first=not values)
         return Understood(
@@ -491,6 +494,8 @@ class Understanding:
             told.say(Said(said.kind, said.value), teller)
             return
         words = said.sentence or said.value
+        if any(fact.kind == "associated_symptoms" for fact in told.facts):
+            return
         unasked = question.form == "polar" or words.lower().startswith("not sure")
         if unasked and len(words.split()) >= 3 and not told.facts:
             told.keep(Said("mentioned", words))
