@@ -12,7 +12,8 @@ from agents.errors import AgentError
 from agents.lexicon import Lexicon
 from agents.ports import Embedded, Embedder, Recalled
 from agents.roster import Roster
-from agents.safety import guard, output, wording
+from agents.safety import ears, guard, output, wording
+from agents.safety.ears import Ears
 from agents.safety.guard import Guard
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
@@ -107,21 +108,27 @@ def load_embedder(settings: Settings) -> Embedder:
 
 
 def load_guard() -> Guard:
-    """The guard, from the rules as they were shipped: no overlay and no conversation changes them."""
+    """The guard, with the rules as they were shipped: no overlay and no conversation changes them."""
     try:
         return guard.load(shipped_config() / "safety")
     except AgentError as error:
         raise as_ours(error) from None
 
 
-def build_watch(settings: Settings) -> Watch:
-    """Who hears what must never wait, and what must never be said."""
+def load_ears(settings: Settings, embedder: Embedder) -> Ears:
+    """The second pair of ears; they learn their phrases once, which takes a minute."""
+    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
+
+
+def build_watch(settings: Settings, embedder: Embedder) -> Watch:
+    """The guard's place in the house, with whom to call where it stands."""
     rules = shipped_config() / "safety"
     try:
         return Watch(
             load_guard(),
             output.load(rules),
             wording.load(rules, settings.safety.region),
+            load_ears(settings, embedder),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
     except AgentError as error:
@@ -156,7 +163,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     embedder = load_embedder(settings)
     brain = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
-    watch = build_watch(settings)
+    watch = build_watch(settings, embedder)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(

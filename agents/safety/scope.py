@@ -115,7 +115,7 @@ class Scopes:
             following = words[at + 1].text if at + 1 < len(words) else "."
             if text in (",", "and", "-", ":") and following in self._subjects:
                 return at
-            if text in _SPEAKERS and at >= start + 2 and words[at - 1].text not in _BEFORE_A_NOUN:
+            if text in _SPEAKERS and at > start + (text == "my") and words[at - 1].text not in _BEFORE_A_NOUN:
                 return at
             if text in (",", "-", ":") and kind.reach == "list" and not self._list_goes_on(words, at + 1):
                 return at

@@ -20,6 +20,7 @@ _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _NUMBER: Final = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
 SHORTEST_TO_CORRECT: Final = 5
 SHORTEST_WITH_A_GAP: Final = 7
+SHORTEST_PART: Final = 4
 LONGEST_WORD: Final = 24
 MOST: Final = 20_000
 """How many characters of a message are listened to, its beginning and its end; more is no chat message."""
@@ -137,7 +138,7 @@ class Reader:
         """Two known words that were written as one."""
         if len(word) < SHORTEST_WITH_A_GAP:
             return ()
-        for cut in range(len(word) - 3, 2, -1):
+        for cut in range(len(word) - SHORTEST_PART, SHORTEST_PART - 1, -1):
             if word[:cut] in self.known and word[cut:] in self.known:
                 return word[:cut], word[cut:]
         return ()

@@ -3,7 +3,19 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import blocks, chat, database, doctor, evaluate, extract, models, route, serve, traces
+from orchestrator.cli import (
+    blocks,
+    chat,
+    database,
+    doctor,
+    evaluate,
+    extract,
+    models,
+    route,
+    safety,
+    serve,
+    traces,
+)
 from orchestrator.cli.frame import House, Invocation, shared_options
 
 
@@ -12,7 +24,7 @@ from orchestrator.cli.frame import House, Invocation, shared_options
     sections={
         "Run it": ("serve", "chat"),
         "Look into it": ("blocks", "traces", "doctor", "check"),
-        "Try how it understands": ("route", "extract", "eval"),
+        "Try how it understands": ("safety", "route", "extract", "eval"),
         "Look after it": ("models", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -23,6 +35,7 @@ Examples:
   anamnesis chat                       talk in the terminal
   anamnesis doctor                     what is configured, and does it work
   anamnesis route said.txt             to which agent messages belong
+  anamnesis safety check < lines.txt   what the guard hears in each line
   anamnesis eval --report ./report     how well it routes, understands and guards
   anamnesis extract said.jsonl         what messages mean after what came before them
   anamnesis --data ./data db upgrade   make the database in a folder of your choice
@@ -49,6 +62,7 @@ for _command in (
     blocks.blocks,
     doctor.doctor,
     database.check,
+    safety.safety,
     models.models,
     database.db,
 ):

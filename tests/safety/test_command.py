@@ -1,0 +1,75 @@
+"""`anamnesis safety`: one answer per line, in order, with its id; and why."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli import cli
+
+LINES = [
+    "my chest feels tight and I am sweating",
+    '{"id": "a7", "text": "yes", "context": "Any thoughts of harming yourself?"}',
+    '{"id": "b1", "text": "yes"}',
+    "",
+    "{not json",
+    '{"id": 9, "text": "what are the signs of a stroke"}',
+]
+
+
+def run(*arguments: str, given: str = "") -> str:
+    done = CliRunner().invoke(cli, ["safety", *arguments], input=given)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
+    answers = [
+        json.loads(line)
+        for line in run("check", "--json", "--rules-only", given="\n".join(LINES)).splitlines()
+    ]
+
+    assert [(answer["id"], answer["kind"]) for answer in answers] == [
+        (1, "emergency"),
+        ("a7", "crisis"),
+        ("b1", "none"),
+        (4, "none"),
+        (5, "none"),
+        (9, "none"),
+    ]
+    assert set(answers[0]) == {"id", "flagged", "kind", "tier", "rules"}
+    assert (answers[0]["flagged"], answers[0]["tier"]) == (True, 3)
+    assert answers[0]["rules"][0] == "coronary.chest_pain"
+
+
+def test_lines_can_come_from_a_file_and_be_read_by_people(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
+
+    told = run("check", "--rules-only", str(tmp_path / "lines.txt"))
+
+    assert told.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
+    assert told.splitlines()[2] == "b1\tnone\t0\t-"
+
+
+def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANAMNESIS_MODELS_DIR", str(tmp_path))
+
+    done = CliRunner().invoke(cli, ["safety", "check"], input="I can't breathe")
+
+    assert "1\temergency\t3" in done.stdout
+    assert "the rules decide alone" in done.stderr
+
+
+def test_it_is_explained_which_words_did_it_and_what_stopped_others() -> None:
+    told = run("explain", "no SOB but chest tightness")
+
+    assert told.splitlines()[0] == "emergency, tier 3"
+    assert '"chest tightness"' in told
+    assert 'negated by "no"' in told
+
+
+def test_a_reply_is_explained_by_its_question() -> None:
+    told = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
+
+    assert "the reply, to the question before it" in told

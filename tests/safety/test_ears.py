@@ -1,0 +1,51 @@
+"""The second pair of ears learns the same every time, raises what is plain in meaning, and is remembered."""
+
+from pathlib import Path
+
+import numpy as np
+
+from agents.embedders.scripted import WordEmbedder
+from agents.safety import ears
+from agents.safety.guard import Verdict
+from tests.safety.phrases import KNOWN
+
+PHRASES: dict[str, ears.Class] = {
+    "chest pain and sweating": "emergency",
+    "crushing pain in the chest": "emergency",
+    "i want to die": "crisis",
+    "i will end my life": "crisis",
+    "which vitamins are healthy": "none",
+    "how much water is healthy": "none",
+}
+
+
+def test_training_draws_no_lot() -> None:
+    one, other = (ears.train(WordEmbedder(), PHRASES) for _ in range(2))
+
+    assert np.array_equal(one, other)
+
+
+def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
+    listening = ears.Ears(WordEmbedder(), ears.train(WordEmbedder(), PHRASES), sure=0.5)
+
+    assert listening.check("crushing chest pain").kind == "emergency"
+    assert listening.check("i want to end my life").kind == "crisis"
+    assert listening.check("vitamins and water") == Verdict()
+
+
+def test_the_ears_are_learned_once_and_then_read(tmp_path: Path) -> None:
+    first = ears.load(KNOWN, WordEmbedder(), tmp_path)
+    (kept,) = tmp_path.iterdir()
+    again = ears.load(KNOWN, WordEmbedder(), tmp_path)
+
+    assert kept.name.startswith("ears-")
+    assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_damaged_memory_of_the_ears_is_made_anew(tmp_path: Path) -> None:
+    ears.load(KNOWN, WordEmbedder(), tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(b"\x93NUMPY cut short")
+
+    assert ears.load(KNOWN, WordEmbedder(), tmp_path).shares(["hello"]).shape == (1, 3)

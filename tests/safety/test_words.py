@@ -1,0 +1,169 @@
+"""How a message is read before anything is looked for, what is said then, and what no brain may say."""
+
+import itertools
+import string
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agents.errors import BadRules
+from agents.safety import guard, output, wording
+from agents.safety.guard import Verdict
+from agents.safety.phrases import forms, spelled_out
+from agents.safety.rules import load as load_rules
+from agents.safety.text import Reader, clean
+from tests.safety.phrases import RULES, the_guard
+
+READER = Reader(
+    frozenset(("chest", "pain", "hematemesis", "seizure", "my", "dont", "know")),
+    frozenset(("chest", "hematemesis", "seizure")),
+    {"idk": ("dont", "know")},
+)
+
+
+def read(text: str) -> list[str]:
+    return [word.text for word in READER.read(text).words]
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_read"),
+    [
+        ("CHEST", ["chest"]),
+        ("che\u200bst", ["chest"]),
+        ("ch\u00e9st", ["chest"]),
+        ("\u0441hest", ["chest"]),
+        ("chets", ["chest"]),
+        ("chesst", ["chest"]),
+        ("hemat emesis", ["hematemesis"]),
+        ("hematemsis", ["hematemesis"]),
+        ("siezure", ["seizure"]),
+        ("c h e s t", ["chest"]),
+        ("chestpain", ["chest", "pain"]),
+        ("idk", ["dont", "know"]),
+        ("don\u2019t", ["dont"]),
+        ("cheat", ["cheat"]),
+    ],
+)
+def test_a_word_is_read_for_what_was_meant(typed: str, is_read: list[str]) -> None:
+    assert read(typed) == is_read
+
+
+def test_an_endless_text_is_heard_at_both_ends() -> None:
+    filler = "lorem ipsum " * 100_000
+
+    assert the_guard().check(f"{filler} I have crushing chest pain").flagged
+    assert the_guard().check(f"I have crushing chest pain. {filler}").flagged
+    assert len(clean(filler)) < 30_000
+
+
+def test_a_phrase_stands_for_all_its_spellings() -> None:
+    assert set(spelled_out("(cant|cannot)? stop~ it")) >= {
+        ("stop", "it"),
+        ("cant", "stopped", "it"),
+        ("cannot", "stopping", "it"),
+    }
+    assert forms("carry~") == ("carry", "carries", "carried", "carrying")
+
+
+# --- the rules themselves -----------------------------------------------------------------------------------
+
+
+def test_every_rule_names_its_source() -> None:
+    rules = load_rules(RULES).rules
+
+    assert len(rules) >= 60
+    assert [rule.id for rule in rules if len(rule.source) < 3] == []
+
+
+def spoiled(folder: Path, name: str, old: str, new: str) -> Path:
+    for file in RULES.glob("*.toml"):
+        text = file.read_text(encoding="utf-8")
+        assert file.name != name or old in text
+        (folder / file.name).write_text(
+            text.replace(old, new, 1) if file.name == name else text, encoding="utf-8"
+        )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("emergencies.toml", 'when = ["choking"]', 'when = ["chocking_typo"]'),
+        ("emergencies.toml", "tier = 3", "tier = 7"),
+        ("crises.toml", 'id = "self_harm"', 'id = "suicide.plan"'),
+        ("words.toml", "[expand]", "[expand"),
+        ("concepts.toml", "[concepts]", "[konzepte]"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_before_anybody_is_listened_to(
+    tmp_path: Path, name: str, old: str, new: str
+) -> None:
+    with pytest.raises(BadRules):
+        guard.load(spoiled(tmp_path, name, old, new))
+
+
+# --- what is said -------------------------------------------------------------------------------------------
+
+
+def regions() -> list[str]:
+    return list(tomllib.loads((RULES / "regions.toml").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("region", [*regions(), "QQ"])
+@pytest.mark.parametrize("kind", ["emergency", "crisis"])
+def test_every_region_is_told_whom_to_call(region: str, kind: str) -> None:
+    words = wording.load(RULES, region)
+
+    for tier in (1, 2, 3):
+        first = words.answer(Verdict("crisis" if kind == "crisis" else "emergency", tier), 0)[0]
+        assert any(letter in string.digits for letter in first) or "findahelpline" in first
+        assert "{" not in "".join(words.answer(Verdict("emergency", tier), 1))
+
+
+@pytest.mark.parametrize(("kind", "tier"), [("emergency", 3), ("emergency", 2), ("crisis", 3), ("crisis", 1)])
+def test_no_answer_is_followed_by_the_same_words(kind: str, tier: int) -> None:
+    words = wording.load(RULES, "GB")
+    verdict = Verdict("crisis" if kind == "crisis" else "emergency", tier)
+
+    answers = [words.answer(verdict, earlier) for earlier in range(6)]
+
+    assert all(one[0] != other[0] for one, other in itertools.pairwise(answers))
+
+
+REFUSED = [
+    ("dose.directive", "Take 400 mg of ibuprofen every six hours."),
+    ("dose.directive", "You could take two tablets now."),
+    ("dose.directive", "The usual dose is 10 mg."),
+    ("dose.directive", "You should double your dose tonight."),
+    ("dose.directive", "TAKE\u200b 500\u00a0mg paracetamol."),
+    ("prescription", "I'll prescribe amoxicillin for you."),
+    ("prescription", "You should start antibiotics."),
+    ("prescription", "Stop taking your warfarin."),
+    ("diagnosis", "You have pneumonia."),
+    ("diagnosis", "My diagnosis is gout."),
+    ("diagnosis", "This is probably just a tension headache."),
+    ("diagnosis", "You most likely have a kidney infection."),
+    ("diagnosis", "It\u2019s definitely appendicitis."),
+    ("diagnosis", "There is nothing to worry about."),
+]
+ALLOWED = [
+    "You told me that you have diabetes.",
+    "Do you have any infection at the moment?",
+    "You take lisinopril 10 mg, is that right?",
+    "How severe is it on a scale of 1 to 10?",
+    "It can help to drink water and to rest.",
+    "You have had this headache for three days.",
+    "A pharmacist can tell you about the right dose.",
+    "Please see a doctor if it gets worse.",
+]
+
+
+@pytest.mark.parametrize(("rule", "sentence"), REFUSED)
+def test_a_diagnosis_a_prescription_or_a_dose_is_refused(rule: str, sentence: str) -> None:
+    assert rule in output.load(RULES).refusals(sentence)
+
+
+@pytest.mark.parametrize("sentence", ALLOWED)
+def test_what_is_none_of_these_may_be_said(sentence: str) -> None:
+    assert output.load(RULES).refusals(sentence) == ()
