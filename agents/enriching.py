@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import Final
 
 from agents.context_extractor import slug
+from agents.known import Exchange, Known, Understood
 from agents.lexicon import Lexicon, word_set
 from agents.questions import kinds_asked, last_question, name_of, questions
 from agents.telling import Teller, recap
-from agents.understanding import Exchange, Known, Understanding, Understood
+from agents.understanding import Understanding
 from agents.values import MOST_ENRICHED, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"

@@ -119,3 +119,9 @@ def plural(word: str) -> str:
 def word_set(words: str) -> frozenset[str]:
     """The words of a text as a set: small groups that a rule needs and nobody would want to change."""
     return frozenset(words.split())
+
+
+def any_of(entries: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that finds any of the entries where it stands as words, the longest first."""
+    listed = "|".join(re.escape(each) for each in sorted(entries, key=len, reverse=True))
+    return re.compile(rf"(?<![\w'])(?:{listed})(?![\w'])", re.IGNORECASE)

@@ -7,209 +7,41 @@ from functools import cached_property
 from typing import Final
 
 from agents.lexicon import Lexicon, Mention, Word, plain, word_set, words_of
-
-NUMBERS: Final = {
-    word: number
-    for number, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-        ]
-    )
-}
-_NUMBER: Final = rf"(?:\d+(?:[.,]\d+)?|half an?|an?|{'|'.join(NUMBERS)}|twenty|thirty|forty|fifty|sixty)"
-_UNIT: Final = r"(?:second|minute|min|hour|hr|day|night|week|weekend|month|year|yr|decade)s?"
-SPAN: Final = (
-    r"(?:(?:about|around|almost|over|nearly|roughly|maybe|like|at least|more than|less than|just"
-    r"|only|approximately|some"
-    r"|up to|close to|the (?:last|past|whole|better part of an?)) )*"
-    rf"(?:(?:{_NUMBER}(?:(?: ?- ?| to | or | and a )(?:{_NUMBER}|half))?|a few|a couple(?: of)?"
-    rf"|couple(?: of)?|several|many"
-    rf"|a good few|quite a few|some|few)(?: more| full| whole| solid)? {_UNIT}(?: or (?:so|two"
-    rf"|more))?(?: and a half)?"
-    rf"|\d+ ?(?:d|w|h|mo|wks?|hrs?|mins?|yrs?)\b|all (?:day|night|week|month|year|morning|summer"
-    rf"|winter)|ages|a (?:long |short |good )?while"
-    r"|(?:my |his |her )?(?:whole|entire) life|years|months|weeks|days|hours|forever|a long time|not "
-    r"(?:very )?long)"
-)
-_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_MONTH: Final = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec)"
-)
-MOMENT: Final = (
-    r"(?:(?:early |late |the day before |earlier )?(?:this (?:morning|afternoon|evening|week|month"
-    r"|year|spring|summer|winter)"
-    r"|last (?:night|week|weekend|month|year|spring|summer|autumn|fall|winter|christmas)"
-    r"|yesterday(?: (?:morning|afternoon|evening|night))?"
-    rf"|today|tonight|the other (?:day|night)|just now|right now)|(?:last |this |on )?{_DAY}(?: "
-    rf"(?:morning|afternoon|evening|night))?"
-    rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?: \d{{4}})?|(?:early |late |mid |mid-"
-    rf"|last |the (?:beginning|end|middle|start) of )?"
-    rf"{_MONTH}(?: (?:the )?\d{{1,2}}(?:st|nd|rd|th)?)?(?: \d{{4}})?\b"
-    rf"|\d{{1,2}}[/.]\d{{1,2}}(?:[/.]\d{{2,4}})?|(?:in |back in )?(?:19|20)\d\d"
-    rf"|{SPAN} (?:ago|back)|christmas|easter|new year'?s?|childhood|birth|long ago|(?:at |around "
-    rf")?(?:noon|midnight|\d{{1,2}}(?::\d\d)? ?(?:am|pm|o'clock)))"
-)
-_STOP: Final = r"(?=\s*(?:[.,;!?()]|\b(?:and|but|so|because|though|although|which|while i|or)\b|$))"
-_WORDS: Final = rf"[^\s.,;!?()]+(?: [^\s.,;!?()]+){{0,8}}?{_STOP}"
-_CLAUSE: Final = rf"({_WORDS})"
-
-
-def _re(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
-HAS_SPAN: Final = _re(rf"\b{SPAN}\b")
-HAS_MOMENT: Final = _re(rf"\b{MOMENT}")
-_SINCE: Final = _re(
-    rf"\b(?:ever since|since|starting|as of)(?: about| around| like)? (?!then\b|it\b)({MOMENT}|{_WORDS})"
-)
-_STARTED: Final = _re(
-    r"\b(?:started|began|begun|came on|come on|first (?:noticed|felt|saw|had|got)(?: it| this| "
-    r"them)?|noticed (?:it|this)(?: first)?"
-    r"|got it|showed up|appeared|happened)(?: hurting| to \w+| \w+ing| up| out)?"
-    rf"(?: back| on| at| in| about| around| like| sometime| it)* ({MOMENT}|(?:right |just |shortly "
-    rf"|soon )?(?:after|when|before|while|during) {_WORDS})"
-)
-_AGO: Final = _re(rf"\b({SPAN} (?:ago|back))\b")
-_LASTING: Final = _re(
-    rf"\b(?:for|lasts?|lasted|lasting|been|been like this|going on|on and off|past|over|in)(?: about| "
-    rf"for| going on| over| on)? ((?:the (?:last|past) )?{SPAN})\b(?! ago| back| old)"
-)
-_NOW: Final = _re(rf"\b({SPAN})(?: now| already| so far)\b")
-_OFTEN: Final = _re(
-    r"\b((?:almost |nearly |about |maybe |around )?(?:every (?:other |single |few |couple of "
-    r")?(?:\w+ )?(?:day|night|morning|evening|afternoon|week|weekend|month|hour|time|minute)s?"
-    rf"|(?:once|twice|{_NUMBER}(?:(?: ?- ?| to | or ){_NUMBER})? times|several times|a few times|a "
-    rf"couple of times|{_NUMBER} (?:nights|days|evenings|hours|times|of)?) (?:a|an|per|each|every|in "
-    rf"a|out of the) (?:day|night|week|month|year|hour)"
-    r"|daily|weekly|nightly|monthly|most (?:days|nights|mornings)|once in a while|now and then|from "
-    r"time to time|all the time|twice daily|on weekends))\b"
-)
-_WORSE: Final = _re(
-    rf"\b(?:worse|worst|flares? up|acts? up|comes? on|brought on|triggered|set off|hurts?(?: more| "
-    rf"most| mostly| only| a lot)?|happens(?: mostly| mainly| only| usually)?)"
-    rf" ((?:when|whenever|after|at|in the|during|with|if|while|before|every time|by|from|every) {_WORDS})"
-)
-_FELT_WHEN: Final = _re(
-    r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea"
-    r"|nauseous|tightness|cramps?)"
-    rf" ((?:when|whenever|while|after|during|every time) {_WORDS})"
-)
-_MAKES_WORSE: Final = _re(
-    r"\b((?:[\w'-]+ ){1,5}?)(?:seems? to )?(?:makes?|made) (?:it|them|the pain|things|that|this) (?:much "
-    r"|even |a lot )?worse\b"
-)
-_BETTER: Final = _re(
-    rf"\b(?:better|eases?(?: off| up)?|goes away|improves|calms down|less(?: bad| painful)?) ((?:when"
-    rf"|whenever|after|at|in the|during|with|if|while|once|by) {_WORDS})"
-)
-_HELPS: Final = _re(
-    r"\b((?:[\w'-]+ ){1,5}?)(?:usually |really |sometimes |only |a bit |seems? to |does |did |do "
-    r")*(?:helps?|helped|(?:makes?|made) (?:it|them|the pain|things) (?:feel )?better|eases? (?:it"
-    r"|the)|relieves? (?:it|the))\b"
-)
-RATED: Final = _re(
-    rf"\b(\d{{1,2}}(?:\.\d)?|{'|'.join(NUMBERS)})(?:\s*/\s*| out of | over )(10|ten|5|five|100)\b(?!/)"
-)
-DOSE: Final = _re(
-    r"\b(\d+(?:[.,]\d+)? ?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?"
-    r"|drops?))(?!\w)"
-)
-_ALLERGIC: Final = _re(rf"\b(?:allergic|allergy|allergies|intolerant|intolerance) to {_CLAUSE}")
-_ALLERGY: Final = _re(
-    r"\b((?:peanut|nut|pollen|dust|dust mite|latex|penicillin|shellfish|egg|milk|cat|dog|bee|wasp|grass"
-    r"|soy|wheat|gluten|fish|mold|drug) allerg(?:y|ies))\b"
-)
-_PREGNANT: Final = _re(
-    rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
-    rf"baby))\b(?! with(?:out)? )"
-)
-_IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
-_OLD: Final = _re(
-    r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old|\d{1,3} ?(?:yo|y/o)\b)"
-)
-_AGED: Final = _re(
-    r"\b(?:i'm|i am|he's|she's|he is|she is|turning|aged?|turned)(?: now| about| almost| only)? (\d{1,3})\b"
-    r"(?! ?(?:%|/|kg|kilos|lb|pounds|cm|mg|st\b|out|weeks|months|days|hours|minutes|times|percent"
-    r"|pounds|years (?:into|since)|am\b|pm\b|o'clock|\.\d))"
-)
-TEMPERATURE: Final = _re(
-    r"\b(\d{2,3}(?:[.,]\d+)? ?(?:°|º|degrees)? ?(?:celsius|fahrenheit|[cf]\b)|\d{2,3}(?:[.,]\d+)? ?(?:°"
-    r"|degrees))|\btemp(?:erature)? (?:of|is|was) (\d{2,3}(?:[.,]\d+)?)"
-)
-READING: Final = _re(
-    r"\b(\d{2,3} ?(?:/|over) ?\d{2,3}(?! ?10\b)|\d+(?:[.,]\d+)? ?(?:mg/dl|mmol(?:/l)?|mmhg|bpm)"
-    r"|(?:a1c|hba1c)(?: (?:is|was|of|at|came back at))* \d+(?:[.,]\d+)?%?)"
-)
-_MEASURE: Final = _re(
-    r"\b(\d{2,3}(?:[.,]\d+)? ?(?:kg|kilos?|lbs?|pounds|stone|cm|bmi)|\d ?(?:ft|foot|feet|')\s?\d{0,2}"
-    r"|\d[.,]\d\d ?m)\b"
-)
-_FOR_WHOM: Final = _re(
-    r"\b(?:it's|this is|asking|calling|question is|not me,? (?:it's|but))(?: for| about)? my ([a-z-]+)\b"
-)
-INJECTED: Final = _re(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|prompts?|rules"
-    r"|guidelines|everything (?:above|before)|previous|prior|above)\b"
-    r"|\bsystem prompt\b|\byou are now\b|\bpretend (?:to be|you are|that you)\b|\bact as (?:if|a|an"
-    r"|my)\b|\bjailbreak|\bdeveloper mode\b"
-    r"|\b(?:write|store|save|put|add|set|insert|update|delete|erase|overwrite|record"
-    r"|append)\b.{0,60}\b(?:memory|memories|block|blocks|context_summary|active_session"
-    r"|conversation_history|database|severity (?:to|as|=))\b"
-    r"|\bnew instructions?\b|</?(?:system|assistant|user|instructions?)>|\[(?:system|inst)\]"
-    r"|^\s*(?:system|assistant) ?:|\brespond only with\b|\brepeat after me\b"
-)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_ASKS: Final = _re(
-    r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"
-    r"|would|will|was|were|have|has|to|much"
-    r"|many|often|long|about|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
-    r"|(?:can|could|should|would|do|does|did|is|are|will|may|am|have you|has)\b"
-)
-_ASKS_INSIDE: Final = _re(
-    r"(?:,|-| and| but| so)\s+(?=(?:what|how|why|when|which|where|can|could|should|is (?:it|that"
-    r"|this|there)|are (?:there|they)|do (?:i|you)|does|will|any (?:idea|tips|advice|suggestion))\b)"
-)
-_HYPOTHETICAL: Final = word_set(
-    "worried afraid scared fear could might maybe possibly wonder wondering if whether think suspect case "
-    "risk prevent avoid like"
-)
-_NEGATORS: Final = word_set(
-    "no not without never don't doesn't didn't haven't hasn't hadn't isn't aren't wasn't weren't neither "
-    "nor zero denies"
-)
-_ENDS_NEGATION: Final = word_set(
-    ". ! ? ; : but however though although except just only besides because since when then yet still apart"
-)
-_PAINS: Final = word_set(
-    "hurt hurts hurting ache aches aching throb throbs sting stings bothering killing acting"
-)
-_PAIN_NOUNS: Final = word_set(
-    "pain pains ache aches cramp cramps stiffness swelling numbness tingling itching pressure tightness "
-    "spasm spasms soreness weakness tenderness bruise bruising rash burning injury infection discharge "
-    "bleeding lump bump cut burn sprain twitching twitch redness blister sore"
-)
-_FEELS: Final = word_set(
-    "feel feeling feels felt am i'm im i've been being was is he's she's get getting gets got become "
-    "becoming seem seems so very really always constantly too quite pretty bit little and or just more "
-    "extremely also mostly totally completely all kind of a super"
+from agents.patterns import (
+    AGED,
+    AGO,
+    ALLERGIC,
+    ALLERGY,
+    ASKS,
+    ASKS_INSIDE,
+    BETTER,
+    DOSE,
+    ENDS_NEGATION,
+    FEELS,
+    FELT_WHEN,
+    FOR_WHOM,
+    HELPS,
+    HYPOTHETICAL,
+    IF_ONLY,
+    INJECTED,
+    LASTING,
+    MAKES_WORSE,
+    MEASURE,
+    NEGATORS,
+    NOW,
+    NUMBERS,
+    OFTEN,
+    OLD,
+    PAIN_NOUNS,
+    PAINS,
+    PREGNANT,
+    RATED,
+    READING,
+    SENTENCE,
+    SINCE,
+    STARTED,
+    TEMPERATURE,
+    WORSE,
 )
 
 
@@ -228,7 +60,7 @@ class Text:
     def __init__(self, message: str, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.whole = plain(message)
-        sentences = [part for part in _SENTENCE.split(self.whole) if part]
+        sentences = [part for part in SENTENCE.split(self.whole) if part]
         self.injected = [part for part in sentences if INJECTED.search(part)]
         self.asked, kept = [], []
         for sentence in sentences:
@@ -281,12 +113,12 @@ class Text:
         denying = False
         for at, text in enumerate(texts):
             following = texts[at + 1] if at + 1 < len(texts) else "."
-            if text in _NEGATORS:
+            if text in NEGATORS:
                 denying = following not in (",", ".", "!", ";", "-", "only", "sure", "just") or (
                     text != "no" and following == ","
                 )
             elif (
-                text in _ENDS_NEGATION
+                text in ENDS_NEGATION
                 or (text == "," and not self._list_goes_on(texts, starts, at + 1))
                 or (
                     text == "and"
@@ -326,13 +158,13 @@ class Text:
 
 def asks_back(text: str) -> bool:
     """Whether a message is a question of its own rather than a reply."""
-    return text.rstrip().endswith("?") or _ASKS.match(text.lstrip(" .,;:!?'\"()*-~")) is not None
+    return text.rstrip().endswith("?") or ASKS.match(text.lstrip(" .,;:!?'\"()*-~")) is not None
 
 
 _SWAYS: Final = (
     (
         "triggers",
-        (_WORSE, _FELT_WHEN, _MAKES_WORSE),
+        (WORSE, FELT_WHEN, MAKES_WORSE),
         word_set(
             "worse worst flares flare acts act brought triggered set hurts hurt happens comes come when "
             "whenever while after during every"
@@ -340,7 +172,7 @@ _SWAYS: Final = (
     ),
     (
         "relief",
-        (_BETTER, _HELPS),
+        (BETTER, HELPS),
         word_set("better ease eases goes improves calms less helps help helped relieve relieves"),
     ),
 )
@@ -362,7 +194,7 @@ def stated(text: Text) -> Iterator[Said]:
             f"{NUMBERS.get(rated[1].lower(), rated[1])}/{NUMBERS.get(rated[2].lower(), rated[2])}",
         )
     yield from _times(low, bare_drug)
-    if often := _OFTEN.search(low):
+    if often := OFTEN.search(low):
         yield Said("frequency", often[1])
     said = {word.text for word in text.words}
     for kind, patterns, hints in _SWAYS:
@@ -384,11 +216,11 @@ def stated(text: Text) -> Iterator[Said]:
 
 
 def _times(low: str, bare_drug: bool) -> Iterator[Said]:
-    if onset := _STARTED.search(low) or _SINCE.search(low):
+    if onset := STARTED.search(low) or SINCE.search(low):
         yield Said("onset", _clean(onset[1]))
-    elif not bare_drug and (ago := _AGO.search(low)):
+    elif not bare_drug and (ago := AGO.search(low)):
         yield Said("onset", _clean(ago[1]))
-    elif not bare_drug and (lasting := _LASTING.search(low) or _NOW.search(low)) and not _OFTEN.search(low):
+    elif not bare_drug and (lasting := LASTING.search(low) or NOW.search(low)) and not OFTEN.search(low):
         yield Said("duration", _clean(lasting[1]))
 
 
@@ -418,7 +250,7 @@ def _about_the_person(text: Text) -> Iterator[Said]:
     low = text.stated
     small = low.lower()
     hinted = "allerg" in small or "intoleran" in small
-    patterns = (_ALLERGIC, _ALLERGY) if hinted else ()
+    patterns = (ALLERGIC, ALLERGY) if hinted else ()
     allergens = [_clean(found[1]) for pattern in patterns for found in pattern.finditer(low)]
     for allergen in allergens:
         if allergen.split()[0] not in ("anything", "any", "nothing"):
@@ -426,14 +258,14 @@ def _about_the_person(text: Text) -> Iterator[Said]:
             yield Said("allergies", f"no {allergen}" if denied else allergen)
     yield from _medicines(text, " ".join(allergens).lower())
     yield from _conditions(text)
-    expecting = _PREGNANT.search(low) if "pregnan" in small or "expecting" in small else None
-    if (pregnant := expecting) and not _IF_ONLY.search(low[: pregnant.start()]):
-        negated = any(word in _NEGATORS for word in small[: pregnant.start()].split()[-1:])
+    expecting = PREGNANT.search(low) if "pregnan" in small or "expecting" in small else None
+    if (pregnant := expecting) and not IF_ONLY.search(low[: pregnant.start()]):
+        negated = any(word in NEGATORS for word in small[: pregnant.start()].split()[-1:])
         yield Said(
             "pregnancy",
             f"not {pregnant[1]}" if negated and not pregnant[1].startswith("not") else pregnant[1],
         )
-    old = _OLD.search(low) or _AGED.search(low)
+    old = OLD.search(low) or AGED.search(low)
     if old and (years := re.match(r"[\d.]+", old[1])) and 0 < float(years[0]) <= 115:
         yield Said("age", old[1])
 
@@ -499,7 +331,7 @@ def _conditions(text: Text) -> Iterator[Said]:
         if mention.first in text.denied:
             yield Said("conditions", f"no {name}")
             continue
-        if set(before[-6:]) & _HYPOTHETICAL:
+        if set(before[-6:]) & HYPOTHETICAL:
             continue
         family = next((each for each in relatives if start <= each.first < mention.first), None)
         if family is not None and "i" not in before and not set(before) & {"i'm", "i've"}:
@@ -515,14 +347,14 @@ def _measured(low: str) -> Iterator[Said]:
         yield Said("temperature", _clean(warm[1] or warm[2]))
     if (reading := READING.search(low)) and not re.fullmatch(r"\d+ ?/ ?10", reading[1]):
         yield Said("readings", _clean(reading[1]))
-    if measure := _MEASURE.search(low):
+    if measure := MEASURE.search(low):
         yield Said("measures", _clean(measure[1]))
 
 
 def whom(text: Text) -> str | None:
     """Whose complaint it is when it is not the person's own: `son` of `my son has a fever`."""
     low = text.stated.lower()
-    if (named := _FOR_WHOM.search(low)) and named[1] in text.lexicon.group("people.relatives"):
+    if (named := FOR_WHOM.search(low)) and named[1] in text.lexicon.group("people.relatives"):
         return str(named[1])
     texts = [word.text for word in text.words]
     for mention in text.has("people.relatives"):
@@ -557,7 +389,7 @@ def concerns(text: Text) -> Iterator[Said]:
     for mention in (
         each for each in text.mentions if each.group == "complaints.nouns" and each.first not in used
     ):
-        if set(texts[max(0, mention.first - 4) : mention.first]) & _HYPOTHETICAL - {"like"}:
+        if set(texts[max(0, mention.first - 4) : mention.first]) & HYPOTHETICAL - {"like"}:
             continue
         name, part = _with_part(text, mention, texts)
         if mention.first in text.denied:
@@ -577,8 +409,8 @@ def concerns(text: Text) -> Iterator[Said]:
                 yield Said("denied", f"feeling {text.cut(mention)}")
         elif (
             before
-            and before[-1] in _FEELS
-            and set(before) & (_FEELS - {"and", "or", "so", "a", "of", "all", "is", "was"})
+            and before[-1] in FEELS
+            and set(before) & (FEELS - {"and", "or", "so", "a", "of", "all", "is", "was"})
         ):
             yield Said("concern", f"feeling {text.cut(mention)}", "feeling")
 
@@ -616,7 +448,7 @@ def _with_part(text: Text, mention: Mention, texts: list[str]) -> tuple[str, str
             where = (
                 inside[0] if inside[0] in ("behind", "under", "between", "around", "above", "below") else ""
             )
-            if name.split()[-1] in _PAIN_NOUNS and not where:
+            if name.split()[-1] in PAIN_NOUNS and not where:
                 return f"{part} {name}", part
             return f"{name} {inside[0]} {part}", f"{where} {part}".strip()
     return name, ""
@@ -644,10 +476,10 @@ def _of_a_part(text: Text, texts: list[str], used: set[int]) -> Iterator[Said]:
                 if does.first in text.denied or {"doesn't", "don't", "not"} & set(between):
                     yield Said(
                         "denied",
-                        f"{where} pain" if texts[does.first] in _PAINS else f"{where} {text.cut(does)}",
+                        f"{where} pain" if texts[does.first] in PAINS else f"{where} {text.cut(does)}",
                     )
                     break
-                pain = texts[does.first] in _PAINS
+                pain = texts[does.first] in PAINS
                 used.update(range(first, does.last))
                 yield Said(
                     "concern",
@@ -682,9 +514,9 @@ def _parted(sentence: str) -> tuple[str, str]:
     """The statement and the question in one sentence; either may be empty."""
     if not sentence.endswith("?"):
         return sentence, ""
-    if inside := _ASKS_INSIDE.search(sentence):
+    if inside := ASKS_INSIDE.search(sentence):
         return sentence[: inside.start()], sentence[inside.end() :]
-    if _ASKS.match(sentence) or len(sentence.split()) <= 4:
+    if ASKS.match(sentence) or len(sentence.split()) <= 4:
         return "", sentence
     return (
         (sentence.rstrip("?"), "")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from agents.lexicon import Lexicon, word_set, words_of
+from agents.patterns import HAS_MOMENT, HAS_SPAN, NUMBERS
 from agents.questions import Question
-from agents.reading import HAS_MOMENT, HAS_SPAN, NUMBERS, Said, Text, asks_back
+from agents.reading import Said, Text, asks_back
 
 Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 

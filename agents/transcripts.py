@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import UnreadableLine
-from agents.understanding import Exchange
+from agents.known import Exchange
 
 _MOST_TEXT: Final = 100_000
 

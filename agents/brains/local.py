@@ -5,13 +5,13 @@ import re
 from collections.abc import AsyncGenerator
 
 from agents.enriching import Enricher
+from agents.known import Exchange
 from agents.lexicon import Lexicon
 from agents.ports import Brief, Embedded
 from agents.questions import name_of
 from agents.roster import Roster
 from agents.router import Router
 from agents.speaking import answer_to
-from agents.understanding import Exchange
 from agents.values import EMERGENCY, KIND, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agents import lexicon
 from agents.enriching import Enricher
+from agents.known import Exchange
 from agents.resolution import Case, load_cases, resolve
 from agents.transcripts import Utterance, turns_of
-from agents.understanding import Exchange
 
 CONFIG = Path(__file__).parents[2] / "config"
 TUNING = load_cases(CONFIG / "evals" / "context_resolution.tuning.jsonl")

@@ -1,0 +1,258 @@
+"""What a reply means together with its question: a fact to keep, and a sentence that says both."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agents.known import NONE, NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED, Told
+from agents.lexicon import Lexicon, words_of
+from agents.patterns import HAS_MOMENT, HAS_SPAN
+from agents.questions import Question, name_of
+from agents.reading import Said, Text
+from agents.replies import Replies, Reply
+from agents.telling import Teller, third_person
+from agents.values import LISTS
+
+
+class Answers:
+    """Takes replies for what they mean, with the words of the lexicon."""
+
+    def __init__(
+        self, lexicon: Lexicon, replies: Replies, teller: Callable[[Mapping[str, str]], Teller]
+    ) -> None:
+        self._lexicon, self._replies, self._teller = lexicon, replies, teller
+        self._parts = lexicon.group("body.parts")
+
+    def take(
+        self, told: Told, reply: Reply, text: Text, complaints: Sequence[Said], found: Sequence[Said]
+    ) -> None:
+        """Keep what a reply says, and tell it; `complaints` and `found` are what the message says anyway."""
+        question, said, stance = reply.question, reply.said, reply.stance
+        teller = self._teller(told.known.values)
+        positives = [each for each in complaints if each.kind == "concern"]
+        kind = said.kind
+        if not stance:
+            self._plain_reply(told, reply, teller)
+            return
+        rest = said.sentence
+        if question.form == "open" and stance in ("yes", "some") and not rest:
+            told.sentences.append(
+                f'User answers "{text.whole[:80]}" to the question "{question.asked[-150:]}"'
+            )
+            return
+        if stance in ("unsure", "refusal"):
+            value = NOT_SURE if stance == "unsure" else NOT_SAID
+            about = f'when asked "{question.asked[-150:]}"'
+            if kind and teller.concern:
+                about = (
+                    f"about {name_of(kind)} of {teller.about}"
+                    if kind in OF_CONCERN
+                    else f"about their {name_of(kind)}"
+                )
+            told.sentences.append(
+                f"User {'is not sure' if stance == 'unsure' else 'would rather not say'} {about}"
+            )
+            if kind and not told.has(kind):
+                told.keep(Said(kind, value))
+            return
+        if any(each.kind == kind for each in found) or (positives and kind in ("associated_symptoms", "")):
+            if (
+                stance == "no"
+                and kind != "associated_symptoms"
+                and (declared := teller.declares(question, yes=False))
+            ):
+                told.sentences.insert(0, declared)
+            return
+        items = self._items(question)
+        yes = stance in ("yes", "some")
+        option = next(
+            (each for each in question.options if re.search(rf"\b{re.escape(each)}\b", rest.lower())), ""
+        )
+        if yes and items and option:
+            told.say(Said(items[0].kind, option), teller)
+            return
+        if rest and yes and kind and kind not in ("pregnancy", "progression"):
+            self._with_details(told, question, kind, rest, teller)
+            return
+        declared = teller.declares(question, yes=yes)
+        if yes and len(question.options) > 1 and question.form == "choice":
+            declared = None
+        if declared and yes and len(question.options) > 1:
+            declared += " (not said which)"
+        if declared and stance == "some":
+            declared += f' ("{text.whole[:40].rstrip(" .")}")'
+        told.sentences.append(
+            declared or f'User answers "{text.whole[:80]}" to the question "{question.asked[:150]}"'
+        )
+        self._keep_stance(told, question, items, kind, yes, declared)
+        if stance == "some" and kind and kind not in LISTS:
+            told.keep(Said(kind, text.whole))
+        if rest and not yes:
+            self._other_way(told, question, rest, teller)
+
+    def _keep_stance(
+        self,
+        told: Told,
+        question: Question,
+        items: Sequence[Said],
+        kind: str,
+        yes: bool,
+        declared: str | None,
+    ) -> None:
+        examples = re.search(r"\b(?:such as|for example|like)\b", question.core) is not None
+        examples = examples or (not yes and kind in LISTS and " any " in f" {question.core} ")
+        if (
+            items
+            and not examples
+            and kind in ("", "associated_symptoms", "medications", "conditions", "allergies")
+        ):
+            if yes and len(items) > 1:
+                told.keep(
+                    Said(items[0].kind, f"{' or '.join(each.value for each in items)} (not said which)")
+                )
+            elif kind != "associated_symptoms" or yes or not question.options:
+                for each in items:
+                    told.keep(Said(each.kind, each.value if yes else f"no {each.value}"))
+            else:
+                told.keep(Said(kind, NONE))
+        elif kind == "pregnancy":
+            told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
+        elif kind in LISTS:
+            told.keep(Said(kind, UNSPECIFIED if yes else NONE))
+        elif kind:
+            told.keep(Said(kind, "yes" if yes else "no"))
+        elif declared:
+            told.keep(Said("noted", _without_user(declared)))
+
+    def _with_details(self, told: Told, question: Question, kind: str, rest: str, teller: Teller) -> None:
+        value = rest.strip(" .,!")
+        declared = (
+            teller.declares(question, yes=True) if kind not in LISTS or kind == "family_history" else None
+        )
+        told.keep(Said(kind, value))
+        if kind in ("medications", "allergies", "conditions"):
+            told.sentences.append(teller.tells(kind, value))
+        elif declared:
+            told.sentences.append(f'{declared}: "{third_person(value)}"')
+        elif kind == "family_history":
+            told.sentences.append(f'User answers "yes, {value}" to the question "{question.asked[-150:]}"')
+        else:
+            told.sentences.append(teller.tells(kind, value))
+
+    def _other_way(self, told: Told, question: Question, rest: str, teller: Teller) -> None:
+        """`no, Tuesday`: what is right instead of what was asked."""
+        place = self._replies.where(Text(rest, self._lexicon), question, told.known.values)
+        if place and (not question.kinds or "location" in question.kinds):
+            told.say(Said("location", place), teller)
+            return
+        if moment := HAS_MOMENT.search(rest):
+            if "onset" in question.kinds or not question.kinds:
+                told.say(Said("onset", moment[0].strip()), teller)
+        elif (span := HAS_SPAN.search(rest)) and ("duration" in question.kinds or not question.kinds):
+            told.say(Said("duration", span[0].strip()), teller)
+
+    def _plain_reply(self, told: Told, reply: Reply, teller: Teller) -> None:
+        question, said = reply.question, reply.said
+        if question.form == "choice" and said.sentence and (chosen := _substituted(question, said.sentence)):
+            declared = teller.declares(replace(question, core=chosen), yes=True)
+            if declared and not said.value.startswith(("both", "neither", "all of")):
+                told.sentences.append(declared)
+                told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
+                return
+            if not said.kind and not declared:
+                told.sentences.append(f'User answers "{said.value}" to the question "{chosen}?"')
+                return
+        if said.kind and said.value:
+            if said.kind == "substances" or (
+                question.form == "polar"
+                and said.kind
+                in (
+                    "support",
+                    "effect",
+                    "previous_episodes",
+                    "tried",
+                    "substances",
+                    "habits",
+                )
+            ):
+                told.keep(Said(said.kind, said.value))
+                told.sentences.append(
+                    f'User answers "{said.value}" to the question "{question.asked[-150:]}"'
+                )
+                return
+            told.say(Said(said.kind, said.value), teller)
+            return
+        words = said.sentence or said.value
+        if any(fact.kind == "associated_symptoms" for fact in told.facts):
+            return
+        unasked = question.form == "polar" or words.lower().startswith("not sure")
+        if unasked and len(words.split()) >= 3 and not told.facts:
+            told.keep(Said("mentioned", words))
+        elif told.facts and not question.options and len(words.split()) <= 4:
+            return
+        if told.facts and question.options:
+            return
+        core = question.core if not question.options else ""
+        if words and core:
+            told.sentences.append(f'User answers "{words}" to the question "{question.asked[-150:]}"')
+        elif words:
+            told.sentences.append(f'User answers "{words}"')
+
+    def _items(self, question: Question) -> list[Said]:
+        """What a yes-or-no question names: symptoms, medicines, conditions."""
+        items = []
+        core = question.core
+        if question.kinds and not question.options:
+            return []
+        words = words_of(core)
+        for mention in self._lexicon.mentions(words):
+            kind = {
+                "complaints.nouns": "associated_symptoms",
+                "complaints.adjectives": "associated_symptoms",
+                "medicines.names": "medications",
+                "conditions.names": "conditions",
+            }.get(mention.group)
+            if kind is None or (
+                mention.group == "complaints.adjectives"
+                and not re.search(r"\b(?:feel|feeling|felt|are|been)\b", core)
+            ):
+                continue
+            if re.search(r"\b(?:pain|ache|it|headache)\b", mention.text) and not re.search(
+                r"\b(?:have|any|had|having|notic\w+|experienc\w+|feel)\b", core
+            ):
+                continue
+            name = core[words[mention.first].start : words[mention.last - 1].end]
+            before = core[: words[mention.first].start].split()
+            if (
+                mention.text in ("pain", "pains", "ache", "cramps", "swelling", "rash")
+                and before
+                and before[-1] in self._parts
+            ):
+                name = f"{before[-1]} {name}"
+            items.append(Said(kind, f"feeling {name}" if mention.group == "complaints.adjectives" else name))
+        return (
+            list(dict.fromkeys(items))
+            if not re.search(r"^(?:does|is|was|did) (?:the|your|it|this|that)\b", core)
+            else []
+        )
+
+
+def _without_user(sentence: str) -> str:
+    return re.sub(r"^User (?:says )?", "", sentence)
+
+
+def _substituted(question: Question, chosen: str) -> str:
+    """A question that offers options, with only the chosen one left in it."""
+    if clause := _OR_CLAUSE.search(question.core):
+        is_last = bool(set(chosen.split()) & set(question.options[-1].split()))
+        return clause[1] if is_last else question.core[: clause.start()]
+    first, last = question.options[0].split()[0], question.options[-1]
+    last = last if question.core.endswith(last) else last.split()[-1]
+    found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
+    return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
+
+
+_OR_CLAUSE: Final = re.compile(
+    r",? or ((?:do|does|did|is|are|was|were|has|have|can) (?:you|it|they|he|she|there|the \w+|your \w+) .*)$"
+)

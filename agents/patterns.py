@@ -1,0 +1,210 @@
+"""The patterns by which times, amounts and circumstances are found in what a person writes."""
+
+import re
+from typing import Final
+
+from agents.lexicon import word_set
+
+NUMBERS: Final = {
+    word: number
+    for number, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+        ]
+    )
+}
+_NUMBER: Final = rf"(?:\d+(?:[.,]\d+)?|half an?|an?|{'|'.join(NUMBERS)}|twenty|thirty|forty|fifty|sixty)"
+_UNIT: Final = r"(?:second|minute|min|hour|hr|day|night|week|weekend|month|year|yr|decade)s?"
+SPAN: Final = (
+    r"(?:(?:about|around|almost|over|nearly|roughly|maybe|like|at least|more than|less than|just"
+    r"|only|approximately|some"
+    r"|up to|close to|the (?:last|past|whole|better part of an?)) )*"
+    rf"(?:(?:{_NUMBER}(?:(?: ?- ?| to | or | and a )(?:{_NUMBER}|half))?|a few|a couple(?: of)?"
+    rf"|couple(?: of)?|several|many"
+    rf"|a good few|quite a few|some|few)(?: more| full| whole| solid)? {_UNIT}(?: or (?:so|two"
+    rf"|more))?(?: and a half)?"
+    rf"|\d+ ?(?:d|w|h|mo|wks?|hrs?|mins?|yrs?)\b|all (?:day|night|week|month|year|morning|summer"
+    rf"|winter)|ages|a (?:long |short |good )?while"
+    r"|(?:my |his |her )?(?:whole|entire) life|years|months|weeks|days|hours|forever|a long time|not "
+    r"(?:very )?long)"
+)
+_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH: Final = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec)"
+)
+MOMENT: Final = (
+    r"(?:(?:early |late |the day before |earlier )?(?:this (?:morning|afternoon|evening|week|month"
+    r"|year|spring|summer|winter)"
+    r"|last (?:night|week|weekend|month|year|spring|summer|autumn|fall|winter|christmas)"
+    r"|yesterday(?: (?:morning|afternoon|evening|night))?"
+    rf"|today|tonight|the other (?:day|night)|just now|right now)|(?:last |this |on )?{_DAY}(?: "
+    rf"(?:morning|afternoon|evening|night))?"
+    rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?: \d{{4}})?|(?:early |late |mid |mid-"
+    rf"|last |the (?:beginning|end|middle|start) of )?"
+    rf"{_MONTH}(?: (?:the )?\d{{1,2}}(?:st|nd|rd|th)?)?(?: \d{{4}})?\b"
+    rf"|\d{{1,2}}[/.]\d{{1,2}}(?:[/.]\d{{2,4}})?|(?:in |back in )?(?:19|20)\d\d"
+    rf"|{SPAN} (?:ago|back)|christmas|easter|new year'?s?|childhood|birth|long ago|(?:at |around "
+    rf")?(?:noon|midnight|\d{{1,2}}(?::\d\d)? ?(?:am|pm|o'clock)))"
+)
+_STOP: Final = r"(?=\s*(?:[.,;!?()]|\b(?:and|but|so|because|though|although|which|while i|or)\b|$))"
+_WORDS: Final = rf"[^\s.,;!?()]+(?: [^\s.,;!?()]+){{0,8}}?{_STOP}"
+_CLAUSE: Final = rf"({_WORDS})"
+
+
+def _re(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+HAS_SPAN: Final = _re(rf"\b{SPAN}\b")
+HAS_MOMENT: Final = _re(rf"\b{MOMENT}")
+SINCE: Final = _re(
+    rf"\b(?:ever since|since|starting|as of)(?: about| around| like)? (?!then\b|it\b)({MOMENT}|{_WORDS})"
+)
+STARTED: Final = _re(
+    r"\b(?:started|began|begun|came on|come on|first (?:noticed|felt|saw|had|got)(?: it| this| "
+    r"them)?|noticed (?:it|this)(?: first)?"
+    r"|got it|showed up|appeared|happened)(?: hurting| to \w+| \w+ing| up| out)?"
+    rf"(?: back| on| at| in| about| around| like| sometime| it)* ({MOMENT}|(?:right |just |shortly "
+    rf"|soon )?(?:after|when|before|while|during) {_WORDS})"
+)
+AGO: Final = _re(rf"\b({SPAN} (?:ago|back))\b")
+LASTING: Final = _re(
+    rf"\b(?:for|lasts?|lasted|lasting|been|been like this|going on|on and off|past|over|in)(?: about| "
+    rf"for| going on| over| on)? ((?:the (?:last|past) )?{SPAN})\b(?! ago| back| old)"
+)
+NOW: Final = _re(rf"\b({SPAN})(?: now| already| so far)\b")
+OFTEN: Final = _re(
+    r"\b((?:almost |nearly |about |maybe |around )?(?:every (?:other |single |few |couple of "
+    r")?(?:\w+ )?(?:day|night|morning|evening|afternoon|week|weekend|month|hour|time|minute)s?"
+    rf"|(?:once|twice|{_NUMBER}(?:(?: ?- ?| to | or ){_NUMBER})? times|several times|a few times|a "
+    rf"couple of times|{_NUMBER} (?:nights|days|evenings|hours|times|of)?) (?:a|an|per|each|every|in "
+    rf"a|out of the) (?:day|night|week|month|year|hour)"
+    r"|daily|weekly|nightly|monthly|most (?:days|nights|mornings)|once in a while|now and then|from "
+    r"time to time|all the time|twice daily|on weekends))\b"
+)
+WORSE: Final = _re(
+    rf"\b(?:worse|worst|flares? up|acts? up|comes? on|brought on|triggered|set off|hurts?(?: more| "
+    rf"most| mostly| only| a lot)?|happens(?: mostly| mainly| only| usually)?)"
+    rf" ((?:when|whenever|after|at|in the|during|with|if|while|before|every time|by|from|every) {_WORDS})"
+)
+FELT_WHEN: Final = _re(
+    r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea"
+    r"|nauseous|tightness|cramps?)"
+    rf" ((?:when|whenever|while|after|during|every time) {_WORDS})"
+)
+MAKES_WORSE: Final = _re(
+    r"\b((?:[\w'-]+ ){1,5}?)(?:seems? to )?(?:makes?|made) (?:it|them|the pain|things|that|this) (?:much "
+    r"|even |a lot )?worse\b"
+)
+BETTER: Final = _re(
+    rf"\b(?:better|eases?(?: off| up)?|goes away|improves|calms down|less(?: bad| painful)?) ((?:when"
+    rf"|whenever|after|at|in the|during|with|if|while|once|by) {_WORDS})"
+)
+HELPS: Final = _re(
+    r"\b((?:[\w'-]+ ){1,5}?)(?:usually |really |sometimes |only |a bit |seems? to |does |did |do "
+    r")*(?:helps?|helped|(?:makes?|made) (?:it|them|the pain|things) (?:feel )?better|eases? (?:it"
+    r"|the)|relieves? (?:it|the))\b"
+)
+RATED: Final = _re(
+    rf"\b(\d{{1,2}}(?:\.\d)?|{'|'.join(NUMBERS)})(?:\s*/\s*| out of | over )(10|ten|5|five|100)\b(?!/)"
+)
+DOSE: Final = _re(
+    r"\b(\d+(?:[.,]\d+)? ?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?"
+    r"|drops?))(?!\w)"
+)
+ALLERGIC: Final = _re(rf"\b(?:allergic|allergy|allergies|intolerant|intolerance) to {_CLAUSE}")
+ALLERGY: Final = _re(
+    r"\b((?:peanut|nut|pollen|dust|dust mite|latex|penicillin|shellfish|egg|milk|cat|dog|bee|wasp|grass"
+    r"|soy|wheat|gluten|fish|mold|drug) allerg(?:y|ies))\b"
+)
+PREGNANT: Final = _re(
+    rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
+    rf"baby))\b(?! with(?:out)? )"
+)
+IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
+OLD: Final = _re(
+    r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old|\d{1,3} ?(?:yo|y/o)\b)"
+)
+AGED: Final = _re(
+    r"\b(?:i'm|i am|he's|she's|he is|she is|turning|aged?|turned)(?: now| about| almost| only)? (\d{1,3})\b"
+    r"(?! ?(?:%|/|kg|kilos|lb|pounds|cm|mg|st\b|out|weeks|months|days|hours|minutes|times|percent"
+    r"|pounds|years (?:into|since)|am\b|pm\b|o'clock|\.\d))"
+)
+TEMPERATURE: Final = _re(
+    r"\b(\d{2,3}(?:[.,]\d+)? ?(?:°|º|degrees)? ?(?:celsius|fahrenheit|[cf]\b)|\d{2,3}(?:[.,]\d+)? ?(?:°"
+    r"|degrees))|\btemp(?:erature)? (?:of|is|was) (\d{2,3}(?:[.,]\d+)?)"
+)
+READING: Final = _re(
+    r"\b(\d{2,3} ?(?:/|over) ?\d{2,3}(?! ?10\b)|\d+(?:[.,]\d+)? ?(?:mg/dl|mmol(?:/l)?|mmhg|bpm)"
+    r"|(?:a1c|hba1c)(?: (?:is|was|of|at|came back at))* \d+(?:[.,]\d+)?%?)"
+)
+MEASURE: Final = _re(
+    r"\b(\d{2,3}(?:[.,]\d+)? ?(?:kg|kilos?|lbs?|pounds|stone|cm|bmi)|\d ?(?:ft|foot|feet|')\s?\d{0,2}"
+    r"|\d[.,]\d\d ?m)\b"
+)
+FOR_WHOM: Final = _re(
+    r"\b(?:it's|this is|asking|calling|question is|not me,? (?:it's|but))(?: for| about)? my ([a-z-]+)\b"
+)
+INJECTED: Final = _re(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|prompts?|rules"
+    r"|guidelines|everything (?:above|before)|previous|prior|above)\b"
+    r"|\bsystem prompt\b|\byou are now\b|\bpretend (?:to be|you are|that you)\b|\bact as (?:if|a|an"
+    r"|my)\b|\bjailbreak|\bdeveloper mode\b"
+    r"|\b(?:write|store|save|put|add|set|insert|update|delete|erase|overwrite|record"
+    r"|append)\b.{0,60}\b(?:memory|memories|block|blocks|context_summary|active_session"
+    r"|conversation_history|database|severity (?:to|as|=))\b"
+    r"|\bnew instructions?\b|</?(?:system|assistant|user|instructions?)>|\[(?:system|inst)\]"
+    r"|^\s*(?:system|assistant) ?:|\brespond only with\b|\brepeat after me\b"
+)
+SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+ASKS: Final = _re(
+    r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"
+    r"|would|will|was|were|have|has|to|much"
+    r"|many|often|long|about|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
+    r"|(?:can|could|should|would|do|does|did|is|are|will|may|am|have you|has)\b"
+)
+ASKS_INSIDE: Final = _re(
+    r"(?:,|-| and| but| so)\s+(?=(?:what|how|why|when|which|where|can|could|should|is (?:it|that"
+    r"|this|there)|are (?:there|they)|do (?:i|you)|does|will|any (?:idea|tips|advice|suggestion))\b)"
+)
+HYPOTHETICAL: Final = word_set(
+    "worried afraid scared fear could might maybe possibly wonder wondering if whether think suspect case "
+    "risk prevent avoid like"
+)
+NEGATORS: Final = word_set(
+    "no not without never don't doesn't didn't haven't hasn't hadn't isn't aren't wasn't weren't neither "
+    "nor zero denies"
+)
+ENDS_NEGATION: Final = word_set(
+    ". ! ? ; : but however though although except just only besides because since when then yet still apart"
+)
+PAINS: Final = word_set(
+    "hurt hurts hurting ache aches aching throb throbs sting stings bothering killing acting"
+)
+PAIN_NOUNS: Final = word_set(
+    "pain pains ache aches cramp cramps stiffness swelling numbness tingling itching pressure tightness "
+    "spasm spasms soreness weakness tenderness bruise bruising rash burning injury infection discharge "
+    "bleeding lump bump cut burn sprain twitching twitch redness blister sore"
+)
+FEELS: Final = word_set(
+    "feel feeling feels felt am i'm im i've been being was is he's she's get getting gets got become "
+    "becoming seem seems so very really always constantly too quite pretty bit little and or just more "
+    "extremely also mostly totally completely all kind of a super"
+)
