@@ -8,8 +8,8 @@ import { dialHome } from "./page/session.ts";
 import "./page/style.css";
 import { Client, PassingMemory, StorageMemory, type Memory } from "./protocol/index.ts";
 
-const client = new Client({
-  dial: dialHome,
+const client: Client = new Client({
+  dial: dialHome(() => client.conversationId),
   memory: memoryOfThisBrowser(),
   configuration: { clientVersion: "console", device: "web", preferredLanguage: navigator.language, features: ["streaming"] },
 });

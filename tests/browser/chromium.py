@@ -184,10 +184,11 @@ class Page:
         self._ask("Emulation.setEmulatedMedia", features=listed)
         return self
 
-    def until_answered(self, messages: int) -> Self:
+    def until_answered(self, messages: int, seconds: float = SECONDS) -> Self:
         """Wait until that many messages have a whole answer, and none is under way."""
         answered = "document.querySelectorAll('.exchange:has(.answer[aria-busy=false] .sentence)').length"
-        return self.until(f"{answered} === {messages} && !document.querySelector('.thinking')")
+        calm = "!document.querySelector('.thinking')"
+        return self.until(f"{answered} === {messages} && {calm}", seconds)
 
     def seen(self) -> list[str]:
         """Each message with all that came of it, as it can be read."""

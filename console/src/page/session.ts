@@ -1,15 +1,20 @@
 /** Who is asking: the key after `#` in the printed address, traded once for a cookie that scripts cannot read. */
 
-import { NotAuthenticated, dialWebSocket, type Dial } from "../protocol/index.ts";
+import { NotAuthenticated, dialLiveKit, dialWebSocket, type Dial } from "../protocol/index.ts";
 
 const SESSION = "/v1/session";
 
-/** Dial this page's own server, after making sure that it knows us. */
-export const dialHome: Dial = async (events) => {
-  const { protocol, host } = window.location;
-  await authenticate();
-  return dialWebSocket(`${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/ws`)(events);
-};
+/** Dial this page's own server, after making sure that it knows us: its WebSocket, or with `?livekit` a room. */
+export function dialHome(conversationId: () => string): Dial {
+  const { protocol, host, search } = window.location;
+  const dial = new URLSearchParams(search).has("livekit")
+    ? dialLiveKit("", conversationId)
+    : dialWebSocket(`${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/ws`);
+  return async (events) => {
+    await authenticate();
+    return dial(events);
+  };
+}
 
 /** A browser does not tell why a WebSocket was refused, so the question is asked over HTTP first. */
 async function authenticate(): Promise<void> {

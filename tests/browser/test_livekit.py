@@ -1,0 +1,69 @@
+"""The page's chat through a LiveKit room, with the real server and livekit-client in a real Chromium."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.browser.chromium import Profile
+from tests.browser.house import House
+from tests.browser.scenes import HEADACHE
+from tests.browser.test_house import CALM, sound_in_the_end
+from tools.servers.livekit import Address, new_address, running_livekit
+
+SECONDS_TO_COME_BACK = 60
+WAYS_GONE = "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)"
+
+
+@contextmanager
+def a_house(data: Path, address: Address) -> Iterator[House]:
+    """`anamnesis serve` with that LiveKit server."""
+    with pytest.MonkeyPatch.context() as environment, sound_in_the_end(House(data)) as house:
+        environment.setenv("LIVEKIT_URL", address.url)
+        environment.setenv("LIVEKIT_API_KEY", address.api_key)
+        environment.setenv("LIVEKIT_API_SECRET", address.api_secret)
+        yield house.start()
+
+
+def through_livekit(house: House) -> str:
+    """The address of the page that goes through rooms."""
+    return f"{house.url}/?livekit#{house.key}"
+
+
+@pytest.mark.requirement("000-003", "003-148", "003-149")
+def test_a_newcomer_talks_through_a_room_and_goes_on_after_a_reload(
+    tmp_path: Path, console: Path, livekit: Address, profile: Profile
+) -> None:
+    with a_house(tmp_path / "data", livekit) as house:
+        page = profile.open(through_livekit(house)).until(CALM)
+        page.type(HEADACHE).press_enter().until_answered(1)
+        page.reload().until(CALM)
+        page.type("8").press_enter().until_answered(2)
+
+        assert page.texts(".question p") == [HEADACHE, "8"]
+        paths = page.run(WAYS_GONE)
+        assert any(path.endswith("/token") for path in paths)
+        assert page.failures == []
+
+
+@pytest.mark.requirement("003-151", "003-153")
+def test_a_livekit_server_that_dies_as_one_speaks_and_comes_back_costs_the_page_nothing(
+    tmp_path: Path, console: Path, profile: Profile
+) -> None:
+    address = new_address()
+    with ExitStack() as servers:
+        servers.enter_context(running_livekit(address))
+        with a_house(tmp_path / "data", address) as house:
+            page = profile.open(through_livekit(house)).until(CALM)
+            page.type(HEADACHE).press_enter().until_answered(1)
+            page.type("8").press_enter()
+            servers.close()
+            servers.enter_context(running_livekit(address))
+            page.until_answered(2, SECONDS_TO_COME_BACK).until(CALM, SECONDS_TO_COME_BACK)
+            page.type("It began yesterday").press_enter().until_answered(3)
+
+            told = page.texts(".question p")
+            page.reload().until(CALM)
+
+            assert told == page.texts(".question p") == [HEADACHE, "8", "It began yesterday"]
