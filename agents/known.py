@@ -30,10 +30,17 @@ OF_CONCERN: Final = frozenset(
     )
 )
 """Kinds that belong to one concern and leave with it."""
+
 NONE: Final = "none reported"
+"""The value of a kind that was denied as a whole, so that it is not asked again."""
+
 UNSPECIFIED: Final = "yes, not specified"
+"""The value of a kind that was confirmed without saying what."""
+
 NOT_SURE: Final = "not sure"
 NOT_SAID: Final = "prefers not to say"
+"""The values of a kind that was asked and is not known, or not told; neither is asked again."""
+
 _MOST_VALUE: Final = 200
 
 
