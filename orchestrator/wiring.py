@@ -115,20 +115,20 @@ def load_guard() -> Guard:
         raise as_ours(error) from None
 
 
-def load_ears(settings: Settings, embedder: Embedder) -> Ears:
+def load_ears(settings: Settings, embedder: Embedder, rules: Guard) -> Ears:
     """The second pair of ears; they learn their phrases once, which takes a minute."""
-    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
+    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir, rules)
 
 
 def build_watch(settings: Settings, embedder: Embedder) -> Watch:
     """The guard's place in the house, with whom to call where it stands."""
-    rules = shipped_config() / "safety"
+    folder, rules = shipped_config() / "safety", load_guard()
     try:
         return Watch(
-            load_guard(),
-            output.load(rules),
-            wording.load(rules, settings.safety.region),
-            load_ears(settings, embedder),
+            rules,
+            output.load(folder),
+            wording.load(folder, settings.safety.region),
+            load_ears(settings, embedder, rules),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
     except AgentError as error:

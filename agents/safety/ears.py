@@ -1,8 +1,9 @@
 """A second pair of ears: hears from what a message means, by its embedding, what the rules have no words for.
 
-A small softmax regression over sentence embeddings, trained from the phrases of `config/safety/phrases/`. It
-is deterministic: no lot is drawn, and training takes a fixed number of steps. It may raise what the rules
-said, and never lower it; where there is no embedding model, the rules do without.
+A linear classifier over sentence embeddings, trained from the phrases of `config/safety/phrases/`; no lot is
+drawn. It may raise what the rules said, and never lower it; where there is no embedding model, the rules do
+without. An embedding is deaf to a 'no' or a 'years ago', so the ears are silent where the rules heard danger
+spoken of and taken back.
 """
 
 import hashlib
@@ -10,15 +11,15 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agents.ports import Embedder
-from agents.safety.guard import Verdict
+from agents.linear import Linear, train
+from agents.ports import Embedder, Vectors
+from agents.safety.guard import Guard, Verdict
 
-Class = Literal["none", "emergency", "crisis"]
+Class: TypeAlias = Literal["none", "emergency", "crisis"]
 CLASSES: Final[tuple[Class, ...]] = ("none", "emergency", "crisis")
 FILES: Final[Mapping[str, Class]] = {
     "calm.toml": "none",
@@ -26,62 +27,56 @@ FILES: Final[Mapping[str, Class]] = {
     "emergencies.toml": "emergency",
     "crises.toml": "crisis",
 }
-SURE: Final = 0.7
-"""How sure the ears must be before they raise anything: they are there for what is plain in meaning alone."""
+SURE: Final = 0.8
+"""How probable danger must be before the ears raise anything; chosen by cross-validation on the phrases."""
 TIER: Final = 2
 RULE: Final = "ears"
-_STEPS: Final = 400
-_RATE: Final = 4.0
-_DECAY: Final = 2e-4
-
-Weights = NDArray[np.float64]
 
 
 class Ears:
-    """The trained weights, and the model that makes vectors of messages."""
+    """What was learned, and the model that makes vectors of messages."""
 
-    def __init__(self, embedder: Embedder, weights: Weights, sure: float = SURE) -> None:
-        self._embedder, self._weights, self._sure = embedder, weights, sure
+    def __init__(self, embedder: Embedder, learned: Linear, guard: Guard, sure: float = SURE) -> None:
+        self._embedder, self._learned, self._guard, self._sure = embedder, learned, guard, sure
 
     def check(self, text: str, context: str | None = None) -> Verdict:
-        """What the message means, if that is plain enough. Computes for some milliseconds."""
-        shares = self.shares([text])[0]
-        best = int(np.argmax(shares))
-        kind = CLASSES[best]
-        if kind == "none" or shares[best] < self._sure:
+        """What the message means, if danger is probable enough. Computes for some milliseconds."""
+        none, emergency, crisis = (float(share) for share in self.shares([text])[0])
+        if 1 - none < self._sure or self._guard.takes_back(text):
             return Verdict()
-        return Verdict(kind, TIER, (RULE,))
+        return Verdict("crisis" if crisis > emergency else "emergency", TIER, (RULE,))
 
-    def shares(self, texts: Sequence[str]) -> Weights:
-        """How sure the ears are of each class, a row per text."""
-        return _softmax(_with_one(self._embedder.embed(texts)) @ self._weights)
+    def shares(self, texts: Sequence[str]) -> Vectors:
+        """How probable each class is, a row per text."""
+        return self._learned.probabilities(self._embedder.embed(texts))
 
 
-def load(folder: Path, embedder: Embedder, cache: Path) -> Ears:
-    """The ears for these phrases and this model: from the cache, or trained, which takes a minute."""
+def load(folder: Path, embedder: Embedder, cache: Path, guard: Guard) -> Ears:
+    """The ears for these phrases and this model: from the cache, or learned, which takes a minute."""
     phrases = _phrases(folder)
-    kept = cache / f"ears-{_digest(phrases, embedder.name)}.npy"
-    try:
-        weights = np.load(kept, allow_pickle=False)
-    except (OSError, ValueError):
-        weights = train(embedder, phrases)
+    kept = cache / f"ears-{_digest(phrases, embedder.name)}.npz"
+    learned = _read(kept)
+    if learned is None:
+        learned = learn(embedder, phrases)
         cache.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}.npy")  # several processes may learn at once
-        np.save(part, weights, allow_pickle=False)
+        part = kept.with_suffix(f".{os.getpid()}.npz")  # several processes may learn at once
+        np.savez(part, weights=learned.weights, bias=learned.bias, sharpness=np.float64(learned.sharpness))
         part.replace(kept)
-    return Ears(embedder, weights)
+    return Ears(embedder, learned, guard)
 
 
-def train(embedder: Embedder, phrases: Mapping[str, Class]) -> Weights:
-    """The weights that tell the phrases apart. Every class counts the same, however many phrases it has."""
-    vectors = _with_one(embedder.embed(list(phrases)))
-    answers = np.eye(len(CLASSES))[[CLASSES.index(each) for each in phrases.values()]]
-    importance = (answers / answers.sum(axis=0) / len(CLASSES)).sum(axis=1, keepdims=True)
-    weights = np.zeros((vectors.shape[1], len(CLASSES)))
-    for _ in range(_STEPS):
-        error = (_softmax(vectors @ weights) - answers) * importance
-        weights -= _RATE * (vectors.T @ error + _DECAY * weights)
-    return weights
+def learn(embedder: Embedder, phrases: Mapping[str, Class]) -> Linear:
+    """The classifier that tells the phrases apart."""
+    classes = np.array([CLASSES.index(each) for each in phrases.values()], dtype=np.int64)
+    return train(embedder.embed(list(phrases)), classes, len(CLASSES))[0]
+
+
+def _read(kept: Path) -> Linear | None:
+    try:
+        with np.load(kept, allow_pickle=False) as file:
+            return Linear(file["weights"], file["bias"], float(file["sharpness"]))
+    except (OSError, ValueError, KeyError, EOFError):
+        return None
 
 
 def _phrases(folder: Path) -> dict[str, Class]:
@@ -93,15 +88,5 @@ def _phrases(folder: Path) -> dict[str, Class]:
 
 
 def _digest(phrases: Mapping[str, Class], model: str) -> str:
-    parts = [model, str((_STEPS, _RATE, _DECAY)), *(f"{kind} {text}" for text, kind in phrases.items())]
+    parts = [model, *(f"{kind} {text}" for text, kind in phrases.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _with_one(vectors: NDArray[np.float32]) -> Weights:
-    return np.hstack([vectors.astype(np.float64), np.ones((len(vectors), 1))])
-
-
-def _softmax(scores: Weights) -> Weights:
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: Weights = raised / raised.sum(axis=1, keepdims=True)
-    return shares

@@ -134,6 +134,16 @@ class Guard:
             verdict = verdict.raised_by(self._as_reply(text, context))
         return verdict
 
+    def takes_back(self, text: str) -> bool:
+        """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative."""
+        listened = self._listen(text)
+        return any(
+            _together(listened, each, compiled.rule, None)
+            and not _together(listened, each, compiled.rule, compiled.rule.even_if)
+            for compiled in self._rules
+            for each in compiled.combinations
+        )
+
     def explain(self, text: str) -> list[Reason]:
         """Every rule that fired or was stopped, with the words that did it."""
         listened = self._listen(text)

@@ -32,7 +32,14 @@ def install(invocation: Invocation, source: Path | None) -> None:
     """
     settings = invocation.settings(quietly=True)
 
-    from orchestrator.wiring import load_ears, load_embedder, load_roster, load_router, model_files
+    from orchestrator.wiring import (
+        load_ears,
+        load_embedder,
+        load_guard,
+        load_roster,
+        load_router,
+        model_files,
+    )
 
     files = model_files(settings)
     fetched = files.install(source)
@@ -40,4 +47,4 @@ def install(invocation: Invocation, source: Path | None) -> None:
     embedder = load_embedder(settings)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")
-    load_ears(settings, embedder)
+    load_ears(settings, embedder, load_guard())

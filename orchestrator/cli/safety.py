@@ -38,7 +38,7 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
     guard = load_guard()
     ears: Listener | None = None
     if not rules_only and model_files(settings).what_is_wrong() is None:
-        ears = load_ears(settings, load_embedder(settings))
+        ears = load_ears(settings, load_embedder(settings), guard)
     elif not rules_only:
         click.echo("The embedding model is not installed: the rules decide alone.", err=True)
     for number, line in enumerate(source, 1):

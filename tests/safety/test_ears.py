@@ -7,7 +7,7 @@ import numpy as np
 from agents.embedders.scripted import WordEmbedder
 from agents.safety import ears
 from agents.safety.guard import Verdict
-from tests.safety.phrases import KNOWN
+from tests.safety.phrases import KNOWN, the_guard
 
 PHRASES: dict[str, ears.Class] = {
     "chest pain and sweating": "emergency",
@@ -20,13 +20,13 @@ PHRASES: dict[str, ears.Class] = {
 
 
 def test_training_draws_no_lot() -> None:
-    one, other = (ears.train(WordEmbedder(), PHRASES) for _ in range(2))
+    one, other = (ears.learn(WordEmbedder(), PHRASES) for _ in range(2))
 
-    assert np.array_equal(one, other)
+    assert np.array_equal(one.weights, other.weights)
 
 
 def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
-    listening = ears.Ears(WordEmbedder(), ears.train(WordEmbedder(), PHRASES), sure=0.5)
+    listening = ears.Ears(WordEmbedder(), ears.learn(WordEmbedder(), PHRASES), the_guard(), sure=0.5)
 
     assert listening.check("crushing chest pain").kind == "emergency"
     assert listening.check("i want to end my life").kind == "crisis"
@@ -34,9 +34,9 @@ def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
 
 
 def test_the_ears_are_learned_once_and_then_read(tmp_path: Path) -> None:
-    first = ears.load(KNOWN, WordEmbedder(), tmp_path)
+    first = ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
     (kept,) = tmp_path.iterdir()
-    again = ears.load(KNOWN, WordEmbedder(), tmp_path)
+    again = ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
 
     assert kept.name.startswith("ears-")
     assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
@@ -44,8 +44,14 @@ def test_the_ears_are_learned_once_and_then_read(tmp_path: Path) -> None:
 
 
 def test_a_damaged_memory_of_the_ears_is_made_anew(tmp_path: Path) -> None:
-    ears.load(KNOWN, WordEmbedder(), tmp_path)
+    ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
     (kept,) = tmp_path.iterdir()
-    kept.write_bytes(b"\x93NUMPY cut short")
+    kept.write_bytes(b"PK cut short")
 
-    assert ears.load(KNOWN, WordEmbedder(), tmp_path).shares(["hello"]).shape == (1, 3)
+    assert ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard()).shares(["hello"]).shape == (1, 3)
+
+
+def test_the_ears_are_silent_where_danger_is_taken_back() -> None:
+    listening = ears.Ears(WordEmbedder(), ears.learn(WordEmbedder(), PHRASES), the_guard(), sure=0.5)
+
+    assert listening.check("no crushing pain in the chest") == Verdict()
