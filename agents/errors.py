@@ -6,6 +6,7 @@ AgentError
 ├── BadRules       a file of config/safety/ says something that cannot be
 ├── BrainFailed    a brain gave no answer, or none that can be used
 ├── UnreadableLine  a line of input is no record of a conversation
+├── ToolRefused    a tool that does not exist, or arguments that it does not take
 └── ModelUnusable  the files of a model are there and cannot be loaded
 
 `name` and `facts` fit the row of the same name in the house's table of errors.
@@ -75,3 +76,13 @@ class UnreadableLine(AgentError):
     def __init__(self, field: str, rule: str, record_id: str | int | float | None = None) -> None:
         super().__init__(f"{field}: {rule}", field=field, rule=rule)
         self.record_id = record_id
+
+
+class ToolRefused(AgentError):
+    """A tool cannot be used like this: which one, and which rule is broken."""
+
+    name = "tool_failed"
+
+    def __init__(self, tool: str, rule: str) -> None:
+        super().__init__(f"the tool {tool} was refused: {rule}", tool=tool, rule=rule)
+        self.rule = rule

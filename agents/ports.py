@@ -98,6 +98,31 @@ class PromptBook(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of using a tool: its result, or why there is none."""
+
+    success: bool
+    result: Any = None
+    says: str = ""
+
+
+class ToolUser(Protocol):
+    """Has a tool used for whoever speaks, and keeps that it was."""
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        """What the tool gave; one that is refused, fails or takes too long is an outcome, too."""
+        ...
+
+
+class NoTools:
+    """Nobody to use a tool: every one is refused."""
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        """No result."""
+        return ToolOutcome(False, None, "there are no tools here")
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
     """All that a specialist is told before it speaks. `said` is the beginning of an answer to go on with."""
 
@@ -109,6 +134,7 @@ class Brief:
     recalled: Recalled
     prompt: Prompt
     said: str = ""
+    tools: ToolUser = field(default_factory=NoTools)
 
 
 class Brain(Protocol):

@@ -14,10 +14,11 @@ from typing import Final
 
 import structlog
 
-from agents.ports import Recalled
+from agents.ports import Recalled, ToolUser
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import next_topics
+from agents.tools.toolbox import Toolbox
 from agents.values import COORDINATOR, EMERGENCY, Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
@@ -41,6 +42,7 @@ from orchestrator.logs import get_logger
 from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.tooling import Tooling, close_open
 from orchestrator.turnstile import Ticket
 from orchestrator.watch import About, Hearing, Watch, remembered
 from orchestrator.wire.envelope import Scalar, error_envelope
@@ -273,6 +275,13 @@ class Answer:
 
         await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="recall")
 
+    def tools(self, toolbox: Toolbox) -> ToolUser:
+        """Who uses tools in this turn, and keeps that they were."""
+        turn = self._turn
+        return Tooling(
+            toolbox, self._outbox, turn.conversation_id, turn.message.id, self._fence, turn.client_has_tools
+        )
+
     def routed(self, enrichment: Enrichment, intent: Intent, specialist: Specialist) -> None:
         """Keep what was understood and who answers, for the blocks."""
         self._enrichment, self._intent, self._specialist = enrichment, intent, specialist
@@ -427,6 +436,8 @@ class Answer:
         """The blocks as they were written; without `changes`, not even with none of them, they are not."""
         if problem is None and not stopped and self._stop_requested(page):
             stopped, last = True, ""
+        if problem is not None:
+            close_open(page, self._turn.message.id)
         if problem is None and not self._begun:
             self._start(page)
         said = "".join(self._said) + ("" if self._told else last)

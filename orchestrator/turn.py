@@ -9,6 +9,7 @@ from agents.intent_classifier import classify
 from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, Recalled
 from agents.roster import Roster, pick
 from agents.sentences import sentences
+from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Enrichment, Intent
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import Blocks
@@ -30,6 +31,7 @@ class Stations:
     recall: Recall
     roster: Roster
     prompts: PromptBook
+    toolbox: Toolbox
     ledger: Ledger
     shown: Shown
     watch: Watch
@@ -80,7 +82,8 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         answer.routed(enrichment, intent, specialist)
 
         prompt = house.prompts.prompt(specialist)
-        brief = Brief(specialist, said, enrichment, intent, blocks, recalled, prompt, ticket.turn.said)
+        tools = answer.tools(house.toolbox)
+        brief = Brief(specialist, said, enrichment, intent, blocks, recalled, prompt, ticket.turn.said, tools)
         with station("answer"):
             async with aclosing(sentences(house.brain.speak(brief))) as spoken:
                 async for sentence in spoken:

@@ -69,6 +69,12 @@ class OpenTurn:
         features = self.conversation.preferences.get("features")
         return self.streaming and isinstance(features, list) and "reasoning" in features
 
+    @property
+    def client_has_tools(self) -> bool:
+        """Whether the client does what tools ask for on its side."""
+        features = self.conversation.preferences.get("features")
+        return isinstance(features, list) and "tools" in features
+
 
 @dataclass(slots=True)
 class Ticket:

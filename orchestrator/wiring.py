@@ -158,11 +158,14 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     Loading the embedding model takes a moment, so a loop hands this to a thread.
     """
     from agents.brains.local import LocalBrain
+    from agents.tools.built_in import built_in
+    from agents.tools.toolbox import Toolbox
 
     agents = load_roster(overlay)
     embedder = load_embedder(settings)
     brain = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
+    toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     watch = build_watch(settings, embedder)
 
     def stations(outbox: Outbox) -> Stations:
@@ -172,6 +175,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             recall=NothingRecalled(),
             roster=agents,
             prompts=PromptShelf(configured("prompts", overlay)),
+            toolbox=toolbox,
             ledger=ledger,
             shown=Shown(Nowhere(), ledger, outbox.store),
             watch=watch,

@@ -17,6 +17,8 @@ from agents.embedders.scripted import WordEmbedder
 from agents.ports import Brain, Embedder, Recall
 from agents.roster import Roster
 from agents.safety import guard, output, wording
+from agents.tools.built_in import built_in
+from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.mirrors.nowhere import Nowhere
@@ -77,6 +79,7 @@ def a_house(
     *,
     embedder: Embedder | None = None,
     recall: Recall | None = None,
+    toolbox: Toolbox | None = None,
     mirror: BlockMirror | None = None,
     watch: Watch | None = None,
     limits: Limits = DEFAULTS,
@@ -100,6 +103,7 @@ def a_house(
             recall=recall or ScriptedRecall(),
             roster=agents(),
             prompts=PromptShelf(shipped_config() / "prompts"),
+            toolbox=toolbox or Toolbox(built_in(lambda: clock.now().date())),
             ledger=ledger,
             shown=Shown(mirror or Nowhere(), ledger, outbox.store, patience_seconds=0.2, rest_seconds=0),
             watch=watch or a_watch(),

@@ -12,6 +12,7 @@ from agents.questions import name_of
 from agents.roster import Roster
 from agents.router import Router
 from agents.speaking import answer_to
+from agents.tools import wishes
 from agents.values import EMERGENCY, KIND, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
 
@@ -55,7 +56,7 @@ class LocalBrain:
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer word by word, giving way to others in between."""
-        text = answer_to(brief, self._roster, self._enricher.is_clause)
+        text = await _worked_out(brief) + answer_to(brief, self._roster, self._enricher.is_clause)
         if brief.said and text.startswith(brief.said):
             text = text[len(brief.said) :]
         for fragment in re.findall(r"\S+\s*|\s+", text):
@@ -68,6 +69,15 @@ class LocalBrain:
 
 def _answer(turn: Turn | None) -> str:
     return turn.agent_response.content if turn and turn.agent_response else ""
+
+
+async def _worked_out(brief: Brief) -> str:
+    """What the person asked to be worked out, told in a sentence; nothing where a tool could not."""
+    wish = wishes.wish_in(brief.message)
+    if wish is None or brief.said:
+        return ""
+    outcome = await brief.tools.use(wish.tool, wish.arguments)
+    return wishes.told(wish, outcome.result) if outcome.success else ""
 
 
 def _intent(intent: str, confidence: float, reasoning: str) -> Intent:

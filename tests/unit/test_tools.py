@@ -1,0 +1,126 @@
+"""Tools take what their schema allows, work things out rightly, and are asked for in plain words."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from agents.errors import ToolRefused
+from agents.tools.built_in import built_in
+from agents.tools.toolbox import Tool, Toolbox
+from agents.tools.wishes import told, wish_in
+
+TOOLBOX = Toolbox(built_in(lambda: date(2024, 3, 10)))
+
+
+def used(name: str, **arguments: Any) -> Any:
+    """What a built-in tool gives."""
+    TOOLBOX.check(name, arguments)
+    run = TOOLBOX.find(name).run
+    assert run is not None
+    return run(arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("body_mass_index", {"height_m": 1.8, "weight_kg": 75}, {"bmi": 23.1, "range": "within"}),
+        ("body_mass_index", {"height_m": 1.7, "weight_kg": 50}, {"bmi": 17.3, "range": "below"}),
+        ("body_mass_index", {"height_m": 1.7, "weight_kg": 95}, {"bmi": 32.9, "range": "well above"}),
+        (
+            "convert_units",
+            {"amount": 150, "from_unit": "lb", "to_unit": "kg"},
+            {"amount": 68.0389, "unit": "kg"},
+        ),
+        ("convert_units", {"amount": 98.6, "from_unit": "f", "to_unit": "c"}, {"amount": 37.0, "unit": "c"}),
+        ("convert_units", {"amount": -40, "from_unit": "c", "to_unit": "f"}, {"amount": -40.0, "unit": "f"}),
+        (
+            "convert_units",
+            {"amount": 5.5, "from_unit": "mmol/l_glucose", "to_unit": "mg/dl_glucose"},
+            {"amount": 99.088, "unit": "mg/dl_glucose"},
+        ),
+        ("days_since", {"date": "2024-02-28"}, {"days": 11, "date": "2024-02-28"}),
+        ("days_since", {"date": "03-10"}, {"days": 0, "date": "2024-03-10"}),
+        ("days_since", {"date": "12-24"}, {"days": 77, "date": "2023-12-24"}),
+    ],
+)
+def test_a_built_in_tool_works_it_out(name: str, arguments: dict[str, Any], result: dict[str, Any]) -> None:
+    assert used(name, **arguments) == result
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "rule"),
+    [
+        ("fortune_telling", {}, "there is no such tool"),
+        ("body_mass_index", {"height_m": 1.8}, "parameters breaks the rule `required`"),
+        ("body_mass_index", {"height_m": "tall", "weight_kg": 75}, "height_m breaks the rule `type`"),
+        ("body_mass_index", {"height_m": 180, "weight_kg": 75}, "height_m breaks the rule `maximum`"),
+        ("body_mass_index", {"height_m": 1.8, "weight_kg": 75, "x": 1}, "`additionalProperties`"),
+        (
+            "convert_units",
+            {"amount": 1, "from_unit": "kg", "to_unit": "parsec"},
+            "to_unit breaks the rule `enum`",
+        ),
+        ("convert_units", {"amount": 1, "from_unit": "kg", "to_unit": "cm"}, "measure different things"),
+        ("convert_units", {"amount": 1, "from_unit": "kg", "to_unit": "c"}, "measure different things"),
+        ("days_since", {"date": "yesterday"}, "date breaks the rule `pattern`"),
+        ("days_since", {"date": "2023-02-30"}, "no day of the calendar"),
+    ],
+)
+def test_what_a_tool_does_not_take_is_refused_without_being_quoted(
+    name: str, arguments: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(ToolRefused) as refused:
+        used(name, **arguments)
+
+    assert rule in refused.value.rule
+
+
+def test_a_schema_that_is_none_is_noticed_at_once() -> None:
+    with pytest.raises(Exception, match="is not valid under any"):
+        Toolbox([Tool("broken", "", {"type": "nonsense"})])
+
+
+@pytest.mark.parametrize(
+    ("message", "tool", "arguments"),
+    [
+        ("What's my BMI? I'm 180 cm and 75 kg", "body_mass_index", {"height_m": 1.8, "weight_kg": 75.0}),
+        ("bmi at 1,80 m with 75 kilos", "body_mass_index", {"height_m": 1.8, "weight_kg": 75.0}),
+        (
+            "I am 5'11 and 165 lbs, what's my body mass index",
+            "body_mass_index",
+            {"height_m": 1.803, "weight_kg": 74.84},
+        ),
+        (
+            "how much is 150 lbs in kg?",
+            "convert_units",
+            {"amount": 150.0, "from_unit": "lb", "to_unit": "kg"},
+        ),
+        ("convert 98.6 F to C please", "convert_units", {"amount": 98.6, "from_unit": "f", "to_unit": "c"}),
+        ("how many grams is 3 ounces", "convert_units", {"amount": 3.0, "from_unit": "oz", "to_unit": "g"}),
+        ("How many days is it since 2024-01-05?", "days_since", {"date": "2024-01-05"}),
+        ("how long has it been since March 3rd?", "days_since", {"date": "03-03"}),
+        ("how many days since the 24th of December 2023", "days_since", {"date": "2023-12-24"}),
+    ],
+)
+def test_a_person_asks_for_a_tool_in_plain_words(message: str, tool: str, arguments: dict[str, Any]) -> None:
+    wish = wish_in(message)
+
+    assert wish is not None
+    assert (wish.tool, wish.arguments) == (tool, arguments)
+    assert told(wish, used(tool, **arguments)).endswith(". ")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I am having a headache",
+        "what is a BMI?",
+        "I weigh 75 kg",
+        "since March 3rd",
+        "I walk 5 km in the morning",
+        "",
+    ],
+)
+def test_nobody_is_served_who_did_not_ask(message: str) -> None:
+    assert wish_in(message) is None
