@@ -143,6 +143,8 @@ class Replies:
         stated = {each.kind for each in found}
         replies: list[Reply] = []
         open_ones = [question for question in asked if not _covered(question, stated)]
+        if "age" in stated:  # `she's 7` rates nothing
+            open_ones = [question for question in open_ones if "severity" not in question.kinds]
         for question in open_ones:
             replies += self._typed(text, question, known, alone=len(asked) == 1)
         if replies or (stated and len(asked) > 1):
@@ -210,7 +212,9 @@ class Replies:
     ) -> Iterator[Reply]:
         low, kinds = text.stated, question.kinds
         small = self.bare(low).lower()
-        if "location" in kinds and (where := self.where(text, question, known, alone=alone)):
+        side = _ONLY_SIDE.fullmatch(small) is not None and not question.noun and not _chosen(small, question)
+        side = side and small not in self._picks["both"]
+        if ("location" in kinds or side) and (where := self.where(text, question, known, alone=alone)):
             yield Reply(question, Said("location", where))
             return
         if picked := self._picked(small, question):
@@ -301,7 +305,7 @@ class Replies:
     def _part_of(self, known: Mapping[str, str]) -> str:
         """The part of the body that the complaint is about."""
         for value in (known.get("location", ""), known.get("concern", "")):
-            words = value.lower().split()
+            words = re.sub(r"\b(ear|tooth|back|stomach|belly)ache", r"\1 ache", value.lower()).split()
             for size in (2, 1):
                 for at in range(len(words) - size + 1):
                     if (part := " ".join(words[at : at + size])) in self._body and part != "side":
@@ -346,8 +350,10 @@ class Replies:
         ):
             kind = ""
         stated = {each.kind for each in found}
-        if kind in stated:
+        if kind in stated or (stated & _NAMED and len(bare.split()) <= 3):
             return
+        if _NUMBER.fullmatch(bare) and not question.numeric:
+            kind = ""
         if "associated_symptoms" in stated and kind not in _BESIDE_COMPLAINTS:
             kind = ""
         if kind in _TIMES and (since := re.match(r"(?:ever )?since (.+)", bare, re.IGNORECASE)):
@@ -379,6 +385,10 @@ class Replies:
         yield Reply(question, Said(kind, _trim(bare) if kind else "", bare))
 
 
+_NAMED: Final = frozenset(("medications", "other_medicines", "allergies", "age"))
+_ONLY_SIDE: Final = re.compile(
+    r"(?:only |just |on |the |my )*(?:left|right|both|upper|lower)(?: ones?| sides?)?"
+)
 _BESIDE_COMPLAINTS: Final = frozenset(
     ("associated_symptoms", "conditions", "effect", "reason", "goal", "quality", "triggers")
 )

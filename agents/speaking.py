@@ -264,7 +264,11 @@ class _Talk:
             return f"I have noted that {shown}."
         wordings = self.manner.reflections.get(_wording(kind, value), ())
         if "about_whom" in self.known:
-            wordings = tuple(each for each in wordings if " you " not in each and "your" not in each)
+            wordings = (
+                ()
+                if kind == "location"
+                else tuple(each for each in wordings if " you " not in each and "your" not in each)
+            )
         return self.one_of(tuple(each.format(value=_fitted(kind, shown)) for each in wordings))
 
     def rated(self, value: str) -> str:
