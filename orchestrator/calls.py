@@ -49,6 +49,7 @@ class RoomCall:
     def __init__(self, server: str, key: str, conversation_id: str | None = None) -> None:
         self._server, self._key, self._conversation_id = server, key, conversation_id
         self.room: LiveKitRoom | None = None
+        self._left: list[asyncio.Task[None]] = []
 
     @property
     def conversation_id(self) -> str | None:
@@ -63,6 +64,8 @@ class RoomCall:
             if self._conversation_id is None:
                 self._conversation_id = str((await self._post("/v1/conversations"))["id"])
             admitted = await self._post(f"/v1/conversations/{self._conversation_id}/token")
+            if self.room is not None:
+                self._left.append(asyncio.create_task(self.room.leave()))
             room = LiveKitRoom(_only_the_house, renewing=True, streams_only=True)
             self.room = await room.join(str(admitted["url"]), str(admitted["token"]))
         return self.room.peer(SERVER)
@@ -71,6 +74,7 @@ class RoomCall:
         """Leave the room, and let LiveKit's threads end before the process does."""
         from orchestrator.transports.livekit import SETTLING_SECONDS
 
+        await asyncio.gather(*self._left)
         if self.room is not None:
             await self.room.leave()
             await asyncio.sleep(SETTLING_SECONDS)

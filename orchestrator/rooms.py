@@ -177,14 +177,14 @@ class Rooms:
         stay = self._stays.get(room)
         if stay is not None:
             if house is None or house.sid != stay.sid or stay.room.ended.is_set():
-                await self._go(room, stay)  # LiveKit lost it, or another process has taken our place
+                self._go(room, stay)  # LiveKit lost it, or another process has taken our place
                 stay = None
             elif guests:
                 stay.alone_since = None
             else:
                 stay.alone_since = stay.alone_since or _now()
                 if _now() - stay.alone_since >= LINGER_SECONDS:
-                    await self._go(room, stay)
+                    self._go(room, stay)
         if stay is None and guests and (house is None or self._is_gone(house.holder)):
             await self._come(room, [guest.identity for guest in guests])
 
@@ -210,9 +210,10 @@ class Rooms:
         log.info("room_entered", conversation_id=room)
         await joined.start_over(guests)  # the house may have been here before, and they have not noticed
 
-    async def _go(self, room: str, stay: "_Stay") -> None:
+    def _go(self, room: str, stay: "_Stay") -> None:
+        """Leave, without waiting for LiveKit: from a server that has died, that takes long."""
         del self._stays[room]
-        await stay.room.leave()
+        self._spawn(stay.room.leave())
         log.info("room_left", conversation_id=room)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

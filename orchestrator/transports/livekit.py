@@ -41,6 +41,7 @@ INBOX_BYTES: Final = 8 * MEBIBYTE
 
 FLOODED_SECONDS: Final = 60
 STRANGER_SECONDS: Final = 0.5
+RECONNECTING_SECONDS: Final = 3.0
 PARTING_SECONDS: Final = 2.0
 """How long after the goodbye a participant may stay: their last frames are still on the way."""
 
@@ -91,6 +92,8 @@ class LiveKitRoom:
         self._room.on("participant_disconnected", self._on_left)
         self._room.on("disconnected", self._on_end)
         self._room.on("reconnected", self._end_all if renewing else self._start_over)
+        if renewing:
+            self._room.on("reconnecting", self._on_reconnecting)
         self._room.register_byte_stream_handler(TOPIC, self._on_stream)
 
     @property
@@ -246,6 +249,15 @@ class LiveKitRoom:
     def _on_end(self, *_: object) -> None:
         self.ended.set()
         self._end_all()
+
+    def _on_reconnecting(self) -> None:
+        self._spawn(self._give_up_reconnecting())
+
+    async def _give_up_reconnecting(self) -> None:
+        """LiveKit tries for half a minute; coming in again with another token is sooner done."""
+        await asyncio.sleep(RECONNECTING_SECONDS)
+        if self._room.connection_state == rtc.ConnectionState.CONN_RECONNECTING:
+            self._on_end()
 
     def _start_over(self) -> None:
         self._spawn(self.start_over(tuple(self._peers)))
