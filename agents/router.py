@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from zipfile import BadZipFile
@@ -65,16 +66,15 @@ class Router:
             if (danger := self._numbers.get(EMERGENCY)) is not None:
                 probabilities[:, danger] *= np.where(alarms[start : start + _BATCH], _HEARD, np.float32(1))
                 probabilities /= probabilities.sum(axis=1, keepdims=True)
-            cosines = vectors @ self.vectors.T
             routed += [
-                self._decide(embedded, shares, nearness, before)
-                for embedded, shares, nearness, before in zip(
-                    batch, probabilities, cosines, running[start : start + _BATCH], strict=True
+                self._decide(embedded, shares, before)
+                for embedded, shares, before in zip(
+                    batch, probabilities, running[start : start + _BATCH], strict=True
                 )
             ]
         return routed
 
-    def _decide(self, embedded: Embedded, shares: Vectors, nearness: Vectors, running: str | None) -> Intent:
+    def _decide(self, embedded: Embedded, shares: Vectors, running: str | None) -> Intent:
         goes_on = running in self._numbers and running not in (UNCLEAR, OUT_OF_SCOPE)
         words, asks = len(embedded.text.split()), asks_back(embedded.text)
         bare = embedded.bare or (words <= _BARE and not asks)
@@ -86,7 +86,7 @@ class Router:
         ranked = np.argsort(-shares, kind="stable")
         best, second = int(ranked[0]), int(ranked[min(1, len(ranked) - 1)])
         intent, sure = self.intents[best], float(min(shares[best], 1.0))
-        near, example = self._nearest(best, nearness)
+        near, example = self._nearest(best, embedded.vector)
         far = near + float(_SHARE_OF_PROBABILITY) * sure < self.farthest and intent != EMERGENCY
         if intent == running and bare:
             return _intent(intent, sure, "Says little by itself, so it goes on with the running topic")
@@ -114,19 +114,22 @@ class Router:
         scaled: Vectors = leaning / leaning.sum()
         return scaled
 
-    def _nearest(self, intent: int, nearness: Vectors) -> tuple[float, str]:
+    def _nearest(self, intent: int, vector: Vectors) -> tuple[float, str]:
         """How near the nearest examples of an intent are, and the first of them."""
-        own = self._own[intent]
-        nearest = own[np.argsort(-nearness[own], kind="stable")[:_NEAREST]]
-        return float(nearness[nearest].mean()), self.examples[int(nearest[0])]
+        first, vectors = self._own[intent]
+        nearness = vectors @ vector
+        nearest = np.argsort(-nearness, kind="stable")[:_NEAREST]
+        return float(nearness[nearest].mean()), self.examples[first + int(nearest[0])]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {intent: number for number, intent in enumerate(self.intents)}
 
     @cached_property
-    def _own(self) -> list[Classes]:
-        return [np.flatnonzero(self.classes == number) for number in range(len(self.intents))]
+    def _own(self) -> list[tuple[int, Vectors]]:
+        """Each intent's examples, which stand together: the number of the first, and their vectors."""
+        starts = np.searchsorted(self.classes, np.arange(len(self.intents) + 1))
+        return [(int(start), self.vectors[start:end]) for start, end in pairwise(starts)]
 
 
 def train_router(

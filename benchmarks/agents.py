@@ -1,0 +1,102 @@
+"""What the agents do in one embedded turn, against the bare embedding call; start-up and memory."""
+
+import asyncio
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from statistics import quantiles
+from time import perf_counter
+
+from agents import context_extractor, intent_classifier
+from agents.brains.local import LocalBrain
+from agents.embedding import embed
+from agents.evaluation import RoutingFigures, load_cases
+from agents.ports import Brain, Brief, Embedder, Recalled
+from agents.roster import Roster, pick
+from agents.router import Router
+from agents.routing_lines import route_lines
+from agents.sentences import sentences
+from memory_blocks.edits import empty
+from memory_blocks.models import Blocks, Conversation
+from orchestrator.clock import SystemClock
+from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.settings import load, shipped_config
+from orchestrator.wiring import load_embedder, load_guard, load_lexicon, load_roster, load_router
+
+STARTING = (
+    "from orchestrator.settings import load; from orchestrator.wiring import build_house;"
+    "import tempfile; build_house(load(given={'data.dir': tempfile.mkdtemp()}))"
+)
+
+
+async def _turn(brain: Brain, embedder: Embedder, roster: Roster, blocks: Blocks, text: str) -> float:
+    """What the agents do in a turn (extract, embed, route, answer), without the store."""
+    shelf = PromptShelf(shipped_config() / "prompts")
+    began = perf_counter()
+    enrichment = await context_extractor.extract(brain, text, blocks)
+    embedded = await embed(embedder, text, enrichment)
+    intent = await intent_classifier.classify(brain, enrichment, blocks, embedded, roster.intents)
+    who = pick(intent, roster)
+    brief = Brief(who, text, enrichment, intent, blocks, Recalled(), shelf.prompt(who))
+    async with aclosing(sentences(brain.speak(brief))) as spoken:
+        async for _ in spoken:
+            pass
+    return perf_counter() - began
+
+
+def _bare(embedder: Embedder, text: str) -> float:
+    """The embedding model alone, with a text that it has not seen."""
+    began = perf_counter()
+    embedder.embed([text])
+    return perf_counter() - began
+
+
+async def _compared(
+    brain: Brain, embedder: Embedder, roster: Roster, texts: Sequence[str]
+) -> tuple[list[float], list[float], list[float]]:
+    """The model alone and whole turns by turns, so that both meet the same load; then the turns again."""
+    blocks = empty(Conversation("conv_bench", "bench", SystemClock().now()))
+    alone, whole = [], []
+    for one, other in zip(texts[::2], texts[1::2], strict=False):
+        alone.append(_bare(embedder, one))
+        whole.append(await _turn(brain, embedder, roster, blocks, other))
+    again = [await _turn(brain, embedder, roster, blocks, text) for text in texts[1::2]]
+    return alone[5:], whole[5:], again
+
+
+def _told(name: str, took: Sequence[float]) -> tuple[float, float]:
+    cuts = quantiles(took, n=100)
+    p50, p99 = cuts[49] * 1000, cuts[98] * 1000
+    print(f"{name:<34} p50 {p50:6.2f} ms   p99 {p99:6.2f} ms")
+    return p50, p99
+
+
+def _routing(router: Router, embedder: Embedder) -> None:
+    guard = load_guard()
+    for path in sorted((shipped_config() / "evals").glob("routing.*.jsonl")):
+        cases = load_cases(path)
+        began = perf_counter()
+        routed = route_lines(router, embedder, guard, [case.said for case in cases])
+        rate = len(cases) / (perf_counter() - began)
+        print(f"{path.name}: {RoutingFigures(cases, tuple(routed)).summary()}, {rate:.0f} messages/s")
+
+
+def main() -> None:
+    """Print the figures."""
+    settings, roster = load(), load_roster()
+    embedder = load_embedder(settings)
+    router = load_router(settings, roster, embedder)
+    brain = LocalBrain(roster, router, load_lexicon(None))
+    sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
+    texts = [case.text for path in sets for case in load_cases(path)]
+    alone, whole, again = asyncio.run(_compared(brain, embedder, roster, texts))
+    bare, turn = _told("the embedding call alone", alone), _told("extract, embed, route, answer", whole)
+    _told("the same messages again", again)
+    print(f"{'ratio':<34} p50 {turn[0] / bare[0]:6.2f}      p99 {turn[1] / bare[1]:6.2f}")
+    _routing(router, embedder)
+    print(f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    began = perf_counter()
+    subprocess.run([sys.executable, "-c", STARTING], check=True)
+    print(f"a house built in a new process: {perf_counter() - began:.2f} s")
