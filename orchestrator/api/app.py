@@ -205,12 +205,14 @@ def create_app(
 
     @app.post("/v1/conversations", status_code=201)
     async def begin(request: Request) -> dict[str, str]:
-        conversation_id = await with_rooms().create(who(request))
+        person = who(request)
+        conversation_id = await with_rooms().create(person)
         return {"id": conversation_id, "room": conversation_id}
 
     @app.post("/v1/conversations/{conversation_id}/token")
     async def admit(request: Request, conversation_id: str) -> dict[str, str]:
-        admitted = await with_rooms().admit(who(request), conversation_id)
+        person = who(request)
+        admitted = await with_rooms().admit(person, conversation_id)
         return {
             "url": admitted.url,
             "room": admitted.room,

@@ -181,6 +181,18 @@ async def test_only_the_owner_gets_a_token(embedded: str, tmp_path: Path, liveki
         assert await everything(house) == before
 
 
+async def test_the_page_may_connect_to_livekit_and_to_nothing_else(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        policy = (await site.http.get("/health")).headers["content-security-policy"]
+
+    (allowed,) = [part.split()[1:] for part in policy.split(";") if part.split()[0] == "connect-src"]
+    here = site.http.base_url.netloc.decode()
+    there = [livekit.url, livekit.url.replace("ws", "http", 1)]
+    assert allowed == ["'self'", f"ws://{here}", f"wss://{here}", *there]
+
+
 async def test_expired_forged_and_foreign_tokens_open_no_room(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:

@@ -584,6 +584,17 @@ async def test_what_is_not_there_and_what_cannot_be_done_are_problems_too(served
     assert SAID.encode() not in nothing.content
 
 
+@pytest.mark.parametrize("path", ["/v1/conversations", "/v1/conversations/conv_1/token"])
+async def test_without_livekit_there_are_no_rooms_and_without_a_key_nobody_is_told_so(
+    served: Served, path: str
+) -> None:
+    nobodys = await served.http.post(path)
+    refused = await served.http.post(path, headers=served.key)
+
+    assert problem(nobodys)["type"] == "/problems/unauthenticated"
+    assert (refused.status_code, problem(refused)["type"]) == (503, "/problems/livekit_not_configured")
+
+
 async def test_a_parameter_of_the_wrong_kind_is_named_and_not_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
