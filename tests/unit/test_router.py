@@ -20,6 +20,10 @@ from tests.models import a_router, embedded, minilm
 EVALS = Path(__file__).parents[2] / "config" / "evals"
 TUNING = load_cases(EVALS / "routing.tuning.jsonl")
 HELD_OUT = load_cases(EVALS / "routing.held_out.jsonl")
+AFTERWARDS = load_cases(EVALS / "routing.afterwards.jsonl")
+PARTS = pytest.mark.parametrize(
+    "cases", [TUNING, HELD_OUT, AFTERWARDS], ids=["tuning", "held out", "afterwards"]
+)
 FRUIT = {
     "APPLES": ("a red apple", "apple pie today", "green apple", "apple juice", "an apple tree"),
     "PEARS": ("a yellow pear", "pear tart today", "green pear", "pear juice", "a pear tree"),
@@ -55,7 +59,7 @@ def figures(cases: tuple[RoutingCase, ...]) -> RoutingFigures:
 
 
 @pytest.mark.requirement("001-018", "001-019", "001-020")
-@pytest.mark.parametrize("cases", [TUNING, HELD_OUT], ids=["tuning", "held out"])
+@PARTS
 def test_nine_of_ten_messages_are_routed_right_and_four_of_five_foreign_ones_are_seen(
     cases: tuple[RoutingCase, ...],
 ) -> None:
@@ -67,7 +71,7 @@ def test_nine_of_ten_messages_are_routed_right_and_four_of_five_foreign_ones_are
     assert (found.wrongly_out_of_scope or 0) <= 0.03
 
 
-@pytest.mark.parametrize("cases", [TUNING, HELD_OUT], ids=["tuning", "held out"])
+@PARTS
 def test_how_sure_it_is_fits_how_often_it_is_right(cases: tuple[RoutingCase, ...]) -> None:
     assert figures(cases).calibration_error <= 0.08
 
@@ -76,7 +80,7 @@ def test_there_are_cases_for_every_intent_and_none_was_trained_on() -> None:
     def plain(text: str) -> str:
         return " ".join(re.findall(r"\w+", text.lower()))
 
-    cases, examples = (*TUNING, *HELD_OUT), load_roster().examples
+    cases, examples = (*TUNING, *HELD_OUT, *AFTERWARDS), load_roster().examples
     trained = {plain(text) for texts in examples.values() for text in texts}
     said = [plain(f"{case.context} {case.text}") for case in cases]
 
