@@ -12,8 +12,8 @@ import structlog
 from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.errors import BrainFailed
 from agents.ports import MemoryHit
-from agents.values import Intent
-from memory_blocks.models import TurnStatus
+from agents.values import Enrichment, Intent
+from memory_blocks.models import Blocks, TurnStatus
 from orchestrator.store.database import Transaction
 from tests.houses import (
     ANN,
@@ -493,3 +493,29 @@ async def test_a_whole_answer_that_fits_in_no_frame_fails_once_and_the_next_mess
         assert (error.code, error.body["originatingId"]) == (103, message_id)
         assert (await turn(house, message_id)).attempts == 1
         assert after[-1].type == ASSISTANT_MESSAGE
+
+
+class Looking(ScriptedBrain):
+    """Keeps the blocks that it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[Blocks] = []
+
+    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
+        """As the base does."""
+        self.shown.append(blocks)
+        return await super().extract(message, blocks)
+
+
+@pytest.mark.requirement("001-001")
+async def test_the_four_blocks_are_what_a_message_is_understood_by(address: str) -> None:
+    brain = Looking()
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        frames = await peer.ask("8")
+
+    read = {frame.body["metadata"]["label"] for frame in frames if frame.type == TRACE}
+    assert read == set(BLOCKS)
+    assert brain.shown[1].conversation_history.turns[0].user_message.content == "I am having a headache"
+    assert brain.shown[1].active_session.conversation_state.current_turn == 1
