@@ -202,7 +202,7 @@ class Answer:
         return self._heard.is_danger
 
     async def _begin_with_safety(self) -> None:
-        await self._outbox.commit(self._turn.conversation_id, self._start, self._fence, step="safety")
+        await self._outbox.commit(self._turn.conversation_id, self._start, self._fence, step="begin")
         self._begun = True
 
     async def heard(self, hearing: Hearing) -> Hearing:
@@ -221,7 +221,7 @@ class Answer:
                 page.say(self._sentence(page, first, final=False), self._heard.meta)
 
         async def settle() -> None:
-            await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="safety")
+            await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="sentence")
             if not self._told:
                 self._said.append(first)
 
@@ -239,7 +239,7 @@ class Answer:
         def work(page: Page) -> None:
             self._watch.note_refusal(page.tx, self._about, rules)
 
-        await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="refuse")
+        await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="sentence")
         instead = f"{self._watch.wording.refused} "
         if instead not in (*self._said, self._held):
             await self.say(instead)
