@@ -14,7 +14,7 @@ from agents.reading import asks_back
 from agents.roster import Roster
 from agents.specialist import open_questions
 from agents.telling import is_when, placed, severity_word, with_article
-from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Fact
+from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, Fact
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
@@ -105,18 +105,19 @@ class _Talk:
     def coordinated(self) -> Sequence[str]:
         """The coordinator's answer: it greets, says goodbye, declines or asks one question."""
         interview, intent = self.brief.specialist.interview, self.brief.intent.intent
+        likely = [
+            self.roster.agents[each].scope
+            for each in (intent, *self.brief.intent.between)
+            if each in self.roster.agents and each not in (COORDINATOR, EMERGENCY)
+        ]
         if self.brief.enrichment.phase == "closing":
             return (self.one_of(self.manner.farewell), interview.closing)
         if _HELLO.fullmatch(self.brief.message.strip()):
             return (self.one_of(self.manner.welcome),)
         if intent == OUT_OF_SCOPE:
             return (self.one_of(interview.out_of_scope),)
-        if (
-            intent not in (UNCLEAR, COORDINATOR, EMERGENCY)
-            and intent in self.roster.agents
-            and self.manner.which
-        ):
-            asked = self.manner.which[0].format(scope=self.roster.agents[intent].scope)
+        if likely and self.manner.which:
+            asked = self.manner.which[0].format(scope=" or ".join(likely))
             if asked not in self.said:
                 return (asked,)
         return (self.one_of(interview.unclear) or self.manner.welcome[0],)

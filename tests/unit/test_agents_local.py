@@ -8,6 +8,7 @@ import pytest
 from agents.embedding import embed
 from agents.ports import Brief, Recalled
 from agents.roster import load, pick
+from agents.values import Intent
 from memory_blocks.edits import empty
 from tests.builders import a_conversation
 from tests.houses import local_brain
@@ -213,3 +214,15 @@ async def test_a_stopped_answer_goes_on_where_it_was() -> None:
     rest = "".join([fragment async for fragment in brain.speak(brief)])
 
     assert rest == "How severe is it on a scale of 1 to 10?"
+
+
+async def test_what_lies_between_two_intents_is_asked_about_both_in_one_question() -> None:
+    brain, blocks, message = local_brain(), empty(a_conversation()), "my tablets keep me up at night"
+    enrichment = await brain.extract(message, blocks)
+    unsure = Intent(intent="UNCLEAR", confidence=0.7, reasoning="Two fit", between=("SLEEP", "MEDICATION"))
+    brief = Brief(pick(unsure, ROSTER), message, enrichment, unsure, blocks, Recalled(), PROMPT)
+
+    asked = "".join([fragment async for fragment in brain.speak(brief)])
+
+    assert "sleep or medicines and their use" in asked
+    assert asked.count("?") == 1
