@@ -10,6 +10,7 @@ from memory_blocks.ports import Ids
 from orchestrator.errors import (
     DISCONNECTED,
     LIVEKIT_UNAVAILABLE,
+    NOT_CONFIGURED,
     REFUSED,
     SERVER_UNREACHABLE,
     AnamnesisError,
@@ -143,6 +144,9 @@ class Client:
                 continue
             if number == 0 or number > self.seen:
                 self.seen = max(self.seen, number)
+                if self._dial is not None and (envelope.meta or {}).get("error") == NOT_CONFIGURED.name:
+                    await self._ask_again()  # the server has ended the connection, and we had not noticed
+                    continue
                 await self._take_note(envelope.body)
                 return envelope
 

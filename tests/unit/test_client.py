@@ -124,3 +124,33 @@ async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_e
 
     assert numbers == list(range(1, len(numbers) + 1))
     assert ended.value.problem is DISCONNECTED
+
+
+class Renewed(End):
+    """A line that is given another far end without notice, as in a room whose house has begun anew."""
+
+    def renew(self, end: End) -> None:
+        self.__dict__.update(end.__dict__)
+
+
+async def test_a_server_that_does_not_know_us_any_more_is_told_again_who_we_are(embedded: str) -> None:
+    async with a_house(embedded).open() as house:
+        dial = calling(house, lambda end: end)
+        first = await dial()
+        assert isinstance(first, End)
+        line = Renewed.__new__(Renewed)
+        line.renew(first)
+        client = Client(line, RandomIds(), dial=dial)
+        async for _ in client.open():
+            pass
+        second = await dial()
+        assert isinstance(second, End)
+        line.renew(second)
+
+        numbers = await answers(client, "I am having a headache")
+        said = [message.contents for message in await messages(house, client.conversation_id)][::2]
+        await client.close()
+        await first.close()
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert said == ["I am having a headache"]
