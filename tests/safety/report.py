@@ -1,0 +1,49 @@
+"""How much the guard hears and how often it cries wolf, with intervals: `python -m tests.safety.report`."""
+
+from math import sqrt
+from pathlib import Path
+
+from agents.safety.guard import Guard
+from orchestrator.settings import load
+from orchestrator.watch import Listener
+from orchestrator.wiring import load_ears, load_embedder, load_guard
+from tests.safety.phrases import HELD_OUT, KNOWN, phrases
+
+Z = 1.96
+SETS = ("emergencies", "crises", "calm", "ordinary")
+
+
+def wilson(found: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share."""
+    share, square = found / of, Z * Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    reach = Z * sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def flagged(texts: list[str], guard: Guard, ears: Listener | None) -> int:
+    """How many of them raise an alarm."""
+    return sum(guard.check(text).flagged or (ears is not None and ears.check(text).flagged) for text in texts)
+
+
+def main() -> None:
+    """A table in Markdown: the phrases that were tuned on, then those set aside before."""
+    guard = load_guard()
+    load_ears(settings := load(None, {}), load_embedder(settings), guard)
+    for _part, _folder in (("known", KNOWN), ("set aside", HELD_OUT)):
+        for _name in SETS:
+            pass
+
+
+def _row(part: str, name: str, folder: Path, guard: Guard, ears: Listener) -> str:
+    texts = [phrase.text for phrase in phrases(folder, name)]
+    shares = []
+    for listener in (None, ears):
+        found = flagged(texts, guard, listener)
+        low, high = wilson(found, len(texts))
+        shares.append(f"{found / len(texts):.1%} ({low:.1%} to {high:.1%})")
+    return f"| {part} | {name} | {len(texts)} | {' | '.join(shares)} |"
+
+
+if __name__ == "__main__":
+    main()
