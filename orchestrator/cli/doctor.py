@@ -189,7 +189,32 @@ def livekit(settings: "Settings") -> Finding:
             f"{room.url} is set, its key or secret is not.",
             "Set LIVEKIT_API_KEY and LIVEKIT_API_SECRET.",
         )
-    return reachable("livekit", room.url, "/")
+    found = reachable("livekit", room.url, "/")
+    if found.status != "ok":
+        return found
+    if not _lets_us_in(room.url, room.api_key.get_secret_value(), room.api_secret.get_secret_value()):
+        then = "Are LIVEKIT_API_KEY and LIVEKIT_API_SECRET the ones of that server?"
+        return Finding("livekit", "failed", f"{room.url} answers and does not let us in.", then)
+    return Finding("livekit", "ok", f"{room.url} answers and lets us in")
+
+
+def _lets_us_in(url: str, key: str, secret: str) -> bool:
+    """Whether the LiveKit server takes what we sign."""
+    import asyncio
+
+    from orchestrator.transports.livekit_server import LiveKitServer
+
+    async def ask() -> bool:
+        server = LiveKitServer(url, key, secret)
+        try:
+            await server.answers()
+        except AnamnesisError:
+            return False
+        finally:
+            await server.close()
+        return True
+
+    return asyncio.run(ask())
 
 
 def collisions() -> Iterator[Finding]:

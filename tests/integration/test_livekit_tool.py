@@ -1,13 +1,17 @@
-"""`make livekit`: both servers come up together, speak with each other, and end together."""
+"""LiveKit from the command line: `make livekit`, what the doctor says of it, and when it is loaded."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.peers import PATIENCE
+from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
 
@@ -39,3 +43,32 @@ async def test_it_serves_through_livekit_until_it_is_stopped(tmp_path: Path) -> 
 
     assert b'"isFinal":true' in said.replace(b" ", b"")
     assert (chat.returncode, code) == (0, 0)
+
+
+@pytest.mark.parametrize("secret_is_right", [True, False], ids=["right", "wrong"])
+async def test_the_doctor_says_whether_livekit_lets_us_in(
+    tmp_path: Path, livekit: Address, secret_is_right: bool
+) -> None:
+    secret = livekit.api_secret if secret_is_right else "another secret, long enough to sign with"
+    keys = {"LIVEKIT_URL": livekit.url, "LIVEKIT_API_KEY": livekit.api_key, "LIVEKIT_API_SECRET": secret}
+    doctor = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "orchestrator", "--data", str(tmp_path), "doctor", "--json"),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **keys},
+        cwd=CHECKOUT,
+    )
+
+    told = (await doctor.communicate())[0].decode()
+
+    (found,) = [finding for finding in json.loads(told)["findings"] if finding["name"] == "livekit"]
+    assert found["status"] == ("ok" if secret_is_right else "failed")
+    assert secret not in told
+
+
+async def test_the_sdk_is_loaded_only_where_livekit_is_configured() -> None:
+    modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.api.app, orchestrator.calls"
+    script = f"import sys, {modules}; sys.exit('livekit' in sys.modules)"
+
+    loading = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=CHECKOUT)
+
+    assert await loading.wait() == 0
