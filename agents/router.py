@@ -27,6 +27,7 @@ _NEAREST: Final = 3
 _SHARE_OF_PROBABILITY: Final = np.float32(0.3)
 _REFUSED: Final = 0.05  # the share of examples that would be called out of scope ...
 _REFUSED_BESIDE_EXAMPLES: Final = 0.01  # ... and where examples of what is out of scope do most of the work
+_NEAR_ENOUGH: Final = 0.8  # as near as this always belongs, even where the examples are much alike
 _BATCH: Final = 256
 _BARE: Final = 4  # a message of so few words says little by itself
 _SHORT: Final = 12
@@ -145,7 +146,7 @@ def train_router(
     classes = np.repeat(np.arange(len(intents)), [len(examples[intent]) for intent in intents])
     file = kept / f"router-{_fingerprint(examples, embedder)}.npz" if kept else None
     vectors, linear, farthest = (file and _read(file)) or _learn(intents, texts, classes, embedder, file)
-    return Router(intents, texts, classes, vectors, linear, farthest, sure_enough)
+    return Router(intents, texts, classes, vectors, linear, min(farthest, _NEAR_ENOUGH), sure_enough)
 
 
 def _learn(
