@@ -17,6 +17,9 @@ from tests.faults.proof import ATTEMPTS, converse
 SAID = ("I am having a headache", "8", "Since yesterday")
 """Two messages to die in, and one that must be answered afterwards."""
 
+IN_DANGER = ("I have crushing chest pain", "Thank you")
+"""The first is answered before anything else is done."""
+
 SWEEPS = [
     *((point, 1, 1) for point in faults.POINTS if not point.endswith("_send")),
     *(("before_send", first, 2) for first in (1, 2)),
@@ -96,6 +99,13 @@ async def test_a_message_is_tried_again_before_it_is_set_aside(place: Place, kil
 
     assert run.problems == []
     assert list(client.ends.values()) == [["completed"]] * len(SAID)
+
+
+@pytest.mark.parametrize("fault", ["before_begin_commit:1", "after_begin_commit:1", "before_end_commit:1"])
+async def test_who_dies_in_a_safety_answer_loses_nothing_either(place: Place, fault: str) -> None:
+    run = await converse(place, Client(), IN_DANGER, "recalling", faults=[fault])
+
+    assert (len(run.deaths), run.problems) == (1, [])
 
 
 def test_every_fault_point_in_the_code_is_known_and_every_known_one_is_there() -> None:
