@@ -45,11 +45,13 @@ class LocalBrain:
         )
 
     async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """By what it is like; an answer to a question stays with its topic, unless it is an emergency."""
-        before = blocks.active_session.agent_context.last_intent
-        intent = self._router.route(embedded, before)
-        if intent.intent == EMERGENCY or not enrichment.answers or before not in self._router.intents:
-            return intent
+        """By what it is like; an answer to a question stays with its topic.
+
+        Danger in an answer was heard before by the guard, which knows the question; a router does not.
+        """
+        before = _running(blocks)
+        if not enrichment.answers or before not in self._router.intents:
+            return self._router.route(embedded, before)
         what = name_of(enrichment.answers[0]).removesuffix(" rating 1-10")
         about = enrichment.known.get("concern", "the running topic")
         return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
@@ -69,6 +71,15 @@ class LocalBrain:
 
 def _answer(turn: Turn | None) -> str:
     return turn.agent_response.content if turn and turn.agent_response else ""
+
+
+def _running(blocks: Blocks) -> str | None:
+    """What the conversation is about; an emergency is not a topic to go on with, but what it broke into."""
+    for turn in reversed(blocks.conversation_history.turns):
+        intent = turn.intent_classification.intent if turn.intent_classification else EMERGENCY
+        if intent != EMERGENCY:
+            return intent
+    return blocks.active_session.agent_context.last_intent
 
 
 async def _worked_out(brief: Brief) -> str:

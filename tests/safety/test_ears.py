@@ -7,7 +7,11 @@ import numpy as np
 from agents.embedders.scripted import WordEmbedder
 from agents.safety import ears
 from agents.safety.guard import Verdict
+from orchestrator.settings import load
+from orchestrator.wiring import load_ears
+from tests.models import minilm
 from tests.safety.phrases import KNOWN, the_guard
+from tests.talks import PERSON, Talk, kept, lines_of
 
 PHRASES: dict[str, ears.Class] = {
     "chest pain and sweating": "emergency",
@@ -35,18 +39,18 @@ def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
 
 def test_the_ears_are_learned_once_and_then_read(tmp_path: Path) -> None:
     first = ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
-    (kept,) = tmp_path.iterdir()
+    (file,) = tmp_path.iterdir()
     again = ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
 
-    assert kept.name.startswith("ears-")
+    assert file.name.startswith("ears-")
     assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
-    assert list(tmp_path.iterdir()) == [kept]
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_damaged_memory_of_the_ears_is_made_anew(tmp_path: Path) -> None:
     ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard())
-    (kept,) = tmp_path.iterdir()
-    kept.write_bytes(b"PK cut short")
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"PK cut short")
 
     assert ears.load(KNOWN, WordEmbedder(), tmp_path, the_guard()).shares(["hello"]).shape == (1, 3)
 
@@ -55,3 +59,20 @@ def test_the_ears_are_silent_where_danger_is_taken_back() -> None:
     listening = ears.Ears(WordEmbedder(), ears.learn(WordEmbedder(), PHRASES), the_guard(), sure=0.5)
 
     assert listening.check("no crushing pain in the chest") == Verdict()
+
+
+async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None:
+    listening = load_ears(load(environment={}), minilm(), the_guard())
+    heard, message = [], ""
+    for path in kept():
+        talk = Talk()
+        for who, said in lines_of(path.read_text(encoding="utf-8")):
+            if who == PERSON:
+                message = said
+            else:
+                heard.append((await talk.say(message, label=who, answer=said)).enrichment.enriched_message)
+
+    taken_for_danger = [text for text in heard if listening.check(text) != Verdict()]
+
+    assert len(heard) > 300
+    assert len(taken_for_danger) <= len(heard) // 100, taken_for_danger

@@ -226,3 +226,13 @@ async def test_what_lies_between_two_intents_is_asked_about_both_in_one_question
 
     assert "sleep or medicines and their use" in asked
     assert asked.count("?") == 1
+
+
+async def test_after_an_emergency_one_goes_on_with_what_it_broke_into() -> None:
+    talk = Talk()
+    await talk.say("I am having a headache")
+    await talk.say("my chest feels crushed", label="EMERGENCY", answer="Call 112 now. When did it start?")
+
+    told = await talk.say("yesterday")
+
+    assert told.intent.intent == "GENERAL_HEALTH"
