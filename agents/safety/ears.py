@@ -30,7 +30,7 @@ FILES: Final[Mapping[str, Class]] = {
 RETOLD: Final = "retold.toml"
 """Has a table for each class, in the words the ears are given: those of the context extractor."""
 SURE: Final = 0.9
-"""How probable danger must be before the ears raise anything; below, some ordinary replies would be danger."""
+"""How probable danger must be before the ears raise anything; below, some ordinary replies would do so."""
 TIER: Final = 2
 RULE: Final = "ears"
 
