@@ -9,7 +9,7 @@ import signal
 from typing import Final
 
 STEPS: Final = ("open", "accept", "take", "begin", "recall", "sentence", "end", "release")
-"""What is done in one transaction each; a process may die right before its commit and right after."""
+"""What every turn does in one transaction each; a process may die right before its commit and right after."""
 
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
@@ -17,6 +17,8 @@ POINTS: Final = (
     "after_classify",
     "before_send",
     "after_send",
+    "before_tool_commit",
+    "after_tool_commit",
 )
 
 _name, _left, _signal = "", 0, signal.SIGKILL

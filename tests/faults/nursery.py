@@ -96,7 +96,10 @@ def main(line: socket.socket) -> None:
 
 
 def _import_everything() -> None:
-    """Import all that a server needs, and let one answer here, so that every statement is compiled."""
+    """Import and load all that a server needs, and let one answer here, so that every statement is compiled.
+
+    The model computes on one thread, the caller's, so a fork has all of it.
+    """
     import alembic.command
     import psycopg
 
@@ -104,9 +107,13 @@ def _import_everything() -> None:
     import orchestrator.api.server
     import orchestrator.cli
     import tests.faults.changes
+    from orchestrator import wiring
+    from orchestrator.settings import load
 
     # Named, so that no tool takes them for unused: what they bring is wanted, not they.
     _ = (alembic.command, psycopg, orchestrator, tests)
+    embedder, guard = wiring.load_embedder(load(environment={})), wiring.load_guard()
+    wiring.load_embedder, wiring.load_guard = lambda settings: embedder, lambda: guard
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_answer_once(folder))
 

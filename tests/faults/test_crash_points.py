@@ -20,8 +20,13 @@ SAID = ("I am having a headache", "8", "Since yesterday")
 IN_DANGER = ("I have crushing chest pain", "Thank you")
 """The first is answered before anything else is done."""
 
+WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you")
+"""The first is worked out by a tool, which is asked for and has answered in a transaction each."""
+
+IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point]
+
 SWEEPS = [
-    *((point, 1, 1) for point in faults.POINTS if not point.endswith("_send")),
+    *((point, 1, 1) for point in IN_EVERY_TURN if not point.endswith("_send")),
     *(("before_send", first, 2) for first in (1, 2)),
     ("after_send", 1, 6),
 ]
@@ -48,7 +53,7 @@ async def test_who_dies_at_an_arrow_loses_nothing(
     assert kills > 0
 
 
-@pytest.mark.parametrize("point", faults.POINTS)
+@pytest.mark.parametrize("point", IN_EVERY_TURN)
 async def test_who_dies_while_recovering_loses_nothing_either(
     nursery: Nursery, tmp_path: Path, point: str
 ) -> None:
@@ -60,7 +65,7 @@ async def test_who_dies_while_recovering_loses_nothing_either(
         assert (len(run.deaths), run.problems) == (2, []), second
 
 
-@pytest.mark.parametrize("point", [point for point in faults.POINTS if point not in ONLY_WITH_SENTENCES])
+@pytest.mark.parametrize("point", [point for point in IN_EVERY_TURN if point not in ONLY_WITH_SENTENCES])
 async def test_a_client_that_does_not_stream_loses_nothing_either(place: Place, point: str) -> None:
     client = Client(features=[])
 
@@ -70,7 +75,7 @@ async def test_a_client_that_does_not_stream_loses_nothing_either(place: Place, 
     assert list(client.ends.values()) == [["completed"]] * len(SAID)
 
 
-@pytest.mark.parametrize("point", faults.POINTS)
+@pytest.mark.parametrize("point", IN_EVERY_TURN)
 async def test_on_postgres_nothing_is_lost_either(postgres_place: Place, point: str) -> None:
     run = await converse(postgres_place, Client(repeats=True), SAID, "recalling", faults=[f"{point}:1"])
 
@@ -104,6 +109,16 @@ async def test_a_message_is_tried_again_before_it_is_set_aside(place: Place, kil
 @pytest.mark.parametrize("fault", ["before_begin_commit:1", "after_begin_commit:1", "before_end_commit:1"])
 async def test_who_dies_in_a_safety_answer_loses_nothing_either(place: Place, fault: str) -> None:
     run = await converse(place, Client(), IN_DANGER, "recalling", faults=[fault])
+
+    assert (len(run.deaths), run.problems) == (1, [])
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("point", ["before_tool_commit", "after_tool_commit"])
+async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
+    place: Place, point: str, number: int
+) -> None:
+    run = await converse(place, Client(), WITH_A_TOOL, faults=[f"{point}:{number}"])
 
     assert (len(run.deaths), run.problems) == (1, [])
 
