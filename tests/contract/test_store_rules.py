@@ -23,6 +23,8 @@ from orchestrator.store.rows import (
     Note,
     OpenConnection,
     Quarantined,
+    SafetyAlert,
+    SafetyEvent,
     Sentence,
     ToolUse,
     Trace,
@@ -102,6 +104,10 @@ WORLD: tuple[IsRow, ...] = (
     ArchivedTurn("c1", 2, "{}", DIGEST, False, NOW),
     Quarantined("q1", "c1", "active_session", "{", "not JSON", "agent", NOW),
     Quarantined("q2", "c1", "active_session", "{", "not JSON", "agent", NOW),
+    SafetyEvent("e1", "c1", "m1", 1, "message", "emergency", 3, ("stroke.face",), NOW),
+    SafetyEvent("e2", "c1", "m1", 1, "answer", "refused", 0, (), NOW),
+    SafetyAlert("l1", "e1", "pending", 0, NOW, None, NOW, NOW),
+    SafetyAlert("l2", "e2", "sent", 1, NOW, "busy", NOW, NOW),
 )
 
 # The rule that refuses it, the table, what is to be changed, and in which row.
@@ -357,12 +363,36 @@ BREAKS = [
     ("fk_block_quarantine_conversation", "block_quarantine", "conversation_id = 'c9'", "id = 'q1'"),
     ("ck_block_quarantine_id", "block_quarantine", "id = ''", "id = 'q1'"),
     ("ck_block_quarantine_label", "block_quarantine", "label = 'diary'", "id = 'q1'"),
+    ("pk_safety_events", "safety_events", "id = 'e1'", "id = 'e2'"),
+    (
+        "fk_safety_events_conversation",
+        "safety_events",
+        "conversation_id = 'c9', message_id = 'm9', turn = 9",
+        "id = 'e2'",
+    ),
+    ("fk_safety_events_message", "safety_events", "message_id = 'n1'", "id = 'e2'"),
+    ("fk_safety_events_turn", "safety_events", "turn = 9", "id = 'e2'"),
+    ("ck_safety_events_id", "safety_events", "id = ''", "id = 'e2'"),
+    ("ck_safety_events_stage", "safety_events", "stage = 'later'", "id = 'e2'"),
+    ("ck_safety_events_kind", "safety_events", "kind = 'joke'", "id = 'e2'"),
+    ("ck_safety_events_tier", "safety_events", "tier = 0", "id = 'e1'"),
+    ("ck_safety_events_tier", "safety_events", "tier = 4", "id = 'e1'"),
+    ("ck_safety_events_tier", "safety_events", "tier = 1", "id = 'e2'"),
+    ("pk_safety_alerts", "safety_alerts", "id = 'l1'", "id = 'l2'"),
+    ("fk_safety_alerts_event", "safety_alerts", "event_id = 'e9'", "id = 'l2'"),
+    ("uq_safety_alerts_event", "safety_alerts", "event_id = 'e1'", "id = 'l2'"),
+    ("ck_safety_alerts_id", "safety_alerts", "id = ''", "id = 'l2'"),
+    ("ck_safety_alerts_state", "safety_alerts", "state = 'lost'", "id = 'l2'"),
+    ("ck_safety_alerts_attempts", "safety_alerts", "attempts = -1", "id = 'l2'"),
 ]
 
 WORDS = ("tags", "entities", "key_phrases")
 POSTGRES_ONLY = [
-    (f"ck_alicia_memory_{column}", "alicia_memory", f"{column} = ARRAY[NULL]::text[]", "id = 'mem1'")
-    for column in WORDS
+    *(
+        (f"ck_alicia_memory_{column}", "alicia_memory", f"{column} = ARRAY[NULL]::text[]", "id = 'mem1'")
+        for column in WORDS
+    ),
+    ("ck_safety_events_rules", "safety_events", "rules = ARRAY[NULL]::text[]", "id = 'e1'"),
 ]
 SQLITE_ONLY = [
     *(
@@ -373,6 +403,7 @@ SQLITE_ONLY = [
         (f"ck_alicia_memory_{column}", "alicia_memory", f"{column} = 2", "id = 'mem1'")
         for column in ("pinned", "archived")
     ),
+    ("ck_safety_events_rules", "safety_events", "rules = '{}'", "id = 'e1'"),
     ("ck_archived_turns_has_left", "archived_turns", "has_left = 2", "turn_id = 2"),
     ("ck_turns_stop_requested", "turns", "stop_requested = 2", "number = 2"),
     ("ck_alicia_tool_uses_tool_result", "alicia_tool_uses", "tool_result = 'not JSON'", "id = 'u1'"),
