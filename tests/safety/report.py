@@ -1,5 +1,6 @@
 """How much the guard hears and how often it cries wolf, with intervals: `python -m tests.safety.report`."""
 
+import sys
 from math import sqrt
 from pathlib import Path
 
@@ -28,11 +29,12 @@ def flagged(texts: list[str], guard: Guard, ears: Listener | None) -> int:
 
 def main() -> None:
     """A table in Markdown: the phrases that were tuned on, then those set aside before."""
-    guard = load_guard()
-    load_ears(settings := load(None, {}), load_embedder(settings), guard)
-    for _part, _folder in (("known", KNOWN), ("set aside", HELD_OUT)):
-        for _name in SETS:
-            pass
+    settings, guard = load(None, {}), load_guard()
+    ears = load_ears(settings, load_embedder(settings), guard)
+    table = ["| phrases | set | count | rules alone | rules and ears |", "|---|---|---|---|---|"]
+    for part, folder in (("known", KNOWN), ("set aside", HELD_OUT)):
+        table += [_row(part, name, folder, guard, ears) for name in SETS]
+    sys.stdout.write("\n".join(table) + "\n")
 
 
 def _row(part: str, name: str, folder: Path, guard: Guard, ears: Listener) -> str:
