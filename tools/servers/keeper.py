@@ -6,21 +6,21 @@ import fcntl
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tools.progress import SetupError
 
 
-def keep(server: Callable[[], AbstractContextManager[str]]) -> None:
+def keep(server: Callable[[], AbstractContextManager[str]], arguments: Sequence[str] | None = None) -> None:
     """Start the server, print its address as one line, stop it on a signal or once `--while-locked` is free.
 
     A test run holds that lock. The system frees it when the run ends, even by SIGKILL; nothing stays behind.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--while-locked", type=Path, help="stop once no process holds a lock on this file")
-    watched: Path | None = parser.parse_args().while_locked
+    watched: Path | None = parser.parse_args(arguments).while_locked
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with contextlib.suppress(KeyboardInterrupt), server() as address:
