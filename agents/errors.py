@@ -5,6 +5,9 @@ AgentError
 ├── BadRoster      agents.toml says something that cannot be
 ├── BadRules       a file of config/safety/ says something that cannot be
 ├── BrainFailed    a brain gave no answer, or none that can be used
+│   └── AnswerCut    it broke off after some of the answer was said
+├── ModelTrouble   a model did not answer, and whether it may be asked again
+├── Unreadable     a model's reply breaks the schema it was given
 ├── UnreadableLine  a line of input is no record of a conversation
 ├── ToolRefused    a tool that does not exist, or arguments that it does not take
 └── ModelUnusable  the files of a model are there and cannot be loaded
@@ -57,6 +60,34 @@ class BrainFailed(AgentError):
 
     def __init__(self, brain: str, part: str) -> None:
         super().__init__(f"the brain {brain} failed to {part}", brain=brain, part=part)
+
+
+class AnswerCut(BrainFailed):
+    """A brain broke off after whole sentences were said: those stand, and nobody else goes on with them."""
+
+
+class ModelTrouble(AgentError):
+    """A model, or the server before it, did not answer.
+
+    `again` says that it may be asked again: nothing was done, or doing it twice does no harm. `after` is how
+    many seconds it wants to be left alone before.
+    """
+
+    name = "model_unavailable"
+
+    def __init__(self, kind: str, *, again: bool = False, after: float | None = None) -> None:
+        super().__init__(f"the model did not answer: {kind}", kind=kind)
+        self.kind, self.again, self.after = kind, again, after
+
+
+class Unreadable(AgentError):
+    """A reply that breaks the schema: by which rule, quoting nothing of it."""
+
+    name = "model_unavailable"
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"a model's reply cannot be read: {rule}", rule=rule)
+        self.rule = rule
 
 
 class ModelUnusable(AgentError):

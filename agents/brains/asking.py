@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from agents.errors import Unreadable
 from agents.ports import Brief
 from agents.roster import Roster
 from agents.tools.toolbox import Tool
@@ -47,14 +48,6 @@ class Ask:
     message: str
     schema: Schema | None = None
     tools: tuple[Tool, ...] = ()
-
-
-class Unreadable(Exception):
-    """A reply that breaks the schema: by which rule, quoting nothing of it."""
-
-    def __init__(self, rule: str) -> None:
-        super().__init__(rule)
-        self.rule = rule
 
 
 # --- what is told -------------------------------------------------------------------------------------------
