@@ -1,9 +1,9 @@
 """The guard: whether a message is an emergency or a crisis, by which rules, and what stopped others. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, PhraseBook, spelled_out
 from agents.safety.rules import Rule, RuleBook
 from agents.safety.scope import ENDS, Cue, Scopes, Stop
-from agents.safety.text import Reader, Word, Words
+from agents.safety.text import Reader
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 CALM: Final = 0
@@ -59,19 +59,23 @@ class _Heard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Listened:
-    words: Words
-    sentences: tuple[int, ...]
+    text: str
+    ends: Sequence[int]
     heard: Mapping[str, Sequence[_Heard]]
-    stops: tuple[Stop, ...]
+    stops: Sequence[Stop]
 
     def sentences_with(self, concepts: Iterable[str]) -> frozenset[int]:
         """The sentences that say one of these: what is harmless there may be grave in the next."""
         return frozenset(
-            self.sentences[each.found.start]
+            self.sentence(each)
             for name in concepts
             for each in self.heard.get(name, ())
             if "negated" not in each.stops
         )
+
+    def sentence(self, heard: _Heard) -> int:
+        """The number of the sentence that a finding begins in."""
+        return bisect_right(self.ends, heard.found.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class Guard:
             for name, compound in heard.compounds.items()
         ]
         self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
+        self._worth_asking = _by_concept(self._rules)
         self._replies = rules.replies
         self._yes, self._no, self._unsure, self._someone = (
             frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
@@ -138,10 +143,9 @@ class Guard:
         """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative."""
         listened = self._listen(text)
         return any(
-            _together(listened, each, compiled.rule, None)
-            and not _together(listened, each, compiled.rule, compiled.rule.even_if)
-            for compiled in self._rules
-            for each in compiled.combinations
+            _together(listened, each, self._rules[number].rule, None)
+            and not _together(listened, each, self._rules[number].rule, self._rules[number].rule.even_if)
+            for number, each in self._possible(listened)
         )
 
     def explain(self, text: str) -> list[Reason]:
@@ -155,11 +159,11 @@ class Guard:
                 found = live or _together(listened, combination, rule, None)
                 if found is None:
                     continue
-                stopped = () if live else _stoppers(listened, found, rule)
+                stopped = () if live else self._stoppers(listened, found, rule)
                 reasons.append(
                     Reason(
                         rule,
-                        tuple(_quoted(listened.words, each.found.start, each.found.end) for each in found),
+                        tuple(self._reader.quote(text, each.found.start, each.found.end) for each in found),
                         stopped,
                     )
                 )
@@ -169,39 +173,64 @@ class Guard:
 
     def _verdict(self, listened: _Listened, also: frozenset[str] = frozenset()) -> Verdict:
         verdict = Verdict()
-        for compiled in self._rules:
-            rule = compiled.rule
-            even_if = rule.even_if | also if also else rule.even_if
-            for each in compiled.combinations:
-                if _together(listened, each, rule, even_if):
-                    verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
-                    break
+        fired = -1
+        for number, each in self._possible(listened):
+            if number == fired:
+                continue
+            rule = self._rules[number].rule
+            if _together(listened, each, rule, rule.even_if | also if also else rule.even_if):
+                verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+                fired = number
         return verdict
+
+    def _possible(self, listened: _Listened) -> Iterator[tuple[int, Groups]]:
+        """The combinations of which something was heard, with their rules' numbers, in the rules' order."""
+        asked = {place for name in listened.heard for place in self._worth_asking.get(name, ())}
+        for number, which in sorted(asked):
+            yield number, self._rules[number].combinations[which]
 
     def _listen(self, text: str) -> _Listened:
         words = self._reader.read(text)
-        found = self._phrases.find(words.words)
-        found += self._gauge.find(words.words, found)
-        stops = self._scopes.stops(words.words, found)
-        at_word: list[list[Stop]] = [[] for _ in words.words]
+        found = self._phrases.find(words)
+        found += self._gauge.find(words, found)
+        stops = self._scopes.stops(words, found)
+        told = [each for each in found if each.concept not in self._cues]
+        stopped: dict[int, list[Stop]] = {each.start: [] for each in told}
+        starts = sorted(stopped)
         for stop in stops:
-            for at in range(stop.start, stop.end):
-                at_word[at].append(stop)
+            for at in starts[bisect_left(starts, stop.start) : bisect_left(starts, stop.end)]:
+                stopped[at].append(stop)
         heard: dict[str, list[_Heard]] = {}
-        for each in found:
-            if each.concept not in self._cues:
-                here = at_word[each.start]
-                reasons = frozenset(stop.reason for stop in here if stop.covers(each)) if here else _NONE
-                heard.setdefault(each.concept, []).append(_Heard(each, reasons))
+        for each in told:
+            here = stopped[each.start]
+            reasons = frozenset([stop.reason for stop in here if stop.covers(each)]) if here else _NONE
+            heard.setdefault(each.concept, []).append(_Heard(each, reasons))
         for name, combinations, within in self._compounds:
             for groups in combinations:
                 if made := _compounded(heard, name, groups, within):
                     heard.setdefault(name, []).extend(made)
-        return _Listened(words, _sentences(words.words), heard, tuple(stops))
+        ends = [at for at, word in enumerate(words) if word.text in ENDS]
+        return _Listened(text, ends, heard, stops)
+
+    def _stoppers(
+        self, listened: _Listened, heard: Iterable[_Heard], rule: Rule
+    ) -> tuple[tuple[str, str], ...]:
+        taken_back = [
+            (stop.reason, self._reader.quote(listened.text, stop.cue_start, stop.cue_end))
+            for each in heard
+            for stop in listened.stops
+            if stop.reason in each.stops - rule.even_if
+        ]
+        explained = [
+            ("unless", self._reader.quote(listened.text, each.found.start, each.found.end))
+            for name in rule.unless
+            for each in listened.heard.get(name, ())
+        ]
+        return tuple(dict.fromkeys((*taken_back, *explained)))
 
     def _as_reply(self, text: str, context: str) -> Verdict:
         """What a short reply says of the last question: "yes" to "any thoughts of harming yourself?"."""
-        said = [word.text for word in self._reader.read(text).words if word.text[0].isalnum()]
+        said = [word.text for word in self._reader.read(text) if word.text[0].isalnum()]
         answer = self._answer(said)
         question = _last_question(context)
         asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
@@ -231,6 +260,19 @@ class Guard:
         return None
 
 
+def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
+    """Which combinations, by rule and place, are worth a look once a concept was heard.
+
+    Of each combination only the group with the fewest concepts says so: without it nothing comes of the rest.
+    """
+    places: dict[str, list[tuple[int, int]]] = {}
+    for number, compiled in enumerate(rules):
+        for which, groups in enumerate(compiled.combinations):
+            for name in min(groups, key=len):
+                places.setdefault(name, []).append((number, which))
+    return places
+
+
 def load(folder: Path) -> Guard:
     """The guard of a folder of rules."""
     return Guard(book.load(folder))
@@ -255,7 +297,7 @@ def _together(
             for name in group
             for each in heard.get(name, ())
             if (even_if is None or not each.stops or each.stops <= even_if)
-            and (not harmless or listened.sentences[each.found.start] not in harmless)
+            and (not harmless or listened.sentence(each) not in harmless)
         ]
         if not live:
             return None
@@ -305,30 +347,6 @@ def _compounded(
 def _gap(one: Found, other: Found) -> int:
     """How many words stand between two findings."""
     return max(one.start, other.start) - min(one.end, other.end)
-
-
-def _sentences(words: Sequence[Word]) -> tuple[int, ...]:
-    """The number of the sentence that each word is in."""
-    return tuple(accumulate(word.text in ENDS for word in words))
-
-
-def _stoppers(listened: _Listened, heard: Iterable[_Heard], rule: Rule) -> tuple[tuple[str, str], ...]:
-    taken_back = [
-        (stop.reason, _quoted(listened.words, stop.cue_start, stop.cue_end))
-        for each in heard
-        for stop in listened.stops
-        if stop.reason in each.stops - rule.even_if
-    ]
-    explained = [
-        ("unless", _quoted(listened.words, each.found.start, each.found.end))
-        for name in rule.unless
-        for each in listened.heard.get(name, ())
-    ]
-    return tuple(dict.fromkeys((*taken_back, *explained)))
-
-
-def _quoted(words: Words, start: int, end: int) -> str:
-    return words.cleaned[words.words[start].start : words.words[end - 1].end]
 
 
 def _as_own_words(question: str, own: Mapping[str, str]) -> str:

@@ -54,22 +54,22 @@ class Gauge:
 
     def find(self, words: Sequence[Word], found: Sequence[Found]) -> list[Found]:
         """What the numbers of a text say."""
-        values = {at: value for at, word in enumerate(words) if (value := _value(word.text)) is not None}
-        said = self._pressure(words)
-        said += [
-            Found(HISTORY, at, at + 1)
-            for at, word in enumerate(words)
-            if word.text[0] in "12" and _YEAR.fullmatch(word.text)
+        figures = [
+            (at, text) for at, (text, _, _) in enumerate(words) if text in NUMBERS or text[0].isdigit()
         ]
+        if not figures:
+            return []
+        values = {at: value for at, text in figures if (value := _value(text)) is not None}
+        said = self._pressure(words, figures, values)
+        said += [Found(HISTORY, at, at + 1) for at, text in figures if _YEAR.fullmatch(text)]
         if values:
             for each in found:
                 if (measure := self._measures.get(each.concept)) is not None:
-                    said.extend(self._beside(measure, each, values, words))
+                    said.extend(self._beside(measure, each, values))
         return said
 
-    def _beside(
-        self, measure: Measure, found: Found, values: Mapping[int, float], words: Sequence[Word]
-    ) -> list[Found]:
+    @staticmethod
+    def _beside(measure: Measure, found: Found, values: Mapping[int, float]) -> list[Found]:
         places = [
             *(at for at in range(found.start - 1, found.start - 2 - measure.before, -1)),
             *(at for at in range(found.end, found.end + 1 + measure.after)),
@@ -83,16 +83,15 @@ class Gauge:
                 ]
         return []
 
-    def _pressure(self, words: Sequence[Word]) -> list[Found]:
+    def _pressure(
+        self, words: Sequence[Word], figures: Sequence[tuple[int, str]], values: Mapping[int, float]
+    ) -> list[Found]:
         said: list[Found] = []
-        for at, word in enumerate(words):
-            if "/" in word.text and (pair := _PAIR.fullmatch(word.text)):
+        for at, text in figures:
+            if pair := _PAIR.fullmatch(text):
                 upper, lower, end = int(pair[1]), int(pair[2]), at + 1
-            elif word.text == "over" and 0 < at < len(words) - 1:
-                high, low = _value(words[at - 1].text), _value(words[at + 1].text)
-                if high is None or low is None:
-                    continue
-                upper, lower, end = int(high), int(low), at + 2
+            elif at in values and at + 2 in values and words[at + 1].text == "over":
+                upper, lower, end = int(values[at]), int(values[at + 2]), at + 3
             else:
                 continue
             if 40 <= upper <= 300 and 15 <= lower < upper:
@@ -105,6 +104,6 @@ class Gauge:
 
 
 def _value(text: str) -> float | None:
-    if text[0].isalpha():
-        return float(NUMBERS[text]) if text in NUMBERS else None
+    if text in NUMBERS:
+        return float(NUMBERS[text])
     return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) else None

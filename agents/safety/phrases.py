@@ -55,28 +55,28 @@ class PhraseBook:
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""
         found: list[Found] = []
-        open_at: list[tuple[_Node, int, int]] = []
+        open_at: list[tuple[dict[str, _Node], int, int]] = []
         root, between = self._root.children, self._between
-        for at, word in enumerate(words):
-            still_open: list[tuple[_Node, int, int]] = []
-            for reading in word.readings:
-                for node, start, _ in open_at:
-                    child = node.children.get(reading)
-                    if child is not None:
-                        if child.concepts:
-                            found.extend(Found(name, start, at + 1, no) for name, no in child.concepts)
+        for at, (text, readings, _) in enumerate(words):
+            still_open: list[tuple[dict[str, _Node], int, int]] = []
+            for reading in readings:
+                for children, start, _ in open_at:
+                    if reading in children:
+                        child = children[reading]
+                        for name, no in child.concepts:
+                            found.append(Found(name, start, at + 1, no))
                         if child.children:
-                            still_open.append((child, start, 0))
-                child = root.get(reading)
-                if child is not None:
-                    if child.concepts:
-                        found.extend(Found(name, at, at + 1, no) for name, no in child.concepts)
+                            still_open.append((child.children, start, 0))
+                if reading in root:
+                    child = root[reading]
+                    for name, no in child.concepts:
+                        found.append(Found(name, at, at + 1, no))
                     if child.children:
-                        still_open.append((child, at, 0))
-            if word.text in between:
-                still_open.extend(
-                    (node, start, skipped + 1) for node, start, skipped in open_at if skipped < MOST_BETWEEN
-                )
+                        still_open.append((child.children, at, 0))
+            if open_at and text in between:
+                for children, start, skipped in open_at:
+                    if skipped < MOST_BETWEEN:
+                        still_open.append((children, start, skipped + 1))
             open_at = still_open
         return found
 

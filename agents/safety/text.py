@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -12,7 +12,6 @@ _LIKE_LATIN: Final = str.maketrans("авсеһіјорѕԁхуүѵκοανρτυ
 _QUOTES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4`", "'"))
 _DASHES: Final = str.maketrans(dict.fromkeys("\u2013\u2014", ";"))
 _WITHIN: Final = frozenset(",-:()")
-_END: Final = ((".",),)
 _RUN: Final = re.compile(r"([a-z])\1{2,}")
 _LETTERS_APART: Final = re.compile(r"\b(?:[a-z] ){3,}[a-z]\b")
 _KEEP_S: Final = frozenset(("it", "he", "she", "that", "what", "who", "there", "here", "where", "how", "let"))
@@ -22,25 +21,21 @@ SHORTEST_TO_CORRECT: Final = 5
 SHORTEST_WITH_A_GAP: Final = 7
 SHORTEST_PART: Final = 4
 LONGEST_WORD: Final = 24
+MOST_SEEN: Final = 20_000
+"""How many different words a reader remembers having thought about."""
 MOST: Final = 20_000
 """How many characters of a message are listened to, its beginning and its end; more is no chat message."""
 
 
 class Word(NamedTuple):
-    """One word or mark: its best reading, all of them, and where it stands in the text as it was cleaned."""
+    """One word or mark: its best reading, all of them, and whether the reader knows it."""
 
     text: str
     readings: tuple[str, ...]
-    start: int
-    end: int
+    known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A whole text as words, with the cleaned text that their places refer to."""
-
-    cleaned: str
-    words: tuple[Word, ...]
+_END: Final = (Word(".", (".",), known=True),)
 
 
 def clean(text: str) -> str:
@@ -71,7 +66,7 @@ class Reader:
     worth_correcting: Set[str]
     expand: Mapping[str, tuple[str, ...]]
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
-    _seen: dict[str, tuple[tuple[str, ...], ...]] = field(init=False, repr=False, default_factory=dict)
+    _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         slips: dict[str, list[str]] = {}
@@ -81,24 +76,34 @@ class Reader:
                     slips.setdefault(shorter, []).append(word)
         object.__setattr__(self, "_slips", {key: tuple(sorted(set(words))) for key, words in slips.items()})
 
-    def read(self, text: str) -> Words:
+    def read(self, text: str) -> list[Word]:
         """The words of a text."""
-        cleaned = clean(text)
-        words: list[Word] = []
-        for piece in _PIECES.finditer(cleaned):
-            for readings in self._readings(piece[0]):
-                words.append(Word(readings[0], readings, piece.start(), piece.end()))
-        return Words(cleaned, tuple(self._rejoined(words)))
+        seen = self._seen
+        words = [
+            word for piece in _PIECES.findall(clean(text)) for word in seen.get(piece) or self._words(piece)
+        ]
+        for at in reversed(self._torn(words)):
+            whole = words[at].text + words[at + 1].text
+            words[at : at + 2] = [Word(whole, (whole,), known=True)]
+        return words
 
-    def _readings(self, piece: str) -> tuple[tuple[str, ...], ...]:
+    def quote(self, text: str, start: int, end: int) -> str:
+        """How the words from `start` to `end` of a text were written."""
+        cleaned = clean(text)
+        pieces = [(piece, word) for piece in _PIECES.finditer(cleaned) for word in self._words(piece[0])]
+        spans = [piece.span() for piece, _ in pieces]
+        for at in reversed(self._torn([word for _, word in pieces])):
+            spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
+        return cleaned[spans[start][0] : spans[end - 1][1]]
+
+    def _words(self, piece: str) -> tuple[Word, ...]:
         """What a piece of text is read as: one word mostly, more when it was short for them."""
         if not piece[0].isalpha():
-            return ((piece,),) if piece[0].isdigit() or piece in _WITHIN else _END
-        if (found := self._seen.get(piece)) is None:
-            found = self._think(piece)
-            if len(self._seen) < 20_000:
-                self._seen[piece] = found
-        return found
+            return (Word(piece, (piece,), known=True),) if piece[0].isdigit() or piece in _WITHIN else _END
+        words = tuple(Word(each[0], each, each[0] in self.known) for each in self._think(piece))
+        if len(self._seen) < MOST_SEEN:
+            self._seen[piece] = words
+        return words
 
     def _think(self, piece: str) -> tuple[tuple[str, ...], ...]:
         if piece.endswith("'s") and piece[:-2] not in _KEEP_S:
@@ -143,22 +148,16 @@ class Reader:
                 return word[:cut], word[cut:]
         return ()
 
-    def _rejoined(self, words: list[Word]) -> list[Word]:
-        """One word where a space fell into a long one."""
-        joined: list[Word] = []
-        skip = False
-        for this, following in pairwise([*words, Word(".", (".",), 0, 0)]):
-            if skip:
-                skip = False
+    def _torn(self, words: Sequence[Word]) -> list[int]:
+        """Where a space fell into a long word: it begins there, and the next one is the rest of it."""
+        torn: list[int] = []
+        for at, (this, following) in enumerate(pairwise(words)):
+            if this.known and following.known:
                 continue
-            if this.text not in self.known or following.text not in self.known:
-                whole = this.text + following.text
-                if len(whole) >= SHORTEST_WITH_A_GAP and whole in self.worth_correcting:
-                    joined.append(Word(whole, (whole,), this.start, following.end))
-                    skip = True
-                    continue
-            joined.append(this)
-        return joined
+            whole = this.text + following.text
+            if len(whole) >= SHORTEST_WITH_A_GAP and whole in self.worth_correcting and at - 1 not in torn:
+                torn.append(at)
+        return torn
 
 
 def _shortened(word: str) -> set[str]:

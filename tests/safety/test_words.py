@@ -23,7 +23,7 @@ READER = Reader(
 
 
 def read(text: str) -> list[str]:
-    return [word.text for word in READER.read(text).words]
+    return [word.text for word in READER.read(text)]
 
 
 @pytest.mark.parametrize(
