@@ -27,6 +27,8 @@ class Turn:
     state: str
     attempts: int
     begun: bool
+    told: bool
+    """Whether its answer stands there whole, as a safety answer does that is not streamed."""
     error: str | None
 
     @property
@@ -184,13 +186,17 @@ def _told_and_stored(stored: Stored, client: Client) -> list[str]:
 
 
 def _kept(before: Stored, after: Stored) -> list[str]:
-    """What was stored at a death is as it was; an answer that had begun is closed, and not spoken over."""
+    """What was stored at a death is as it was; an answer that had begun is closed, and not spoken over.
+
+    One that was told whole by then has no second end: its turn is completed, with no error after it.
+    """
     problems = []
     if after.stanzas[: len(before.stanzas)] != before.stanzas:
         problems.append("a stored stanza was changed")
     for message_id, turn in before.turns.items():
         now = after.turns[message_id]
-        closed = (now.state, now.error) == ("failed", "interrupted")
+        right = ("completed", None) if turn.told else ("failed", "interrupted")
+        closed = (now.state, now.error) == right
         if (turn.is_over and now != turn) or (turn.begun and not turn.is_over and now.is_over and not closed):
             problems.append(f"{turn} became {now}")
     for message_id, text in before.answers.items():
@@ -217,6 +223,7 @@ def _frames(conversation_id: str, tx: Transaction) -> list[Frame]:
 def _stored(conversation_id: str, tx: Transaction) -> Stored:
     messages = tx.messages.in_order(conversation_id)
     turns = {message.id: tx.turns.of_message(message.id) for message in messages}
+    whole = {message.id for message in messages if message.completion_status == "completed"}
     return Stored(
         stanzas=[
             frame.payload for frame in tx.frames.in_order(conversation_id) if frame.direction == "server"
@@ -224,7 +231,14 @@ def _stored(conversation_id: str, tx: Transaction) -> Stored:
         questions={message.id: message.contents for message in messages if message.message_role == "user"},
         answers={message.id: message.contents for message in messages if message.message_role != "user"},
         turns={
-            id: Turn(turn.number, turn.state, turn.attempts, turn.answer_id is not None, turn.error)
+            id: Turn(
+                turn.number,
+                turn.state,
+                turn.attempts,
+                begun=turn.answer_id is not None,
+                told=turn.answer_id in whole,
+                error=turn.error,
+            )
             for id, turn in turns.items()
             if turn is not None
         },

@@ -113,6 +113,25 @@ async def test_who_dies_in_a_safety_answer_loses_nothing_either(place: Place, fa
     assert (len(run.deaths), run.problems) == (1, [])
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "before_begin_commit:1",
+        "after_begin_commit:1",
+        "after_begin_commit:2",
+        "before_end_commit:1",
+        "after_end_commit:1",
+    ],
+)
+async def test_a_safety_answer_that_was_told_whole_has_no_second_end(place: Place, fault: str) -> None:
+    client = Client(features=[])
+
+    run = await converse(place, client, IN_DANGER, "recalling", faults=[fault])
+
+    assert (len(run.deaths), run.problems) == (1, [])
+    assert list(client.ends.values()) == [["completed"]] * len(IN_DANGER)
+
+
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("point", ["before_tool_commit", "after_tool_commit"])
 async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
