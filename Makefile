@@ -5,11 +5,12 @@ BIN := .venv/bin
 QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
 
-.PHONY: help setup ready run livekit test check lint bench soak conversations requirements pins clean
+.PHONY: help setup ready run livekit letta test check lint bench soak conversations requirements pins clean
 
 help:
 	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
 	@echo "make livekit        the same, connected to a LiveKit server of its own"
+	@echo "make letta          the same, connected to a Letta server of its own"
 	@echo "make test           set up everything, then every check and every test"
 	@echo "make check          the linters and the quick tests, in under a minute"
 	@echo "make setup          fetch all that run and test need, to work offline afterwards"
@@ -33,6 +34,10 @@ run:
 livekit:
 	@$(PYTHON) -m tools.bootstrap --run
 	@$(BIN)/python -m tools.livekit $(ARGS)
+
+letta:
+	@$(PYTHON) -m tools.bootstrap --run
+	@$(BIN)/python -m tools.letta $(ARGS)
 
 test: setup lint
 	@$(BIN)/pytest -n 2

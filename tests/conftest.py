@@ -9,6 +9,7 @@ from orchestrator import logs
 pytest_plugins = [
     "tools.ledger",
     "tests.servers.once",
+    "tests.servers.letta",
     "tests.servers.livekit",
     "tests.servers.postgres",
     "tests.models",

