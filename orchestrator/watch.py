@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from agents.safety.guard import Verdict
+from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.wording import Wording
 from agents.values import EMERGENCY, Intent
@@ -18,6 +19,9 @@ from orchestrator.wire.messages import Safety
 log = get_logger()
 
 Stage: TypeAlias = Literal["message", "enriched", "answer"]
+
+LANGUAGE: Final = "language."
+"""Begins the rule that is kept where nobody could listen because of the language, before its name."""
 
 EARS_SECONDS: Final = 2.0
 """How long one waits for the second pair of ears: it may raise what the rules said, and never lower it."""
@@ -37,6 +41,8 @@ class Hearing:
 
     verdict: Verdict = field(default_factory=Verdict)
     failed: bool = False
+    language: str | None = None
+    """The language of a message that is not in English, and so could not be judged."""
 
     @property
     def is_danger(self) -> bool:
@@ -54,7 +60,9 @@ class Hearing:
         """What the first sentence carries, so that it is known for what it is."""
         if self.is_danger:
             return {"safety": self.verdict.kind, "tier": self.verdict.tier}
-        return {"guard": "unavailable"} if self.failed else {}
+        if self.failed:
+            return {"guard": "unavailable"}
+        return {"guard": "unsupported_language"} if self.language else {}
 
     @property
     def intent(self) -> Intent:
@@ -64,7 +72,11 @@ class Hearing:
 
     def raised_by(self, other: "Hearing") -> "Hearing":
         """Both together; what one heard, the other cannot take back."""
-        return Hearing(self.verdict.raised_by(other.verdict), self.failed or other.failed)
+        return Hearing(
+            self.verdict.raised_by(other.verdict),
+            self.failed or other.failed,
+            self.language or other.language,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +86,21 @@ class Watch:
     guard: Listener
     output: OutputGuard
     wording: Wording
+    languages: Languages
     ears: Listener | None = None
     alerts: bool = False
 
     def hear(self, text: str, context: str | None = None) -> Hearing:
         """What the rules hear. It never raises: a guard that fails is itself a reason for caution."""
         try:
-            return Hearing(self.guard.check(text, context))
+            return Hearing(self.guard.check(text, context), language=self.languages.foreign(text))
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             return Hearing(failed=True)
 
     async def hear_again(self, text: str) -> Hearing:
         """What rules and ears hear in a message that was made to stand on its own."""
-        heard = self.hear(text)
+        heard = replace(self.hear(text), language=None)  # the retelling is in English whatever it retells
         if self.ears is None:
             return heard
         try:
@@ -102,7 +115,9 @@ class Watch:
         """What is said before anything else, sentence by sentence."""
         if hearing.is_danger:
             return self.wording.answer(hearing.verdict, earlier)
-        return (f"{self.wording.caution} ",) if hearing.failed else ()
+        if hearing.failed:
+            return (f"{self.wording.caution} ",)
+        return (f"{self.wording.foreign(hearing.language)} ",) if hearing.language else ()
 
     def refusals(self, sentence: str) -> tuple[str, ...]:
         """The rules by which a brain may not say this; it may when there is none."""
@@ -112,6 +127,8 @@ class Watch:
         """Keep what was heard in a message, and that staff is to be told."""
         if hearing.failed:
             self._keep(tx, about, stage, "guard_failed", 0, ())
+        elif hearing.language:
+            self._keep(tx, about, stage, "guard_failed", 0, (f"{LANGUAGE}{hearing.language}",))
         if hearing.is_danger:
             verdict = hearing.verdict
             self._keep(tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids)
@@ -150,7 +167,8 @@ def remembered(events: Sequence[SafetyEvent]) -> Hearing:
     heard = Hearing()
     for event in events:
         if event.kind == "guard_failed":
-            heard = heard.raised_by(Hearing(failed=True))
+            language = next((rule.removeprefix(LANGUAGE) for rule in event.rules), None)
+            heard = heard.raised_by(Hearing(failed=language is None, language=language))
         elif event.kind in ("emergency", "crisis"):
             kind: Literal["emergency", "crisis"] = "crisis" if event.kind == "crisis" else "emergency"
             heard = heard.raised_by(Hearing(Verdict(kind, event.tier, event.rules)))

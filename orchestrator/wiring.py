@@ -12,9 +12,10 @@ from agents.errors import AgentError
 from agents.lexicon import Lexicon
 from agents.ports import Embedded, Embedder, Recalled
 from agents.roster import Roster
-from agents.safety import ears, guard, output, wording
+from agents.safety import ears, guard, language, output, wording
 from agents.safety.ears import Ears
 from agents.safety.guard import Guard
+from agents.safety.language import Languages
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
@@ -115,6 +116,14 @@ def load_guard() -> Guard:
         raise as_ours(error) from None
 
 
+def load_languages(rules: Guard) -> Languages:
+    """What tells other languages from the English that the rules understand."""
+    try:
+        return language.load(shipped_config() / "safety", rules.vocabulary)
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
 def load_ears(settings: Settings, embedder: Embedder, rules: Guard) -> Ears:
     """The second pair of ears; they learn their phrases once, which takes a minute."""
     return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir, rules)
@@ -128,6 +137,7 @@ def build_watch(settings: Settings, embedder: Embedder) -> Watch:
             rules,
             output.load(folder),
             wording.load(folder, settings.safety.region),
+            load_languages(rules),
             load_ears(settings, embedder, rules),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )

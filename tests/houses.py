@@ -16,7 +16,7 @@ from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Brain, Embedder, Recall
 from agents.roster import Roster
-from agents.safety import guard, output, wording
+from agents.safety import guard, language, output, wording
 from agents.tools.built_in import built_in
 from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
@@ -65,7 +65,8 @@ def local_brain() -> LocalBrain:
 def a_watch() -> Watch:
     """The guard as shipped, where nobody knows the region."""
     rules = shipped_config() / "safety"
-    return Watch(guard.load(rules), output.load(rules), wording.load(rules, ""))
+    heard = guard.load(rules)
+    return Watch(heard, output.load(rules), wording.load(rules, ""), language.load(rules, heard.vocabulary))
 
 
 def a_store(url: str, clock: Clock | None = None) -> Store:

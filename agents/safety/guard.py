@@ -139,6 +139,11 @@ class Guard:
             verdict = verdict.raised_by(self._as_reply(text, context))
         return verdict
 
+    @property
+    def vocabulary(self) -> frozenset[str]:
+        """The words of English that it knows."""
+        return frozenset(self._reader.known)
+
     def takes_back(self, text: str) -> bool:
         """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative."""
         listened = self._listen(text)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
 from agents.safety.guard import Verdict
+from agents.safety.language import OTHER
 
 ELSEWHERE: Final = "elsewhere"
 
@@ -38,6 +39,7 @@ class _Texts(_Section):
     error: str
     emergency: Mapping[str, tuple[Text, ...]]
     crisis: Mapping[str, tuple[Text, ...]]
+    foreign: Mapping[str, str]
 
 
 class Wording:
@@ -49,6 +51,16 @@ class Wording:
         self.caution = texts.caution.format_map(self._numbers)
         self.refused = texts.refused.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
+
+    def foreign(self, language: str) -> str:
+        """What is said before the answer to a message in another language: in that one, too, where we can."""
+        texts = self._texts.foreign
+        said = (
+            texts[OTHER]
+            if language not in texts or language == OTHER
+            else f"{texts[language]} {texts[OTHER]}"
+        )
+        return said.format_map(self._numbers)
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
         """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
@@ -64,6 +76,8 @@ def load(folder: Path, region: str) -> Wording:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
         wording = Wording(texts, regions.get(region) or regions[ELSEWHERE])
+        for language in (OTHER, *texts.foreign):
+            wording.foreign(language)
         for kind, tiers in (("emergency", texts.emergency), ("crisis", texts.crisis)):
             for tier, variants in tiers.items():
                 for at in range(len(variants)):

@@ -29,13 +29,15 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
 
     A line is a message, or a JSON object {"id", "text", "context"} whose context, if there is one, is what
     the assistant asked last. One answer per line, in the same order, with its id or else the line's number.
+    The JSON also names the language of a line that is not in English, and so was not understood.
     """
     settings = invocation.settings(quietly=True)
 
     from agents.safety.guard import Verdict
-    from orchestrator.wiring import load_ears, load_embedder, load_guard, model_files
+    from orchestrator.wiring import load_ears, load_embedder, load_guard, load_languages, model_files
 
     guard = load_guard()
+    languages = load_languages(guard)
     ears: Listener | None = None
     if not rules_only and model_files(settings).what_is_wrong() is None:
         ears = load_ears(settings, load_embedder(settings), guard)
@@ -52,6 +54,7 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
             "kind": verdict.kind,
             "tier": verdict.tier,
             "rules": list(verdict.rule_ids),
+            "language": languages.foreign(item["text"]),
         }
         if as_json:
             click.echo(json.dumps(told, ensure_ascii=False))
@@ -85,11 +88,14 @@ def explain(invocation: Invocation, text: str, context: str | None) -> None:
     """Show which words of TEXT fired which rule, and what stopped others."""
     invocation.settings(quietly=True)
 
-    from orchestrator.wiring import load_guard
+    from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard()
-    verdict = guard.check(sys.stdin.read() if text == "-" else text, context)
+    text = sys.stdin.read() if text == "-" else text
+    verdict = guard.check(text, context)
     click.echo(f"{verdict.kind}" + (f", tier {verdict.tier}" if verdict.flagged else ""))
+    if (language := load_languages(guard).foreign(text)) is not None:
+        click.echo(f"  not in English ({language}), so the rules cannot judge it")
     for reason in guard.explain(text):
         heard = " + ".join(f'"{words}"' for words in reason.heard)
         rule = reason.rule

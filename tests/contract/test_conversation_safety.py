@@ -247,6 +247,23 @@ async def test_a_guard_that_fails_is_told_with_caution_and_kept(address: str, fe
         assert {event.kind for event in await events(house, peer)} == {"guard_failed"}
 
 
+@pytest.mark.parametrize("features", [["streaming"], []])
+async def test_who_writes_in_another_language_is_told_so_first_and_whom_to_call(
+    address: str, features: list[str]
+) -> None:
+    async with a_house(address).open() as house, conversing(house, features=features) as peer:
+        frames = await peer.ask("me duele mucho el pecho y no puedo respirar")
+
+        said = [frame for frame in frames if frame.type in (SENTENCE, ASSISTANT_MESSAGE)]
+        text = "".join(str(frame.body.get("text", frame.body.get("content"))) for frame in said)
+        assert text.startswith("Solo entiendo inglés")
+        assert "I understand English only" in text
+        assert "112" in text
+        assert said[0].meta["guard"] == "unsupported_language"
+        [kept] = await events(house, peer)
+        assert (kept.kind, kept.rules) == ("guard_failed", ("language.es",))
+
+
 # --- what is heard later can only raise ---------------------------------------------------------------------
 
 

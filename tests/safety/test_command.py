@@ -38,7 +38,7 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
         (5, "none"),
         (9, "none"),
     ]
-    assert set(answers[0]) == {"id", "flagged", "kind", "tier", "rules"}
+    assert set(answers[0]) == {"id", "flagged", "kind", "tier", "rules", "language"}
     assert (answers[0]["flagged"], answers[0]["tier"]) == (True, 3)
     assert answers[0]["rules"][0] == "coronary.chest_pain"
 
