@@ -1,4 +1,4 @@
-"""MemoryTraces through a LiveKit room, against a bare `publish_data` of the same bytes; what rooms cost."""
+"""MemoryTraces through a LiveKit room, against a bare `publish_data` of the same bytes; rooms and outages."""
 
 import asyncio
 import secrets
@@ -17,9 +17,11 @@ from orchestrator import logs
 from orchestrator.house import House
 from orchestrator.rooms import Rooms
 from orchestrator.settings import load
+from orchestrator.store import migrations
 from orchestrator.transports.livekit import SERVER, SETTLING_SECONDS, TOPIC, LiveKitRoom
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wiring import build_house
+from tests.faults.outages import house_dies, livekit_dies
 from tools.servers.livekit import Address, running_livekit
 
 ACTIONS = 500
@@ -165,6 +167,19 @@ async def _rooms(server: LiveKitServer) -> None:
     await asyncio.gather(*(room.leave() for room in inside))
 
 
+async def _outages(address: Address, folder: Path) -> None:
+    """How long a client hears nothing when a server dies in the middle of an answer with 200 traces."""
+    url = f"sqlite:///{folder / 'outage.db'}"
+    migrations.upgrade(url)
+    deaths = {"LiveKit": await livekit_dies(url, folder), "our server": await house_dies(folder, address)}
+    for died, (told, stored) in deaths.items():
+        sound = "every stanza once, in order" if told.numbers == stored else "STANZAS LOST"
+        print(
+            f"  {died} killed and started again: {told.silence:.1f} s until the next stanza,"
+            f" of which {told.up - told.cut:.1f} s until it was up; {sound}"
+        )
+
+
 def _told(what: str, took: list[float], rate: float) -> None:
     hundredths = quantiles(took, n=100)
     print(f"  {what}: p50 {hundredths[49] * 1e3:.1f} ms, p99 {hundredths[98] * 1e3:.1f} ms, {rate:.0f}/s")
@@ -186,6 +201,7 @@ async def _measure(address: Address, folder: Path) -> None:
         alone = LiveKitServer(address.url, address.api_key, address.api_secret)
         await _rooms(alone)
         await alone.close()
+    await _outages(address, folder)
     await asyncio.sleep(SETTLING_SECONDS)
 
 

@@ -24,6 +24,7 @@ from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import PersonId
 from tests.peers import PATIENCE, Peer
 from tools.servers.livekit import Address
+from tools.toolchain import CHECKOUT
 
 TOPIC = HOUSE = "anamnesis"
 FITS = 15 * 1024
@@ -195,28 +196,28 @@ async def over_livekit(
 
 @asynccontextmanager
 async def serving(
-    data: Path, address: Address, *, port: int = 0, fault: str = ""
+    data: Path, address: Address, *, port: int = 0, fault: str = "", database_url: str = "", change: str = ""
 ) -> AsyncIterator[tuple[dict[str, str], asyncio.subprocess.Process]]:
-    """`anamnesis serve` with that LiveKit server, in a process of its own, and what it tells of itself."""
+    """`anamnesis serve` with that LiveKit server, in a process of its own, and what it tells of itself.
+
+    `change` is a name of tests.faults.changes.
+    """
     environment = {
         **os.environ,
         "ANAMNESIS_FAULT": fault,
+        "ANAMNESIS_DATABASE_URL": database_url,
         "LIVEKIT_URL": address.url,
         "LIVEKIT_API_KEY": address.api_key,
         "LIVEKIT_API_SECRET": address.api_secret,
     }
-    command = [
-        sys.executable,
-        "-m",
-        "orchestrator",
-        "--data",
-        str(data),
-        "serve",
-        "--json",
-        "--port",
-        f"{port}",
-    ]
-    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environment)
+    as_changed = f"from tests.faults.changes import CHANGES; CHANGES[{change!r}](); " if change else ""
+    program = f"{as_changed}from orchestrator.cli import main; main()"
+    server = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, "--data", str(data), "serve", "--json", "--port", f"{port}"),
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
+        cwd=CHECKOUT,
+    )
     assert server.stdout is not None
     try:
         yield json.loads(await server.stdout.readline()), server

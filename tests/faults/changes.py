@@ -40,30 +40,42 @@ def change(make: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Finds:
-    """Remembers one thing of everybody, and finds it whatever is asked."""
+    """Remembers the same few things of everybody, and finds them whatever is asked."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, count: int) -> None:
+        self._store, self._count = store, count
 
     async def search(self, query: str, person_id: str) -> Recalled:
-        """That one thing."""
+        """Those things."""
 
-        def find(tx: Transaction) -> str:
-            known = tx.memories.of_person(person_id) or [tx.memories.add("Likes tea.", user_id=person_id)]
-            return known[0].id
+        def find(tx: Transaction) -> list[str]:
+            known = tx.memories.of_person(person_id, most=self._count)
+            known += [tx.memories.add("Likes tea.", user_id=person_id) for _ in range(self._count - len(known))]
+            return [memory.id for memory in known]
 
-        memory_id = await self._store.write(find)
-        return Recalled((MemoryHit(memory_id, "Likes tea.", 0.5, position=1),))
+        found = await self._store.write(find)
+        return Recalled(
+            tuple(MemoryHit(id, "Likes tea.", 0.5, position=place) for place, id in enumerate(found, start=1))
+        )
+
+
+def _recalling(count: int) -> None:
+    def stations(**given: Any) -> Stations:
+        return Stations(**{**given, "recall": _Finds(given["outbox"].store, count)})
+
+    _put(wiring, Stations=stations)
 
 
 @change
 def recalling() -> None:
     """Long-term memory finds something in every turn."""
+    _recalling(1)
 
-    def stations(**given: Any) -> Stations:
-        return Stations(**{**given, "recall": _Finds(given["outbox"].store)})
 
-    _put(wiring, Stations=stations)
+@change
+def recalling_much() -> None:
+    """Long-term memory finds two hundred things in every turn."""
+    _recalling(200)
 
 
 def _speaking(pause: float, *, endless: bool = False) -> None:

@@ -2,29 +2,33 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from livekit import rtc
+from livekit import api, rtc
 
-from agents.brains.scripted import ScriptedBrain, ScriptedRecall
-from agents.ports import MemoryHit
+from agents.brains.scripted import ScriptedBrain
 from orchestrator.calls import RoomCall
 from orchestrator.client import Client
-from orchestrator.house import House
-from orchestrator.store.database import Transaction
 from orchestrator.wire.ids import RandomIds
-from orchestrator.wire.messages import MemoryTrace
-from tests.houses import ANN, a_house, a_store
-from tests.rooms import Site, over_livekit, serving
+from tests.faults.outages import (
+    PATIENCE,
+    TRACES,
+    Told,
+    a_client,
+    house_dies,
+    listen,
+    livekit_dies,
+    many_memories,
+    sdk_of,
+    stored,
+)
+from tests.faults.place import Place
+from tests.houses import a_house
+from tests.rooms import HOUSE, administering, over_livekit, serving
 from tools.servers.keeper import free_port
-from tools.servers.livekit import Address, new_address, running_livekit
-
-TRACES = 200
-PATIENCE = 100.0
+from tools.servers.livekit import Address
 
 SCENARIOS = {
     "signal_resume": rtc.SimulateScenarioKind.SIMULATE_SIGNAL_RECONNECT,
@@ -34,63 +38,10 @@ SCENARIOS = {
 }
 
 
-async def many_memories(url: str) -> ScriptedRecall:
-    """As many memories to find as the answer shall have traces."""
-    async with a_house(url).open() as house:
-
-        def add(tx: Transaction) -> list[MemoryHit]:
-            return [
-                MemoryHit(tx.memories.add(f"Fact {number}", user_id=ANN).id, f"Fact {number}", 0.5)
-                for number in range(TRACES)
-            ]
-
-        return ScriptedRecall(*await house.store.write(add))
-
-
-@asynccontextmanager
-async def a_client(site: Site, conversation_id: str) -> AsyncIterator[tuple[Client, RoomCall]]:
-    """A client as `anamnesis chat --livekit` is one, in the conversation."""
-    call = RoomCall(str(site.http.base_url), site.key, conversation_id)
-    client = Client(await call(), RandomIds(), dial=call)
-    async for _ in client.open(conversation_id, seen=0):
-        pass
-    try:
-        yield client, call
-    finally:
-        await call.hang_up()
-
-
-def sdk_of(call: RoomCall) -> rtc.Room:
-    """The room that a client is in, as LiveKit's SDK has it."""
-    assert call.room is not None
-    return call.room.sdk
-
-
-@dataclass
-class Told:
-    """What a client was told: the numbers of the stanzas in the order in which they came."""
-
-    numbers: list[int] = field(default_factory=list)
-    traces: int = 0
-    half: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-async def listen(client: Client, told: Told) -> None:
-    """Ask, and take note of the answer to its end."""
-    message_id = await client.say("Tell me everything")
-    async for said in client.answer_to(message_id):
-        if said.stanza_id:
-            told.numbers.append(-said.stanza_id)
-        told.traces += isinstance(said.body, MemoryTrace)
-        if told.traces == TRACES // 2:
-            told.half.set()
-
-
-async def assert_all_was_told(house: House, client: Client, told: Told) -> None:
-    """Every stanza, once, in order."""
-    frames = await house.store.read(lambda tx: tx.frames.after(client.conversation_id, 0, limit=10_000))
-    assert told.traces >= TRACES
-    assert told.numbers == [-frame.stanza_id for frame in frames] == list(range(1, len(frames) + 1))
+def assert_all_was_told(told: Told, numbers: list[int], traces: int = TRACES) -> None:
+    """Every stanza that is stored, once, in order."""
+    assert told.traces >= traces
+    assert told.numbers == numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("side", ["client", "house"])
@@ -104,7 +55,7 @@ async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
     async with (
         a_house(embedded, brain, recall=await many_memories(embedded)).open() as house,
         over_livekit(house, tmp_path, livekit) as site,
-        a_client(site, await site.begin()) as (client, call),
+        a_client(str(site.http.base_url), site.key, await site.begin()) as (client, call),
         asyncio.timeout(PATIENCE),
         asyncio.TaskGroup() as group,
     ):
@@ -116,32 +67,14 @@ async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
         go_on.set()
         await listening
 
-        await assert_all_was_told(house, client, told)
+        assert_all_was_told(told, await stored(house.store, client.conversation_id))
 
 
+@pytest.mark.requirement("003-151", "003-153")
 async def test_a_livekit_server_that_is_killed_and_started_again_costs_no_stanza(
     embedded: str, tmp_path: Path
 ) -> None:
-    go_on, address = asyncio.Event(), new_address()
-    brain = ScriptedBrain(answers=[["One. ", go_on, "Two. ", "Three."]])
-    with ExitStack() as servers:
-        servers.enter_context(running_livekit(address))
-        async with (
-            a_house(embedded, brain, recall=await many_memories(embedded)).open() as house,
-            over_livekit(house, tmp_path, address) as site,
-            a_client(site, await site.begin()) as (client, _),
-            asyncio.timeout(PATIENCE),
-            asyncio.TaskGroup() as group,
-        ):
-            told = Told()
-            listening = group.create_task(listen(client, told))
-            await told.half.wait()
-            servers.close()
-            servers.enter_context(running_livekit(address))
-            go_on.set()
-            await listening
-
-            await assert_all_was_told(house, client, told)
+    assert_all_was_told(*await livekit_dies(embedded, tmp_path))
 
 
 async def test_a_house_that_leaves_its_rooms_and_another_that_comes_cost_no_stanza(
@@ -163,26 +96,51 @@ async def test_a_house_that_leaves_its_rooms_and_another_that_comes_cost_no_stan
             await listening
 
         await call.hang_up()
-        await assert_all_was_told(house, client, told)
+        assert_all_was_told(told, await stored(house.store, client.conversation_id))
 
 
+@pytest.mark.requirement("003-151", "003-152", "003-153")
 async def test_a_server_that_is_killed_in_the_middle_of_an_answer_and_started_again_costs_no_stanza(
     tmp_path: Path, livekit: Address
 ) -> None:
-    port, told = free_port(), Told()
-    async with serving(tmp_path, livekit, port=port, fault="after_send:6") as (door, killed):
-        call = RoomCall(door["url"], door["key"])
-        client = Client(await call(), RandomIds(), dial=call)
-        async for _ in client.open(call.conversation_id, seen=0):
-            pass
-        listening = asyncio.create_task(listen(client, told))
-        assert await killed.wait() == -signal.SIGKILL
-    async with serving(tmp_path, livekit, port=port), asyncio.timeout(PATIENCE):
-        await listening
-        await listen(client, told)
-        await call.hang_up()
+    assert_all_was_told(*await house_dies(tmp_path, livekit))
 
-    store = a_store(f"sqlite:///{tmp_path / 'anamnesis.db'}")
-    frames = await store.read(lambda tx: tx.frames.after(client.conversation_id, 0, limit=1_000))
-    await store.close()
-    assert told.numbers == [-frame.stanza_id for frame in frames] == list(range(1, len(frames) + 1))
+
+@pytest.mark.requirement("003-143", "003-146", "003-152", "003-153")
+async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
+    tmp_path: Path, livekit: Address, postgres_place: Place
+) -> None:
+    told, there = Told(), {"change": "recalling_much", "database_url": postgres_place.database_url}
+    async with (
+        serving(tmp_path, livekit, fault="after_send:300", **there) as (door, dying),
+        a_client(door["url"], door["key"]) as (client, _),
+        serving(tmp_path, livekit, **there) as (_, other),
+        asyncio.timeout(PATIENCE),
+    ):
+        await listen(client, told)
+        first = await house_in(livekit, client.conversation_id)
+        while dying.returncode is None:
+            await listen(client, told)
+        await listen(client, told)
+        second = await house_in(livekit, client.conversation_id)
+
+    assert first != second
+    assert (dying.returncode, other.returncode) == (-signal.SIGKILL, 0)
+    store = postgres_place.open_store()
+    try:
+        messages = store.read_now(lambda tx: tx.messages.in_order(client.conversation_id))
+        numbers = await stored(store, client.conversation_id)
+    finally:
+        store.close_now()
+    roles = [each.message_role for each in messages]
+    assert roles == ["user", "assistant"] * (len(roles) // 2)
+    assert messages[-1].completion_status == "completed"
+    assert_all_was_told(told, numbers)
+
+
+async def house_in(address: Address, room: str) -> str:
+    """Which process is in a room for the house; there is one, and no more."""
+    async with administering(address) as server:
+        there = await server.room.list_participants(api.ListParticipantsRequest(room=room))
+    (holder,) = [each.metadata for each in there.participants if each.identity == HOUSE]
+    return holder

@@ -1,0 +1,150 @@
+"""Answers with many traces, cut in the middle by the death of a server; what the client was told, and when."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from time import monotonic
+
+from livekit import rtc
+
+from agents.brains.scripted import ScriptedBrain, ScriptedRecall
+from agents.ports import MemoryHit
+from orchestrator.calls import RoomCall
+from orchestrator.client import Client
+from orchestrator.house import House
+from orchestrator.store.database import Store, Transaction
+from orchestrator.wire.ids import RandomIds
+from orchestrator.wire.messages import MemoryTrace
+from tests.houses import ANN, a_house, a_store
+from tests.rooms import over_livekit, serving
+from tools.servers.keeper import free_port
+from tools.servers.livekit import Address, new_address, running_livekit
+
+TRACES = 200
+PATIENCE = 100.0
+
+
+@dataclass
+class Told:
+    """What a client was told: the numbers of the stanzas in the order in which they came, and when."""
+
+    numbers: list[int] = field(default_factory=list)
+    came: list[float] = field(default_factory=list)
+    traces: int = 0
+    half: asyncio.Event = field(default_factory=asyncio.Event)
+    cut: float = 0.0
+    """When the server died."""
+    up: float = 0.0
+    """When another one was there in its place."""
+
+    @property
+    def silence(self) -> float:
+        """The longest time without a stanza since the server died; a few may still have been on their way."""
+        after = [self.cut, *(moment for moment in self.came if moment > self.cut)]
+        return max((later - earlier for earlier, later in pairwise(after)), default=0.0)
+
+
+async def listen(client: Client, told: Told) -> None:
+    """Ask, and take note of the answer to its end."""
+    message_id = await client.say("Tell me everything")
+    async for said in client.answer_to(message_id):
+        if said.stanza_id:
+            told.numbers.append(-said.stanza_id)
+            told.came.append(monotonic())
+        told.traces += isinstance(said.body, MemoryTrace)
+        if told.traces == TRACES // 2:
+            told.half.set()
+
+
+@asynccontextmanager
+async def a_client(
+    server: str, key: str, conversation_id: str | None = None
+) -> AsyncIterator[tuple[Client, RoomCall]]:
+    """A client as `anamnesis chat --livekit` is one, in that conversation or in a new one."""
+    call = RoomCall(server, key, conversation_id)
+    client = Client(await call(), RandomIds(), dial=call)
+    async for _ in client.open(call.conversation_id, seen=0):
+        pass
+    try:
+        yield client, call
+    finally:
+        await call.hang_up()
+
+
+def sdk_of(call: RoomCall) -> rtc.Room:
+    """The room that a client is in, as LiveKit's SDK has it."""
+    assert call.room is not None
+    return call.room.sdk
+
+
+async def many_memories(url: str) -> ScriptedRecall:
+    """As many memories to find as the answer shall have traces."""
+    async with a_house(url).open() as house:
+
+        def add(tx: Transaction) -> list[MemoryHit]:
+            return [
+                MemoryHit(tx.memories.add(f"Fact {number}", user_id=ANN).id, f"Fact {number}", 0.5)
+                for number in range(TRACES)
+            ]
+
+        return ScriptedRecall(*await house.store.write(add))
+
+
+async def stored(store: Store, conversation_id: str) -> list[int]:
+    """The numbers of all stanzas of the house in that conversation, in their order."""
+    frames = await store.read(lambda tx: tx.frames.after(conversation_id, 0, limit=10_000))
+    return [-frame.stanza_id for frame in frames]
+
+
+async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
+    """LiveKit is killed in the middle of an answer, and started again; what was told, and what is stored."""
+    go_on, address, told = asyncio.Event(), new_address(), Told()
+    brain = ScriptedBrain(answers=[["One. ", go_on, "Two. ", "Three."]])
+    with ExitStack() as servers:
+        servers.enter_context(running_livekit(address))
+        async with (
+            a_house(url, brain, recall=await many_memories(url)).open() as house,
+            over_livekit(house, folder, address) as site,
+            a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
+            asyncio.timeout(PATIENCE),
+            asyncio.TaskGroup() as group,
+        ):
+            listening = group.create_task(listen(client, told))
+            await told.half.wait()
+            servers.close()
+            told.cut = monotonic()
+            servers.enter_context(running_livekit(address))
+            told.up = monotonic()
+            go_on.set()
+            await listening
+            return told, await stored(house.store, client.conversation_id)
+
+
+async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
+    """`anamnesis serve` is killed in the middle of an answer, and started again; then it is asked once more."""
+    port, told, change = free_port(), Told(), "recalling_much"
+    async with serving(folder, address, port=port, fault=f"after_send:{TRACES // 2}", change=change) as (
+        door,
+        killed,
+    ):
+        call = RoomCall(door["url"], door["key"])
+        client = Client(await call(), RandomIds(), dial=call)
+        async for _ in client.open(call.conversation_id, seen=0):
+            pass
+        listening = asyncio.create_task(listen(client, told))
+        assert await killed.wait() == -signal.SIGKILL
+        told.cut = monotonic()
+    async with serving(folder, address, port=port, change=change), asyncio.timeout(PATIENCE):
+        told.up = monotonic()
+        await listening
+        await listen(client, told)
+        await call.hang_up()
+    store = a_store(f"sqlite:///{folder / 'anamnesis.db'}")
+    try:
+        return told, await stored(store, client.conversation_id)
+    finally:
+        await store.close()
