@@ -50,7 +50,9 @@ class _Finds:
 
         def find(tx: Transaction) -> list[str]:
             known = tx.memories.of_person(person_id, most=self._count)
-            known += [tx.memories.add("Likes tea.", user_id=person_id) for _ in range(self._count - len(known))]
+            known += [
+                tx.memories.add("Likes tea.", user_id=person_id) for _ in range(self._count - len(known))
+            ]
             return [memory.id for memory in known]
 
         found = await self._store.write(find)

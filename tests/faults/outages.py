@@ -1,4 +1,4 @@
-"""Answers with many traces, cut in the middle by the death of a server; what the client was told, and when."""
+"""Answers with many traces, cut in the middle by the death of a server; what the client is told, and when."""
 
 import asyncio
 import signal
@@ -15,7 +15,6 @@ from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from orchestrator.calls import RoomCall
 from orchestrator.client import Client
-from orchestrator.house import House
 from orchestrator.store.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wire.messages import MemoryTrace
@@ -125,7 +124,7 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
 
 
 async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
-    """`anamnesis serve` is killed in the middle of an answer, and started again; then it is asked once more."""
+    """`anamnesis serve` is killed in the middle of an answer and started again; then asked once more."""
     port, told, change = free_port(), Told(), "recalling_much"
     async with serving(folder, address, port=port, fault=f"after_send:{TRACES // 2}", change=change) as (
         door,

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from tests.faults.outages import (
     stored,
 )
 from tests.faults.place import Place
-from tests.houses import a_house
+from tests.houses import a_house, messages
 from tests.rooms import HOUSE, administering, over_livekit, serving
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address
@@ -110,11 +111,14 @@ async def test_a_server_that_is_killed_in_the_middle_of_an_answer_and_started_ag
 async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
     tmp_path: Path, livekit: Address, postgres_place: Place
 ) -> None:
-    told, there = Told(), {"change": "recalling_much", "database_url": postgres_place.database_url}
+    told = Told()
+    start = partial(
+        serving, tmp_path, livekit, change="recalling_much", database_url=postgres_place.database_url
+    )
     async with (
-        serving(tmp_path, livekit, fault="after_send:300", **there) as (door, dying),
+        start(fault="after_send:300") as (door, dying),
         a_client(door["url"], door["key"]) as (client, _),
-        serving(tmp_path, livekit, **there) as (_, other),
+        start() as (_, other),
         asyncio.timeout(PATIENCE),
     ):
         await listen(client, told)
@@ -128,13 +132,13 @@ async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
     assert (dying.returncode, other.returncode) == (-signal.SIGKILL, 0)
     store = postgres_place.open_store()
     try:
-        messages = store.read_now(lambda tx: tx.messages.in_order(client.conversation_id))
+        kept = store.read_now(lambda tx: tx.messages.in_order(client.conversation_id))
         numbers = await stored(store, client.conversation_id)
     finally:
         store.close_now()
-    roles = [each.message_role for each in messages]
+    roles = [each.message_role for each in kept]
     assert roles == ["user", "assistant"] * (len(roles) // 2)
-    assert messages[-1].completion_status == "completed"
+    assert kept[-1].completion_status == "completed"
     assert_all_was_told(told, numbers)
 
 
@@ -144,3 +148,24 @@ async def house_in(address: Address, room: str) -> str:
         there = await server.room.list_participants(api.ListParticipantsRequest(room=room))
     (holder,) = [each.metadata for each in there.participants if each.identity == HOUSE]
     return holder
+
+
+async def test_of_two_servers_that_come_at_once_one_stays_and_each_question_is_answered_once(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with (
+        a_house(embedded).open() as house,
+        a_house(embedded).open() as twin,
+        over_livekit(house, tmp_path, livekit, look_seconds=0.05) as site,
+        over_livekit(twin, tmp_path, livekit, look_seconds=0.05) as other,
+        a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
+        asyncio.timeout(PATIENCE),
+    ):
+        room, told = client.conversation_id, Told()
+        for _ in range(3):
+            await listen(client, told)
+        while sum(room in each.rooms.joined for each in (site, other)) != 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+        assert_all_was_told(told, await stored(house.store, room), traces=3)
+        assert [each.message_role for each in await messages(house, room)] == ["user", "assistant"] * 3
