@@ -81,7 +81,7 @@ class Languages:
         return self._scripts.get(min(kana) if kana else most, OTHER)
 
     def _hardly_english(self, words: list[str]) -> bool:
-        """Whether a sentence has next to no word of ours. A list of medicines has none either, but long ones."""
+        """Whether a sentence has next to no word of ours. A list of medicines has long ones."""
         ours = sum(word in self._known for word in words)
         small = sum(len(word) <= _SHORT_WORD for word in words)
         return len(words) >= _LONG and small * 2 >= len(words) and ours * _LONG <= len(words)
