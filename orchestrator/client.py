@@ -45,18 +45,27 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 class Client:
     """Speaks as one person. `seen` is the last server stanza received: keep it, and nothing is lost.
 
+    `keep` is told of it, with the conversation's id, whenever a stanza was handled and the next is asked for.
+
     With `dial`, a line that has ended is opened anew, for as long as it takes, and the server asked for what
     came after `seen`; what it has not acknowledged is sent again. So it is when a number was left out, or
     when nothing comes for a while.
     """
 
     def __init__(
-        self, transport: Transport, ids: Ids, *, dial: Callable[[], Awaitable[Transport]] | None = None
+        self,
+        transport: Transport,
+        ids: Ids,
+        *,
+        dial: Callable[[], Awaitable[Transport]] | None = None,
+        keep: Callable[[str, int], None] | None = None,
     ) -> None:
         self.conversation_id = ConversationId("")
         self.seen = 0
         self._transport = transport
         self._dial = dial
+        self._keep = keep
+        self._kept: int | None = None
         self._ids = ids
         self._count = 0
         self._asking: Configuration | None = None
@@ -69,7 +78,8 @@ class Client:
     ) -> AsyncGenerator[Envelope[Body], None]:
         """Enter a conversation, or begin one; gives what the server says until it has let us in.
 
-        `seen` is the last stanza received earlier; the server then sends again whatever came after it.
+        `seen` is the last stanza received earlier; the server then sends again whatever came after it, which
+        is given as well.
         """
         named = ConversationId(conversation_id or "")
         asking = Configuration(conversation_id=named, last_sequence_seen=seen)
@@ -78,18 +88,26 @@ class Client:
             await self._ask(asking)
         else:
             await self._transport.send(encode(Envelope(1, named, asking)))
+        said_there = 0
         while True:
             envelope = await self.receive()
             yield envelope
             match envelope.body:
                 case Configuration() as settings:
                     self.conversation_id = settings.conversation_id
+                    said_there = -(settings.last_server_stanza or 0)
                     if seen is None:
-                        self.seen = -(settings.last_server_stanza or 0)
+                        self.seen = said_there
                 case ServerInfo():
-                    return
+                    break
                 case ErrorMessage() as refused:
                     raise AnamnesisError(REFUSED, message=refused.message)
+        self._awaiting = True
+        try:
+            while self.seen < said_there:
+                yield await self.receive()
+        finally:
+            self._awaiting = False
 
     async def say(self, content: str) -> MessageId:
         """Send a message, and tell under which id."""
@@ -130,10 +148,12 @@ class Client:
 
     async def close(self) -> None:
         """Leave. Answers under way go on, and can be fetched later."""
+        self._keep_seen()
         await self._transport.close()
 
     async def receive(self) -> Envelope[Body]:
         """The next new envelope. A number that was seen is passed over; after a gap, the server is asked."""
+        self._keep_seen()
         while True:
             packet = await self._next_packet()
             envelope = decode(packet, sender="server", most=self._transport.most)
@@ -149,6 +169,11 @@ class Client:
                     continue
                 await self._take_note(envelope.body)
                 return envelope
+
+    def _keep_seen(self) -> None:
+        if self._keep is not None and self.conversation_id and self.seen != self._kept:
+            self._keep(self.conversation_id, self.seen)
+            self._kept = self.seen
 
     async def _take_note(self, body: Body) -> None:
         match body:

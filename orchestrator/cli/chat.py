@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation,
 if TYPE_CHECKING:
     from orchestrator.client import Client
     from orchestrator.settings import Settings
-    from orchestrator.wire.messages import MemoryTrace
+    from orchestrator.wire.envelope import Envelope
+    from orchestrator.wire.messages import Body, MemoryTrace
 
 
 @click.command()
@@ -48,7 +49,7 @@ def chat(
         raise click.UsageError("--livekit needs --server URL.")
     settings = invocation.settings(quietly=True)
     entered = (
-        _elsewhere(server, conversation, livekit)
+        _elsewhere(server, conversation, livekit, settings.data.dir / "seen")
         if server
         else _at_home(settings, invocation.config, user, conversation)
     )
@@ -66,24 +67,37 @@ def chat(
 
 @dataclass(frozen=True, slots=True)
 class _Entrance:
-    """A client at the door, and the conversation that it goes on with, if there is one."""
+    """A client at the door; the conversation it goes on with, if there is one, and how far it was read."""
 
     client: "Client"
     conversation: str | None
+    seen: int | None = None
+
+    def open(self) -> "AsyncGenerator[Envelope[Body], None]":
+        """Go in."""
+        return self.client.open(self.conversation, seen=self.seen)
 
 
 @asynccontextmanager
-async def _elsewhere(server: str, conversation: str | None, livekit: bool) -> AsyncIterator[_Entrance]:
-    """A client of a house that another process has opened; it calls again when the line breaks."""
+async def _elsewhere(
+    server: str, conversation: str | None, livekit: bool, kept: Path
+) -> AsyncIterator[_Entrance]:
+    """A client of a house that another process has opened; it calls again when the line breaks.
+
+    How far it has read lies in the folder `kept`, so that a later run is told what came since.
+    """
+    from orchestrator.bookmarks import Bookmarks
     from orchestrator.calls import RoomCall, WebSocketCall
     from orchestrator.client import Client
     from orchestrator.wire.ids import RandomIds
 
     address, _, key = server.partition("#")
     call = RoomCall(address, key, conversation) if livekit else WebSocketCall(address, key)
-    client = Client(await call(), RandomIds(), dial=call)
+    bookmarks = Bookmarks(kept, address)
+    client = Client(await call(), RandomIds(), dial=call, keep=bookmarks.keep)
+    seen = bookmarks.seen(conversation) if conversation else None
     try:
-        yield _Entrance(client, call.conversation_id if isinstance(call, RoomCall) else conversation)
+        yield _Entrance(client, call.conversation_id if isinstance(call, RoomCall) else conversation, seen)
     finally:
         await client.close()
         await call.hang_up()
@@ -119,7 +133,7 @@ async def _filter(entered: AbstractAsyncContextManager[_Entrance]) -> bool:
     readable = True
     async with entered as entrance:
         client = entrance.client
-        async with aclosing(client.open(entrance.conversation)) as opening:
+        async with aclosing(entrance.open()) as opening:
             async for envelope in opening:
                 click.echo(as_json(envelope))
         async for number, line in _lines(sys.stdin.buffer.readline):
@@ -154,9 +168,8 @@ async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool
     """Talk with whoever sits at the terminal, until they have had enough."""
     async with entered as entrance:
         client = entrance.client
-        async with aclosing(client.open(entrance.conversation)) as opening:
-            async for _ in opening:
-                pass
+        async with aclosing(entrance.open()) as opening:
+            await _show((missed async for missed in opening if missed.stanza_id), quiet)
         click.secho(f"Conversation {client.conversation_id}. Ctrl-D ends it.", dim=True)
         enough, stopping = asyncio.Event(), set[asyncio.Task[None]]()
         answering = False
@@ -174,7 +187,7 @@ async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool
                 await _show_answer(client, said, quiet)
                 answering = False
         await asyncio.gather(*stopping)
-        click.secho(f"\nTo go on: anamnesis chat --conversation {client.conversation_id}", dim=True)
+        click.secho(f"\nTo go on: the same command with --conversation {client.conversation_id}", dim=True)
     return True
 
 
@@ -200,26 +213,36 @@ async def _typed(enough: asyncio.Event) -> str | None:
 async def _show_answer(client: "Client", said: str, quiet: bool) -> None:
     """The answer as it comes, and beneath it which memories it opened and wrote."""
     from orchestrator.errors import AnamnesisError
-    from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
 
     try:
         message_id = await client.say(said)
     except AnamnesisError as refused:
         click.secho(str(refused), fg="red")
         return
+    await _show(client.answer_to(message_id), quiet)
+
+
+async def _show(said: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> None:
+    """What the house says, and beneath it which memories it opened and wrote; nothing, if it says nothing."""
+    from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
+
     traces: list[MemoryTrace] = []
-    async with aclosing(client.answer_to(message_id)) as answer:
-        async for envelope in answer:
+    spoken = False
+    async with aclosing(said) as envelopes:
+        async for envelope in envelopes:
             match envelope.body:
-                case AssistantSentence(text=text):
-                    click.echo(text, nl=False)
-                case AssistantMessage(content=text):
+                case AssistantSentence(text=text) | AssistantMessage(content=text):
                     click.echo(text, nl=False)
                 case MemoryTrace() as trace:
                     traces.append(trace)
+                    continue
                 case ErrorMessage(message=message):
                     click.secho(message, fg="red", nl=False)
-    click.echo()
+                case _:
+                    continue
+            spoken = True
+    if spoken:
+        click.echo()
     if not quiet:
         for trace in traces:
             click.secho(f"  {trace_line(trace)}", dim=True)

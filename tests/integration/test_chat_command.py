@@ -209,6 +209,40 @@ async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     assert server.returncode == 0
 
 
+@pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
+@pytest.mark.requirement("003-148", "003-149", "003-151", "003-153")
+async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
+    tmp_path: Path, livekit: Address, livekit_too: bool
+) -> None:
+    async with serving(tmp_path / "theirs", livekit) as (told, _):
+        options = ["chat", "--json", "--server", f"{told['url']}/#{told['key']}"]
+        options += ["--livekit"] if livekit_too else []
+        killed = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "orchestrator", "--data", str(tmp_path / "ours"), *options),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert killed.stdin is not None
+        assert killed.stdout is not None
+        killed.stdin.write(b"I am having a headache\n")
+        before = [await killed.stdout.readline()]
+        while b'"StartAnswer"' not in before[-1]:
+            before.append(await killed.stdout.readline())
+        killed.kill()
+        before.append(await killed.stdout.read())
+        first = lines(b"".join(before).decode())
+        options += ["--conversation", first[0]["conversationId"]]
+        again = await asyncio.to_thread(run, tmp_path / "ours", *options, typed="8\n")
+
+    numbers = [
+        [-line["stanzaId"] for line in some if line["stanzaId"]] for some in (first, lines(again.stdout))
+    ]
+    assert (again.returncode, again.stderr) == (0, "")
+    assert numbers[1][0] in (numbers[0][-1], numbers[0][-1] + 1)
+    assert sorted({*numbers[0], *numbers[1]}) == list(range(1, numbers[1][-1] + 1))
+    assert sum(line["body"].get("isFinal", False) for line in lines(again.stdout)) >= 1
+
+
 def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9/#key", typed="hello\n")
 

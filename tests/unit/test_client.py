@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
 from orchestrator import client as reference
+from orchestrator.bookmarks import Bookmarks
 from orchestrator.client import Client
 from orchestrator.errors import DISCONNECTED, AnamnesisError
 from orchestrator.house import House
@@ -124,6 +126,35 @@ async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_e
 
     assert numbers == list(range(1, len(numbers) + 1))
     assert ended.value.problem is DISCONNECTED
+
+
+@pytest.mark.requirement("003-148", "003-151", "003-153")
+async def test_who_comes_again_is_told_what_came_since_the_last_stanza_that_was_kept(
+    embedded: str, tmp_path: Path
+) -> None:
+    bookmarks = Bookmarks(tmp_path / "seen", "http://127.0.0.1:8321/")
+    async with a_house(embedded).open() as house:
+        dial = calling(house, lambda end: end)
+        client = Client(await dial(), RandomIds(), dial=dial, keep=bookmarks.keep)
+        async for _ in client.open():
+            pass
+        first = await answers(client, "I am having a headache")
+        other = Client(await dial(), RandomIds())
+        async for _ in other.open(client.conversation_id):
+            pass
+        elsewhere = await answers(other, "8")
+
+        later = Bookmarks(tmp_path / "seen", "http://127.0.0.1:8321")
+        again = Client(await dial(), RandomIds(), keep=later.keep)
+        opening = again.open(client.conversation_id, seen=later.seen(client.conversation_id))
+        missed = [-said.stanza_id async for said in opening if said.stanza_id]
+        for each in (client, other, again):
+            await each.close()
+
+    assert missed == [first[-1], *elsewhere]  # the last one was given out, and nobody knows what became of it
+    assert later.seen(client.conversation_id) == elsewhere[-1]
+    assert later.seen("conv_another") is None
+    assert Bookmarks(tmp_path / "seen", "http://elsewhere").seen(client.conversation_id) is None
 
 
 class Renewed(End):
