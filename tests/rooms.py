@@ -170,8 +170,9 @@ async def over_livekit(
     person: str = "ann",
     look_seconds: float = 0.5,
     port: int = 0,
+    page: Path | None = None,
 ) -> AsyncIterator[Site]:
-    """The house's rooms on that server, and its HTTP side as `person` uses it."""
+    """The house's rooms on that server, and its HTTP side as `person` uses it, with the page of a folder."""
     keys = Keys(folder)
     key = keys.of(PersonId(person))
     rooms = Rooms(
@@ -185,7 +186,7 @@ async def over_livekit(
     house.tell_of_beginnings(rooms.prepare)
     async with (
         rooms.open(),
-        listening(create_app(house, keys, rooms=rooms), port=port) as http,
+        listening(create_app(house, keys, rooms=rooms, console=page), port=port) as http,
         httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{http.port}", headers={"Authorization": f"Bearer {key}"}
         ) as client,
