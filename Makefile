@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
+unexport PYTHONDONTWRITEBYTECODE  # set in many container images; every process would compile everything anew
 
 .PHONY: help setup ready run livekit letta test check lint bench soak conversations requirements pins clean
 

@@ -13,9 +13,13 @@ pytest_plugins = [
     "tests.servers.livekit",
     "tests.servers.postgres",
     "tests.models",
+    "tests.commands",
     "tests.stores",
     "tests.houses",
 ]
+
+# Workers are as many as processors, so each counts on one of its own; numpy reads this when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,40 +16,17 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from orchestrator import __version__
 from orchestrator.cli import cli, database
 from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions
-from orchestrator.settings import VARIABLES, load
 from orchestrator.store import migrations
+from tests.commands import findings, run, start
+
+pytestmark = pytest.mark.usefixtures("nothing_configured")
 
 CANARY = "my chest hurts since Tuesday"
 HEAVY = {"alembic", "fastapi", "importlib.metadata", "msgpack", "pydantic", "sqlalchemy", "structlog"}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The settings of whoever runs the tests do not count, and their data folder is left alone."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path / "data"))
-
-
-def run(*arguments: str | Path) -> Result:
-    """`anamnesis` with these arguments, in this process."""
-    return CliRunner().invoke(cli, list(map(str, arguments)), prog_name="anamnesis")
-
-
-def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
-    """`anamnesis` with these arguments, in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "orchestrator", *arguments],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def change_behind_our_back(tmp_path: Path, statement: str, *values: str) -> None:
@@ -250,41 +227,6 @@ def test_another_schema_is_told_by_name(
         assert then in shown.output
 
 
-def not_a_database(file: Path) -> str:
-    file.write_text("dear diary, " * 100)
-    return "it is not an SQLite database"
-
-
-def of_another_program(file: Path) -> str:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TABLE recipes (title TEXT)")
-    return "has tables that are not from this program"
-
-
-def a_folder(file: Path) -> str:
-    file.mkdir()
-    return "cannot be used"
-
-
-@pytest.mark.parametrize("spoil", [not_a_database, of_another_program, a_folder])
-def test_a_database_that_cannot_be_ours_is_told_to_the_operator_by_every_command(
-    tmp_path: Path, spoil: Callable[[Path], str]
-) -> None:
-    (tmp_path / "data").mkdir(mode=0o700)
-    file = tmp_path / "data" / "anamnesis.db"
-    says = spoil(file)
-
-    for words in (("db", "status"), ("db", "upgrade"), ("check",), ("traces", "c"), ("chat",), ("serve",)):
-        done = run(*words)
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert str(file) in done.stderr
-        assert says in done.stderr
-        assert "your message" not in done.stderr
-    looked = findings(run("doctor", "--json"))["database"]
-    assert looked["status"] == "failed"
-    assert says in looked["says"]
-
-
 def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -294,42 +236,6 @@ def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
 
     assert done.exit_code == 2
     assert f"The database {tmp_path}/nowhere/a.db cannot be used: No such file or directory." in done.stderr
-
-
-def test_a_server_that_does_not_answer_is_told_to_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
-
-    for words in (("db", "status"), ("db", "upgrade"), ("check",), ("serve",)):
-        done = run(*words)
-        assert done.exit_code == 2
-        assert "The database server at 127.0.0.1:1/d does not answer" in done.stderr
-        assert "s3cr3t" not in done.output
-
-
-def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path), "ANAMNESIS_DATA_DIR": "", "ANAMNESIS_MODELS_DIR": str(load().models.dir)}
-    with start("serve", "--json", "--port", "0", **home) as serving:
-        assert serving.stdout is not None
-        ready = json.loads(serving.stdout.readline())
-        serving.send_signal(signal.SIGINT)
-        told, errors = serving.communicate(timeout=60)
-
-    assert ready["pid"] == serving.pid
-    assert (told, "Traceback" in errors) == ("", False)
-    assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
-
-
-def test_without_the_model_serve_says_how_to_get_it_and_the_doctor_does_too(tmp_path: Path) -> None:
-    empty = {"ANAMNESIS_MODELS_DIR": str(tmp_path / "models")}
-
-    with start("serve", "--port", "0", **empty) as serving:
-        told, errors = serving.communicate(timeout=60)
-    with start("doctor", **empty) as looking:
-        found, _ = looking.communicate(timeout=60)
-
-    assert (serving.returncode, told, "Traceback" in errors) == (2, "", False)
-    assert "Run `anamnesis models install`" in errors
-    assert (looking.returncode, "Run `anamnesis models install`." in found) == (1, True)
 
 
 def test_a_sound_database_has_no_violations() -> None:
@@ -360,11 +266,6 @@ def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
 
 
 # --- doctor -----------------------------------------------------------------------------------------------
-
-
-def findings(done: Result) -> dict[str, dict[str, str]]:
-    """What the doctor found, by name."""
-    return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
 @pytest.fixture
