@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,11 +197,18 @@ async def over_livekit(
 
 @asynccontextmanager
 async def serving(
-    data: Path, address: Address, *, port: int = 0, fault: str = "", database_url: str = "", change: str = ""
+    data: Path,
+    address: Address,
+    *,
+    port: int = 0,
+    fault: str = "",
+    database_url: str = "",
+    change: str = "",
+    log: Path | None = None,
 ) -> AsyncIterator[tuple[dict[str, str], asyncio.subprocess.Process]]:
     """`anamnesis serve` with that LiveKit server, in a process of its own, and what it tells of itself.
 
-    `change` is a name of tests.faults.changes.
+    `change` is a name of tests.faults.changes; what it logs goes to the file `log`, if one is named.
     """
     environment = {
         **os.environ,
@@ -213,12 +220,14 @@ async def serving(
     }
     as_changed = f"from tests.faults.changes import CHANGES; CHANGES[{change!r}](); " if change else ""
     program = f"{as_changed}from orchestrator.cli import main; main()"
-    server = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", program, "--data", str(data), "serve", "--json", "--port", f"{port}"),
-        stdout=asyncio.subprocess.PIPE,
-        env=environment,
-        cwd=CHECKOUT,
-    )
+    with log.open("wb") if log else nullcontext() as stderr:
+        server = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, "--data", str(data), "serve", "--json", "--port", f"{port}"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
+            cwd=CHECKOUT,
+        )
     assert server.stdout is not None
     try:
         yield json.loads(await server.stdout.readline()), server

@@ -1,6 +1,7 @@
 """What every transport must do, whichever way the frames travel. To try another one, add it to `WAYS`."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from orchestrator.transports import in_process
 from orchestrator.transports.livekit import INBOX_FRAMES, SERVER, LiveKitRoom, LiveKitTransport
 from orchestrator.transports.websocket import WebSocketTransport
 from tests.rooms import RoomLine, a_room, administering, token
-from tools.servers.livekit import Address
+from tools.servers.livekit import Address, livekit_process, new_address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 
@@ -527,6 +528,33 @@ async def test_in_a_room_streams_and_packets_keep_their_order_among_each_other(l
         seen = group.create_task(receive_all(connection.peer.receive, 30))
 
     assert heard.result() == seen.result() == frames
+
+
+@pytest.mark.parametrize("size", [8 * KIBIBYTE, 256 * KIBIBYTE], ids=["packets", "streams"])
+async def test_a_livekit_that_stands_still_holds_back_the_sender_and_loses_nothing(size: int) -> None:
+    frames, address = [bytes([number % 251]) * size for number in range(5 * MEBIBYTE // size)], new_address()
+    sent = 0
+
+    async def send_counted(connection: Connection) -> None:
+        nonlocal sent
+        for frame in frames:
+            await connection.transport.send(frame)
+            sent += 1
+
+    with livekit_process(address) as livekit:
+        async with in_a_room(address) as connection, asyncio.TaskGroup() as group:
+            livekit.send_signal(signal.SIGSTOP)
+            group.create_task(send_counted(connection))
+            before = -1
+            while before < sent:
+                before = sent
+                await asyncio.sleep(0.5)
+            held_back_at = sent * size
+            livekit.send_signal(signal.SIGCONT)
+            seen = await receive_all(connection.peer.receive, len(frames))
+
+    assert held_back_at <= 3 * MEBIBYTE
+    assert seen == frames
 
 
 async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:

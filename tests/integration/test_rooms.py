@@ -5,6 +5,7 @@ import datetime
 import hashlib
 import traceback
 from base64 import b64encode
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import jwt
@@ -13,10 +14,14 @@ from livekit import api, rtc
 
 from agents.brains.scripted import ScriptedRecall
 from agents.ports import MemoryHit
+from orchestrator.calls import RoomCall
+from orchestrator.client import Client
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Transaction
 from orchestrator.transports.livekit import LiveKitRoom
 from orchestrator.transports.livekit_server import LiveKitServer
+from orchestrator.wire.ids import RandomIds
+from tests.contract import test_conversation_bad_frames as bad_frames
 from tests.houses import ANN, a_house, everything, messages
 from tests.peers import (
     ACKNOWLEDGEMENT,
@@ -32,7 +37,7 @@ from tests.peers import (
     envelope,
     new_id,
 )
-from tests.rooms import HOUSE, RoomLine, over_livekit, token
+from tests.rooms import HOUSE, RoomLine, over_livekit, serving, token
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address, new_address, running_livekit
 
@@ -287,6 +292,30 @@ async def test_what_is_too_large_is_refused_and_ends_the_connection(
         assert await everything(house) == before
 
 
+async def test_bad_frames_in_a_room_are_refused_by_their_number_and_leave_nothing(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with (
+        a_house(embedded, bad_frames_per_minute=10_000).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+    ):
+        await house.store.write(lambda tx: tx.conversations.create(ANN, id=bad_frames.HERE))
+        async with site.visiting(bad_frames.HERE) as peer:
+            await bad_frames.in_this_conversation(peer)
+            before = await everything(house)
+            for code, packets in bad_frames.BAD.items():
+                for name, packet in packets.items():
+                    await peer.line.send(packet)
+                    refused = await peer.next()
+
+                    assert (refused.stanza, refused.code) == (0, code), name
+                    assert "CANARY" not in str(refused), name
+
+            assert await everything(house) == before
+            await peer.line.send(bad_frames.WHOLE)
+            assert (await peer.answer())[0].body["acknowledgedStanzaId"] == 2
+
+
 async def test_packets_are_understood_from_the_first_moment_on(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
@@ -326,6 +355,29 @@ async def test_the_house_is_in_a_room_only_while_somebody_is(
 
         async with site.visiting(conversation_id) as peer:
             await peer.open()
+
+
+async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
+    tmp_path: Path, livekit: Address
+) -> None:
+    log = tmp_path / "log"
+    async with serving(tmp_path, livekit, log=log) as (door, server), AsyncExitStack() as calls:
+        for _ in range(3):
+            call = RoomCall(door["url"], door["key"])
+            calls.push_async_callback(call.hang_up)
+            client = Client(await call(), RandomIds(), dial=call)
+            async for _ in client.open(call.conversation_id, seen=0):
+                pass
+            await client.say("I am having a headache")
+        server.terminate()
+        async with asyncio.timeout(PATIENCE):
+            code = await server.wait()
+
+    said = log.read_text()
+    assert code == 0
+    assert said.count('"event": "room_entered"') == 3
+    for sign in ("terminate called", "Fatal Python error", "Traceback", "Aborted"):
+        assert sign not in said
 
 
 async def test_a_webhook_brings_the_house_at_once(embedded: str, tmp_path: Path) -> None:

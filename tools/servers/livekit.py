@@ -59,6 +59,13 @@ def new_address() -> Address:
 def running_livekit(address: Address | None = None, webhooks: Sequence[str] = ()) -> Iterator[Address]:
     """The address of a server that is up during the body; it tells `webhooks` who comes and goes."""
     address = address or new_address()
+    with livekit_process(address, webhooks):
+        yield address
+
+
+@contextmanager
+def livekit_process(address: Address, webhooks: Sequence[str] = ()) -> Iterator[subprocess.Popen[bytes]]:
+    """The same by its process, for who wants to stop it in its tracks."""
     executable = ensure_livekit()
     with tempfile.TemporaryDirectory(prefix="anamnesis-livekit-", ignore_cleanup_errors=True) as folder:
         config, log = Path(folder, "livekit.yaml"), Path(folder, "log")
@@ -75,7 +82,7 @@ def running_livekit(address: Address | None = None, webhooks: Sequence[str] = ()
             )
         try:
             _wait_until_it_answers(server, address, log)
-            yield address
+            yield server
         finally:
             server.kill()  # nothing of it is kept, and it waits for participants when it is asked politely
             server.wait()
