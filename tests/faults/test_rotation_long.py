@@ -13,12 +13,16 @@ from memory_blocks import agreement
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label, from_texts
 from orchestrator.cli import cli
+from orchestrator.house import House
 from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
 from orchestrator.store.database import Transaction
 from orchestrator.store.invariants import check
 from tests.houses import a_house
-from tests.peers import conversing
+from tests.peers import Peer, conversing
+
+COMPARED = 30
+"""How many turns of a long conversation are timed beside those of a young one."""
 
 
 @pytest.fixture
@@ -30,13 +34,9 @@ def url(tmp_path: Path) -> str:
 
 async def talk(url: str, turns: int) -> str:
     """Take so many turns, then look at what is kept; the conversation's id."""
-    took = []
     async with a_house(url).open() as house, conversing(house) as peer:
         for number in range(1, turns + 1):
-            began = perf_counter()
-            frames = await peer.ask(said(number))
-            took.append(perf_counter() - began)
-            assert frames[-1].ends_an_answer
+            await _turn(peer, number)
         conversation_id = peer.conversation_id
 
         def look(tx: Transaction) -> tuple[dict[str, int], list[int], int]:
@@ -53,15 +53,35 @@ async def talk(url: str, turns: int) -> str:
 
         sizes, ids, packed = await house.store.read(look)
         problems = await asyncio.to_thread(check, house.store)
+        late, early = await _beside_a_young_one(house, peer, turns)
     assert problems == []
     assert ids == list(range(1, turns + 1))
     assert all(sizes[label.value] <= DEFAULTS.of(label) for label in Label)
-    early, late = median(took[40:140]), median(took[-100:])
     print(  # noqa: T201
         f"\n{turns} turns: {packed / turns:,.0f} bytes of revisions per turn; a turn took"
         f" {early * 1000:.1f} ms around turn 40 and {late * 1000:.1f} ms at the end: {late / early:.2f} times"
     )
     return conversation_id
+
+
+async def _turn(peer: Peer, number: int) -> float:
+    """Take one turn; how long it took."""
+    began = perf_counter()
+    frames = await peer.ask(said(number))
+    assert frames[-1].ends_an_answer
+    return perf_counter() - began
+
+
+async def _beside_a_young_one(house: House, old: Peer, turns: int) -> tuple[float, float]:
+    """How long a turn takes after so many, and after forty: in turns, so that both meet the same machine."""
+    took = []
+    async with conversing(house) as young:
+        for number in range(1, 40):
+            await _turn(young, number)
+        for number in range(40, 40 + COMPARED):
+            took.append((await _turn(old, turns + number - 39), await _turn(young, number)))
+    late, early = zip(*took, strict=True)
+    return median(late), median(early)
 
 
 def said(number: int) -> str:
