@@ -72,6 +72,11 @@ async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
             await fragments.aclose()
 
 
+def has_whole_sentence(text: str) -> bool:
+    """Whether the beginning of a stream holds a sentence that can be cut off already."""
+    return _first_end(text, 0, more=True)[0] > 0
+
+
 def _first_end(text: str, seen: int, *, more: bool) -> tuple[int, int]:
     """Where the first sentence ends, its white space included, or 0 while that cannot be known yet.
 

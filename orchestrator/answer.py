@@ -14,6 +14,9 @@ from typing import Final
 
 import structlog
 
+from agents import minutes
+from agents.errors import AnswerCut
+from agents.minutes import Minutes
 from agents.ports import Recalled, ToolUser
 from agents.questions import kinds_asked
 from agents.roster import Specialist
@@ -91,8 +94,9 @@ async def answering(
     with (
         structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
+        minutes.taken() as taken,
     ):
-        answer = Answer(ticket, outbox, ledger, shown, watch, attempts)
+        answer = Answer(ticket, outbox, ledger, shown, watch, attempts, taken)
         try:
             async with asyncio.timeout(deadline_seconds) as scope:
                 with ticket.stoppable(scope):
@@ -119,9 +123,12 @@ async def answering(
 def _problem(
     error: Exception, scope: asyncio.Timeout, ticket: Ticket, deadline_seconds: float
 ) -> AnamnesisError | None:
-    """What ended the turn, in our words; None when the person stopped it."""
+    """What ended the turn, in our words; None when the person stopped it, or what was said stands."""
     if isinstance(error, TimeoutError) and scope.expired():
         return None if ticket.stopped else AnamnesisError(TURN_TIMED_OUT, seconds=deadline_seconds)
+    if isinstance(error, AnswerCut):
+        log.warning("answer_cut")
+        return None
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     ours = as_ours(error)
@@ -130,13 +137,39 @@ def _problem(
     return ours
 
 
+def told_of(taken: Minutes) -> dict[str, Scalar]:
+    """What the last frame of an answer says of the models that were asked for it; nothing where none was."""
+    if not taken.asked and not taken.stood_in:
+        return {}
+    said: dict[str, Scalar] = {
+        "model.asked": taken.asked,
+        "model.prompt_tokens": taken.prompt_tokens,
+        "model.completion_tokens": taken.completion_tokens,
+    }
+    if taken.stood_in:
+        said |= {"model.stood_in": "local", "model.trouble": taken.stood_in}
+    if taken.cut:
+        said |= {"model.cut": taken.cut}
+    return said
+
+
 class Answer:
     """What one turn has said so far, and what it has found out."""
 
     def __init__(
-        self, ticket: Ticket, outbox: Outbox, ledger: Ledger, shown: Shown, watch: Watch, attempts: int
+        self,
+        ticket: Ticket,
+        outbox: Outbox,
+        ledger: Ledger,
+        shown: Shown,
+        watch: Watch,
+        attempts: int,
+        taken: Minutes,
     ) -> None:
         turn = ticket.turn
+        self._minutes = taken
+        self._reasons = 0
+        self._last_steps: list[tuple[int, str]] = []
         self._attempts = attempts
         self._span = telemetry.ids()  # now: a transaction's thread is in no span
         self._write_attempts = 1
@@ -262,18 +295,18 @@ class Answer:
                         snippet=self._ledger.snippet,
                     )
                 )
-            if self._turn.reasoning:
-                page.say(
-                    ReasoningStep(
-                        id=page.tx.ids.new("step_"),
-                        conversation_id=page.conversation_id,
-                        message_id=MessageId(self._id),
-                        sequence=1,
-                        content=intent.reasoning,
-                    )
-                )
+            self._reason(page, steps)
 
+        steps = self._steps(intent.reasoning, *self._minutes.take_reasons())
         await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="recall")
+
+    def _steps(self, *reasons: str) -> list[tuple[int, str]]:
+        """These reasons with their numbers; none where nobody asked for them."""
+        if not self._turn.reasoning:
+            return []
+        first = self._reasons + 1
+        self._reasons += len(reasons)
+        return list(enumerate(reasons, first))
 
     def tools(self, toolbox: Toolbox) -> ToolUser:
         """Who uses tools in this turn, and keeps that they were."""
@@ -293,8 +326,10 @@ class Answer:
         held, self._held = self._held, sentence
         if held is None:
             return
+        steps = self._steps(*self._minutes.take_reasons())
 
         def work(page: Page) -> bool:
+            self._reason(page, steps)
             page.say(self._sentence(page, held, final=False))
             return self._stop_requested(page)
 
@@ -313,6 +348,7 @@ class Answer:
         stopped = problem is None and self._ticket.stopped
         last = None if problem or stopped else self._held
         remember = problem is None or problem.problem is not POISON_MESSAGE  # its turn may be what is deadly
+        self._last_steps = self._steps(*self._minutes.take_reasons()) if problem is None else []
         changes = await self._shown.changes(self._turn.conversation_id) if remember else ()
         for attempt in range(TRIES + 1):
             self._write_attempts = attempt + 1
@@ -424,6 +460,19 @@ class Answer:
             )
             page.say(trace)
 
+    def _reason(self, page: Page, steps: Iterable[tuple[int, str]]) -> None:
+        """Tell who wants to know why it was understood and is answered like this."""
+        for sequence, content in steps:
+            page.say(
+                ReasoningStep(
+                    id=page.tx.ids.new("step_"),
+                    conversation_id=page.conversation_id,
+                    message_id=MessageId(self._id),
+                    sequence=sequence,
+                    content=content,
+                )
+            )
+
     def _close(
         self,
         page: Page,
@@ -445,7 +494,8 @@ class Answer:
         if problem is not None and not self._told:
             self._say_problem(page, problem)
             return written
-        meta: dict[str, Scalar] = {"stopped": True} if stopped else {}
+        meta: dict[str, Scalar] = {**({"stopped": True} if stopped else {}), **told_of(self._minutes)}
+        self._reason(page, self._last_steps)
         if self._turn.streaming:
             page.say(self._sentence(page, last, final=True), meta)
         elif not self._told:

@@ -50,8 +50,11 @@ class House:
         allowance: Allowance,
         presence: Presence | None = None,
         alerts: Callable[[Store], AlertDesk] | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`close` takes leave of what the stations hold beyond the house."""
         self.store = store
+        self._close = close
         self._presence = presence
         self.holder = presence.name if presence else ids.new("proc_")
         self._ids = ids
@@ -100,6 +103,8 @@ class House:
             await asyncio.gather(*background, return_exceptions=True)
             await self._turnstile.close(GRACE_SECONDS)
             await self._checkup.close()
+            if self._close is not None:
+                await self._close()
             await self.store.close()
             if self._presence is not None:
                 self._presence.leave()

@@ -191,6 +191,29 @@ class Blocks(Section):
     revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
+class Brain(Section):
+    """When a model is asked rather than the embedded brain, and how long it is waited for."""
+
+    sure_intent: Annotated[float, Field(ge=0, le=2)]
+    sure_context: Annotated[float, Field(ge=0, le=2)]
+    reply_seconds: Seconds
+    stall_seconds: Seconds
+    budget_seconds: Seconds
+    attempts: Count
+    breaker_failures: Count
+    breaker_seconds: Seconds
+
+
+class Chat(Section):
+    """The OpenAI-style endpoint, if there is one."""
+
+    endpoint: Annotated[str, _address("http", "https")]
+    api_key: SecretStr
+    model: str
+    extractor_model: str
+    classifier_model: str
+
+
 class Safety(Section):
     """Whose emergency numbers are named, and who is told when danger was heard."""
 
@@ -240,6 +263,8 @@ class Settings(Section):
     session: Session
     limits: Limits
     blocks: Blocks
+    brain: Brain
+    chat: Chat
     safety: Safety
     logs: Logs
     telemetry: Telemetry

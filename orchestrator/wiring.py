@@ -24,6 +24,7 @@ from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
 from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
 from orchestrator.house import House
+from orchestrator.minds import choose
 from orchestrator.model_files import ModelFiles
 from orchestrator.outbox import Outbox
 from orchestrator.presence import Presence
@@ -34,7 +35,7 @@ from orchestrator.store.database import Store
 from orchestrator.turn import Stations
 from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, RandomIds
-from orchestrator.wire.messages import ModelInfo, ServerInfo
+from orchestrator.wire.messages import ServerInfo
 
 if TYPE_CHECKING:
     from agents.router import Router
@@ -163,7 +164,7 @@ def build_ledger(settings: Settings, agents: Roster) -> Ledger:
 
 
 def build_house(settings: Settings, overlay: Path | None = None) -> House:
-    """A house on the embedded brain and the settings' database; `overlay` is a folder of configuration.
+    """A house on the brain and the database that the settings name; `overlay` is a folder of configuration.
 
     Loading the embedding model takes a moment, so a loop hands this to a thread.
     """
@@ -173,18 +174,20 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
 
     agents = load_roster(overlay)
     embedder = load_embedder(settings)
-    brain = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
+    local = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
     toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     watch = build_watch(settings, embedder)
+    prompts = PromptShelf(configured("prompts", overlay))
+    mind = choose(settings, local, agents, prompts, toolbox)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
-            brain=brain,
+            brain=mind.brain,
             embedder=embedder,
             recall=NothingRecalled(),
             roster=agents,
-            prompts=PromptShelf(configured("prompts", overlay)),
+            prompts=prompts,
             toolbox=toolbox,
             ledger=ledger,
             shown=Shown(Nowhere(), ledger, outbox.store),
@@ -194,14 +197,14 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             attempts=settings.turn.attempts,
         )
 
-    return House(
+    house = House(
         open_store(settings),
         stations,
         RandomIds(),
         ServerInfo(
             conversation_id=ConversationId("none"),
-            model=ModelInfo(name=brain.name, provider="anamnesis"),
-            backend="embedded",
+            model=mind.model,
+            backend=mind.backend,
             agents=tuple(sorted(agents.agent_types)),
         ),
         lease_seconds=settings.turn.lease_seconds,
@@ -210,7 +213,11 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
         alerts=_alerts(settings),
+        close=mind.close,
     )
+    if mind.answers is not None:
+        house.include("model", mind.answers)
+    return house
 
 
 @asynccontextmanager

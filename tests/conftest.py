@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.servers.once",
     "tests.servers.letta",
     "tests.servers.livekit",
+    "tests.servers.model",
     "tests.servers.postgres",
     "tests.models",
     "tests.commands",

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from time import sleep
 from typing import Any, Final
 
@@ -148,13 +148,9 @@ class _Endpoint:
     """What is scripted, what was asked, and the brain that answers."""
 
     delay_seconds: float
+    brain: "_Reader"
     scripts: list[_Script] = field(default_factory=list)
     log: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT))
-
-    @cached_property
-    def brain(self) -> "_Reader":
-        """The local brain, loaded when it is needed first."""
-        return _Reader()
 
     async def control(self, request: Request) -> Response:
         """Script, delay or tell what was asked."""
@@ -234,7 +230,7 @@ class _Endpoint:
 
 
 def _application(delay_seconds: float) -> Starlette:
-    endpoint = _Endpoint(delay_seconds)
+    endpoint = _Endpoint(delay_seconds, _Reader())
     return Starlette(
         routes=[
             Route("/v1/models", endpoint.models),

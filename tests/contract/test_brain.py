@@ -1,8 +1,9 @@
 """What every brain must do, with rules or with a model. To try another one, add it to `WAYS`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -15,13 +16,32 @@ from agents.ports import Brain, Brief, Prompt, Recalled
 from agents.roster import load, pick
 from agents.sentences import sentences
 from memory_blocks.models import Blocks
+from tests.brains import ASKS_ALL, chat_brain
 from tests.builders import some_blocks
 from tests.houses import local_brain
 from tests.models import minilm
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
-WAYS: dict[str, Callable[[], Brain]] = {"local": local_brain, "scripted": ScriptedBrain}
+
+@asynccontextmanager
+async def over_http(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
+    """A model behind an OpenAI-style endpoint that is asked everything, also what the local brain knows."""
+    async with chat_brain(request.getfixturevalue("model_endpoint"), sureness=ASKS_ALL) as brain:
+        yield brain
+
+
+@asynccontextmanager
+async def at_once(make: Callable[[], Brain], request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
+    """A brain that needs nothing."""
+    yield make()
+
+
+WAYS: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Brain]]] = {
+    "local": partial(at_once, local_brain),
+    "scripted": partial(at_once, ScriptedBrain),
+    "openai_style": over_http,
+}
 MESSAGES = [
     "I am having a headache",
     "8",
@@ -38,8 +58,9 @@ MESSAGES = [
 
 
 @pytest.fixture(params=WAYS)
-def brain(request: pytest.FixtureRequest) -> Brain:
-    return WAYS[request.param]()
+async def brain(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
+    async with WAYS[request.param](request) as brain:
+        yield brain
 
 
 async def a_brief(brain: Brain, message: str, blocks: Blocks) -> Brief:

@@ -21,7 +21,7 @@ EXAMPLES = {
     "data.dir": "/d",
     "models.dir": "/m",
 }
-SECRET_KEYS = ("database.url", "letta.api_key", "livekit.api_key", "livekit.api_secret")
+SECRET_KEYS = ("database.url", "chat.api_key", "letta.api_key", "livekit.api_key", "livekit.api_secret")
 
 
 def an_overlay(folder: Path, text: str) -> Path:

@@ -1,0 +1,471 @@
+"""A brain with a model behind a real endpoint, in good days and bad: refused, cut, slow, garbled, gone."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from agents import minutes
+from agents.brains import asking
+from agents.brains.modelled import MOST_ANSWER, ModelBrain, Sureness
+from agents.brains.patience import Breaker, Patience
+from agents.embedding import embed
+from agents.errors import AnswerCut
+from agents.minutes import Minutes
+from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
+from agents.roster import pick
+from agents.sentences import sentences
+from agents.tools.built_in import built_in
+from agents.values import Enrichment, Intent
+from orchestrator.house import House
+from tests.brains import ASKS_ALL, PATIENT, chat_brain
+from tests.builders import START, some_blocks
+from tests.houses import a_house, agents, local_brain, meta
+from tests.models import minilm
+from tests.peers import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing, new_id
+from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.keeper import free_port
+
+TOOLS = built_in(START.date)
+GARBAGE = {
+    "prose": "I think the person has a headache.",
+    "nothing": "",
+    "cut": '{"previous_context": "No previous context", "enriched_mess',
+    "another_object": '{"mood": "fine"}',
+    "a_list": "[1, 2, 3]",
+    "not_json": "{'previous_context': None}",
+    "deep": "[" * 5_000 + "]" * 5_000,
+    "long": json.dumps({"previous_context": "a" * 1_000_000, "enriched_message": "b"}),
+    "infinite": '{"intent": "SLEEP", "confidence": Infinity, "reasoning": "x"}',
+    "unknown_intent": '{"intent": "HAIRDRESSING", "confidence": 1.0, "reasoning": "x"}',
+    "nul": '{"intent": "SLEEP", "confidence": 1.0, "reasoning": "\\u0000"}',
+}
+
+
+@pytest.fixture
+def word() -> str:
+    """A word that only this test says: by it the endpoint knows what is scripted for whom."""
+    return new_id("zq").replace("_", "")
+
+
+async def heard(brain: ModelBrain, message: str) -> tuple[Enrichment, Intent]:
+    blocks = some_blocks(0)
+    enrichment = await brain.extract(message, blocks)
+    return enrichment, await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+
+
+def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brief:
+    intent = Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning="As told")
+    enrichment = Enrichment(previous_context="Nothing", enriched_message=f'User says: "{message}"')
+    prompt = Prompt(name="a", text="Be kind.", revision="1")
+    blocks, specialist = some_blocks(0), pick(intent, agents())
+    return Brief(
+        specialist, message, enrichment, intent, blocks, Recalled(), prompt, said, tools or NoTools()
+    )
+
+
+async def said(brain: ModelBrain, brief: Brief) -> list[str]:
+    async with aclosing(sentences(brain.speak(brief))) as spoken:
+        return [sentence async for sentence in spoken]
+
+
+async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Exception | None]:
+    """The fragments that came, and what ended them."""
+    fragments: list[str] = []
+    try:
+        async for fragment in brain.speak(brief):
+            fragments.append(fragment)
+    except AnswerCut as cut:
+        return fragments, cut
+    return fragments, None
+
+
+async def local_words(brief: Brief) -> str:
+    return "".join([fragment async for fragment in local_brain().speak(brief)])
+
+
+# --- what is asked, and what is not -------------------------------------------------------------------------
+
+
+async def test_what_the_local_brain_is_sure_of_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
+    blocks = some_blocks(1)
+    async with chat_brain(model_endpoint) as brain:
+        with minutes.taken() as taken:
+            enrichment = await brain.extract("8", blocks)
+            intent = await brain.classify(enrichment, blocks, await embed(minilm(), "8", enrichment))
+
+    assert taken == Minutes(started=taken.started)
+    assert enrichment == await local_brain().extract("8", blocks)
+    assert intent.intent == "GENERAL_HEALTH"
+    assert intent.reasoning.endswith("sure without the model: 0.95 is at least 0.60")
+
+
+async def test_what_it_is_not_sure_of_the_model_decides(model_endpoint: ModelEndpoint, word: str) -> None:
+    said = {"intent": "SLEEP", "confidence": 0.8, "reasoning": "It is about nights"}
+    model_endpoint.script(word, Step(), Step(text=json.dumps(said)))
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            enrichment, intent = await heard(brain, f"{word} again")
+
+    assert (intent.intent, intent.reasoning) == ("SLEEP", "It is about nights")
+    assert word in enrichment.enriched_message
+    assert (taken.asked, taken.repairs, taken.stood_in) == (2, 0, "")
+    assert taken.prompt_tokens > 100
+    assert taken.completion_tokens > 10
+    first, second = model_endpoint.asked(word)
+    assert first["response_format"]["json_schema"]["schema"] == asking.ENRICHMENT.schema
+    assert set(second["response_format"]["json_schema"]["schema"]["properties"]["intent"]["enum"]) == set(
+        agents().intents
+    )
+
+
+async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, word: str) -> None:
+    async with chat_brain(model_endpoint, sureness=Sureness(context=0.0, intent=1.5)) as brain:
+        await heard(brain, f"I cannot sleep, {word}")
+
+    assert [each["response_format"]["json_schema"]["name"] for each in model_endpoint.asked(word)] == [
+        "intent"
+    ]
+
+
+# --- replies that cannot be read (F7, F8) -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_garbage_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
+    model_endpoint.script(word, Step(text=GARBAGE[kind]), Step(), Step(text=GARBAGE[kind]), Step())
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            _, intent = await heard(brain, f"I cannot sleep, {word}")
+
+    assert (taken.asked, taken.repairs, taken.stood_in) == (4, 2, "")
+    assert intent.intent in agents().intents
+    assert "could not be read" in json.dumps(model_endpoint.asked(word)[1])
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_after_garbage_twice_the_local_brain_decides_and_says_so(
+    model_endpoint: ModelEndpoint, word: str, kind: str
+) -> None:
+    model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 4)
+    message = f"I cannot sleep, {word}"
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            enrichment, intent = await heard(brain, message)
+
+    assert enrichment == await local_brain().extract(message, some_blocks(0))
+    assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
+    assert (taken.asked, taken.stood_in) == (4, "reply_unreadable")
+    assert taken.reasons == ["The local brain read the message, since the model's reply could not be read"]
+
+
+async def test_a_fenced_reply_is_read(model_endpoint: ModelEndpoint, word: str) -> None:
+    said = '```json\n{"intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}\n```'
+    model_endpoint.script(word, Step(), Step(text=said))
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            _, intent = await heard(brain, word)
+
+    assert (intent.intent, taken.repairs) == ("SLEEP", 0)
+
+
+# --- refusals, and a model that is not there (F3, F5) ------------------------------------------------------
+
+
+async def test_a_refusal_that_passes_is_asked_again(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(status=500), Step(status=503), Step(text="All is well. Rest a little."))
+    async with chat_brain(model_endpoint) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, a_brief(word))
+
+    assert words == ["All is well. ", "Rest a little."]
+    assert (len(model_endpoint.asked(word)), taken.stood_in) == (3, "")
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500, 503])
+async def test_a_refusal_that_stays_lets_the_local_brain_answer(
+    model_endpoint: ModelEndpoint, word: str, status: int
+) -> None:
+    model_endpoint.script(word, *[Step(status=status)] * 9)
+    brief = a_brief(word)
+    async with chat_brain(model_endpoint) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert taken.stood_in == f"http_{status}"
+    assert len(model_endpoint.asked(word)) == (3 if status >= 500 else 1)
+
+
+async def test_retry_after_is_waited_for(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(status=429, retry_after=0.3), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        began = monotonic()
+        words = await said(brain, a_brief(word))
+
+    assert words == ["Well. ", "Rest."]
+    assert monotonic() - began >= 0.3
+
+
+async def test_a_wait_that_the_turn_cannot_afford_is_not_begun(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, *[Step(status=429, retry_after=3600)] * 9)
+    brief, breaker = a_brief(word), Breaker()
+    async with chat_brain(model_endpoint, breaker=breaker) as brain:
+        words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert len(model_endpoint.asked(word)) == 1
+    assert breaker.is_open
+
+
+async def test_where_nobody_listens_the_local_brain_does_all_of_it(word: str) -> None:
+    brief = a_brief(word)
+    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            enrichment, intent = await heard(brain, word)
+            words = await said(brain, brief)
+
+    assert enrichment == await local_brain().extract(word, some_blocks(0))
+    assert intent.reasoning.endswith("the local brain decided, since the model did not answer")
+    assert "".join(words) == await local_words(brief)
+    assert (taken.stood_in, taken.given_up) == ("unreachable", True)
+
+
+async def test_what_failed_once_is_not_asked_again_in_the_same_turn(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, *[Step(status=400)] * 9)
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
+        with minutes.taken():
+            await heard(brain, word)
+            await said(brain, a_brief(word))
+
+    assert len(model_endpoint.asked(word)) == 1
+
+
+async def test_a_model_that_keeps_failing_is_left_alone_and_then_tried_once(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    now = [0.0]
+    breaker = Breaker(failures=2, rest_seconds=10, clock=lambda: now[0])
+    model_endpoint.script(word, *[Step(status=400)] * 3)
+    async with chat_brain(model_endpoint, breaker=breaker) as brain:
+        asked = []
+        for now[0] in (0.0, 1.0, 2.0, 9.0, 11.5, 12.0, 22.0, 22.5):
+            await said(brain, a_brief(word))
+            asked.append(len(model_endpoint.asked(word)))
+
+    assert asked == [1, 2, 2, 2, 3, 3, 4, 5]
+
+
+# --- streams that break, stall or never end (F4, F27) -------------------------------------------------------
+
+
+async def test_a_stream_that_breaks_before_a_sentence_is_whole_is_begun_again(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="One thing is that", cut=3), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        assert await said(brain, a_brief(word)) == ["Well. ", "Rest."]
+
+
+async def test_a_model_that_falls_silent_in_the_middle_is_not_waited_for(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="Well. Rest a little now.", drip=0.4))
+    async with chat_brain(model_endpoint, patience=replace(PATIENT, stall_seconds=0.1)) as brain:
+        with minutes.taken() as taken:
+            fragments, error = await until_it_fails(brain, a_brief(word))
+
+    assert (fragments, taken.cut) == (["Well. Rest "], "timed_out")
+    assert isinstance(error, AnswerCut)
+
+
+async def test_a_model_that_never_answers_is_not_waited_for(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, *[Step(hang=True)] * 3)
+    brief = a_brief(word)
+    patience = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
+    async with chat_brain(model_endpoint, patience=patience) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, brief)
+
+    assert ("".join(words), taken.stood_in) == (await local_words(brief), "timed_out")
+
+
+async def test_a_model_that_never_ends_is_cut(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(text="And so on and so on. " * 5_000))
+    async with chat_brain(model_endpoint) as brain:
+        with minutes.taken() as taken:
+            fragments, error = await until_it_fails(brain, a_brief(word))
+
+    length = len("".join(fragments))
+    assert isinstance(error, AnswerCut)
+    assert MOST_ANSWER < length < MOST_ANSWER + 100
+    assert taken.cut == "too_long"
+
+
+async def test_words_that_no_frame_can_hold_are_left_out(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(text="We\x00ll \ud83d. \x07Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        assert await said(brain, a_brief(word)) == ["Well . ", "Rest."]
+
+
+async def test_an_empty_answer_is_none(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(text="  \n "))
+    brief = a_brief(word)
+    async with chat_brain(model_endpoint) as brain:
+        assert "".join(await said(brain, brief)) == await local_words(brief)
+
+
+# --- tools and reasons --------------------------------------------------------------------------------------
+
+
+class Using:
+    """Notes what it is asked to use."""
+
+    def __init__(self) -> None:
+        self.used: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        self.used.append((name, arguments))
+        return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
+
+
+async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: ModelEndpoint) -> None:
+    tools = Using()
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, a_brief("What's my BMI? I'm 180 cm and 75 kg", tools))
+
+    assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
+    assert "23.1" in words[0]
+    assert taken.asked == 2
+
+
+async def test_a_model_that_only_uses_tools_has_to_speak_at_last(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    call = Step(tool="body_mass_index", arguments={"height_m": 1.8, "weight_kg": 75.0})
+    model_endpoint.script(word, call, call, call, Step(text="It is 23."))
+    tools = Using()
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        words = await said(brain, a_brief(word, tools))
+
+    assert (len(tools.used), words) == (3, ["It is 23."])
+    assert "tools" not in model_endpoint.asked(word)[-1]
+
+
+async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    call = Step(tool="body_mass_index", arguments={"height_m": 1.8, "weight_kg": 75.0})
+    model_endpoint.script(word, call, Step(text="It is 23.", cut=1))
+    tools, brief = Using(), a_brief(word)
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        words = await said(brain, a_brief(word, tools))
+
+    assert (len(tools.used), "".join(words)) == (1, await local_words(brief))
+
+
+# --- in the house -------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def a_conversation(
+    address: str, endpoint: ModelEndpoint, patience: Patience | None = None, *features: str
+) -> AsyncIterator[tuple[House, Peer]]:
+    """A conversation in a house whose specialists are played by the model."""
+    async with chat_brain(endpoint, patience=patience, tools=TOOLS) as brain:
+        house = a_house(address, brain, embedder=minilm())
+        async with house.open(), conversing(house, features=["streaming", *features]) as peer:
+            yield house, peer
+
+
+def words(frames: list[Frame]) -> list[str]:
+    return [frame.body["text"] for frame in frames if frame.type == SENTENCE]
+
+
+async def test_an_unknown_tool_is_refused_and_the_answer_goes_on(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(tool="launch_rocket", arguments={"where": "up"}), Step(text="I cannot."))
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        frames = await peer.ask(f"I have a headache, {word}")
+
+    results = [frame.body for frame in frames if frame.type == TOOL_RESULT]
+    assert [(each["success"], each["errorMessage"]) for each in results] == [(False, "there is no such tool")]
+    assert words(frames) == ["I cannot."]
+
+
+async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    """Never half a sentence, and never two answers in one."""
+    model_endpoint.script(word, Step(text="First it is so. Then it is something else entirely.", cut=8))
+    async with a_conversation(embedded, model_endpoint) as (house, peer):
+        frames = await peer.ask(f"I have a headache, {word}")
+        kept = await meta(house, frames[-1].body["previousId"])
+
+    assert words(frames) == ["First it is so. "]
+    assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
+    assert len(model_endpoint.asked(word)) == 1
+
+
+async def test_what_a_turn_used_is_kept_and_told(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+    async with a_conversation(embedded, model_endpoint, None, "reasoning") as (house, peer):
+        frames = await peer.ask(f"I have a headache, {word}")
+        kept = await meta(house, frames[-1].body["previousId"])
+
+    assert frames[-1].meta["model.asked"] == 1
+    assert int(kept["model.prompt_tokens"]) > 100
+    assert int(kept["model.completion_tokens"]) > 0
+    steps = [frame.body for frame in frames if frame.type == REASONING]
+    assert [each["sequence"] for each in steps] == [1, 2]
+    assert "sure without the model" in steps[0]["content"]
+    assert steps[1]["content"] == "It sounds harmless"
+
+
+async def test_a_client_is_told_that_the_local_brain_stood_in(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, *[Step(status=503)] * 9)
+    async with a_conversation(embedded, model_endpoint) as (house, peer):
+        frames = await peer.ask(f"I have a headache, {word}")
+        kept = await meta(house, frames[-1].body["previousId"])
+
+    assert "headache" in words(frames)[0]
+    assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "http_503")
+
+
+async def test_a_stopped_answer_hangs_up_on_the_model(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="It is so. " * 500, drip=0.05))
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        await peer.say(f"I have a headache, {word}")
+        await peer.until_type(SENTENCE)
+        await peer.send(STOP, stopType="generation")
+        frames = await peer.answer()
+
+    assert frames[-1].body["isFinal"]
+    assert frames[-1].meta["stopped"]
+
+
+async def test_no_prompt_lets_a_model_say_what_the_guard_forbids(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="Stop taking your insulin right away. Rest a little."))
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        frames = await peer.ask(f"I have a headache, {word}")
+
+    assert "insulin" not in "".join(words(frames))
+    assert words(frames)[-1] == "Rest a little."
