@@ -41,7 +41,7 @@ letta:
 	@$(BIN)/python -m tools.letta $(ARGS)
 
 test: setup lint
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 3  # many tests wait for a server, so two processors have time for a third worker
 	@$(BIN)/python -m tools.ledger
 
 check: ready lint

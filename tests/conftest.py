@@ -19,7 +19,7 @@ pytest_plugins = [
     "tests.houses",
 ]
 
-# Workers are as many as processors, so each counts on one of its own; numpy reads this when it is imported.
+# There is a worker per processor at least, so none computes on more than one; numpy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.

@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from tools.toolchain import CHECKOUT
 
 MESSAGE = 1 << 16
+LOADED = ("load_embedder", "load_roster", "load_router", "load_lexicon", "load_guard", "load_ears")
+"""What a server reads of the model and the configuration; none of it ever changes."""
 
 
 class Nursery:
@@ -108,14 +110,25 @@ def _import_everything() -> None:
     import orchestrator.cli
     import tests.faults.changes
     from orchestrator import wiring
-    from orchestrator.settings import load
 
     # Named, so that no tool takes them for unused: what they bring is wanted, not they.
     _ = (alembic.command, psycopg, orchestrator, tests)
-    embedder, guard = wiring.load_embedder(load(environment={})), wiring.load_guard()
-    wiring.load_embedder, wiring.load_guard = lambda settings: embedder, lambda: guard
+    for name in LOADED:
+        setattr(wiring, name, _once(getattr(wiring, name)))
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_answer_once(folder))
+
+
+def _once(load: Callable[..., object]) -> Callable[..., object]:
+    """What it loads first, from then on: every server here has the same configuration."""
+    kept: list[object] = []
+
+    def loaded(*arguments: object, **options: object) -> object:
+        if not kept:
+            kept.append(load(*arguments, **options))
+        return kept[0]
+
+    return loaded
 
 
 async def _answer_once(folder: str) -> None:
