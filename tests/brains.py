@@ -1,18 +1,27 @@
 """Brains with a model behind them, to test: over endpoints and servers that are really there."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from agents.brains.asking import CLASSIFIER, EXTRACTOR
-from agents.brains.modelled import ModelBrain, Sureness
+import httpx
+
+from agents.brains.asking import CLASSIFIER, ENRICHMENT, EXTRACTOR, intent_schema
+from agents.brains.letta import LettaAgents
+from agents.brains.modelled import Model, ModelBrain, Sureness
 from agents.brains.openai_style import ChatModel
 from agents.brains.patience import Breaker, Patience
 from agents.tools.toolbox import Tool
+from memory_blocks.models import Label, render
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
+from tests.builders import some_blocks
 from tests.houses import agents, local_brain
 from tools.model_endpoint import MODEL, ModelEndpoint
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL
 
 ASKS_ALL: Final = Sureness(context=2.0, intent=2.0)
 """The local brain is never sure enough: the model is asked everything."""
@@ -41,15 +50,79 @@ async def chat_brain(
     url = endpoint if isinstance(endpoint, str) else endpoint.url
     model = ChatModel(url, "a key", MODEL)
     try:
-        yield ModelBrain(
-            model,
-            local_brain(),
-            agents(),
-            prompts(),
-            tools=tools,
-            sureness=sureness,
-            patience=patience or PATIENT,
-            breaker=breaker,
-        )
+        yield _around(model, sureness, patience, breaker, tools)
     finally:
         await model.close()
+
+
+@asynccontextmanager
+async def letta_brain(
+    base_url: str,
+    agent_for: Callable[[str, str], Awaitable[str]],
+    *,
+    sureness: Sureness | None = None,
+    patience: Patience | None = None,
+    breaker: Breaker | None = None,
+    tools: Sequence[Tool] = (),
+) -> AsyncIterator[ModelBrain]:
+    """The agents of a Letta server, as a brain."""
+    model = LettaAgents(base_url, "", LETTA_MODEL, agent_for)
+    try:
+        yield _around(model, sureness, patience, breaker, tools)
+    finally:
+        await model.close()
+
+
+def _around(
+    model: Model,
+    sureness: Sureness | None,
+    patience: Patience | None,
+    breaker: Breaker | None,
+    tools: Sequence[Tool],
+) -> ModelBrain:
+    return ModelBrain(
+        model,
+        local_brain(),
+        agents(),
+        prompts(),
+        tools=tools,
+        sureness=sureness,
+        patience=patience or PATIENT,
+        breaker=breaker,
+    )
+
+
+@dataclass
+class Cast:
+    """Lean agents on a Letta server, made when first asked for: one per role, whatever the conversation."""
+
+    base_url: str
+    made: dict[str, str] = field(default_factory=dict)
+
+    async def agent_for(self, conversation_id: str, role: str) -> str:
+        """The id of the agent with that role."""
+        if role not in self.made:
+            self.made[role] = await asyncio.to_thread(self._make, role)
+        return self.made[role]
+
+    def _make(self, role: str) -> str:
+        blocks = some_blocks(0)
+        schemas = {EXTRACTOR: ENRICHMENT, CLASSIFIER: intent_schema(agents().intents)}
+        agent: dict[str, Any] = {
+            "name": f"{role}-{secrets.token_hex(6)}",
+            "agent_type": "letta_v1_agent",
+            "include_base_tools": False,
+            "message_buffer_autoclear": True,
+            "model": LETTA_MODEL,
+            "embedding": LETTA_EMBEDDING,
+            "system": prompts().get(role, "Be kind."),
+            "memory_blocks": [{"label": label, "value": render(label, blocks)} for label in Label],
+        }
+        if schema := schemas.get(role):
+            form = {"name": schema.name, "strict": True, "schema": schema.schema}
+            agent["model_settings"] = {
+                "provider_type": "openai",
+                "response_format": {"type": "json_schema", "json_schema": form},
+            }
+        made = httpx.post(f"{self.base_url}/v1/agents/", json=agent, timeout=60).raise_for_status().json()
+        return str(made["id"])

@@ -15,7 +15,7 @@ import threading
 import urllib.request
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from time import sleep
@@ -32,7 +32,7 @@ from agents.brains.local import LocalBrain
 from agents.embedding import embed
 from agents.ports import Brief, Embedder, Prompt, Recalled
 from agents.roster import Roster, pick
-from agents.tools.wishes import told, wish_in
+from agents.tools.wishes import Wish, told, wish_in
 from agents.values import Enrichment, Intent
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.models import Blocks, Label, from_texts
@@ -292,10 +292,11 @@ class _Reader:
         message, offered = _tagged("message", last) or last, asked.get("tools") or []
         names = {tool["function"]["name"] for tool in offered}
         wish = wish_in(message)
-        results = [each for each in asked["messages"] if each["role"] == "tool"]
+        results = [_text(each) for each in asked["messages"] if each["role"] == "tool"]
+        results += _tagged("tool_results", last).splitlines()
         if wish is not None and wish.tool in names and not results:
             return _call(wish.tool, wish.arguments, len(asked["messages"]))
-        worked_out = told(wish, _result(results[-1])) if wish is not None and results else ""
+        worked_out = _worked_out(wish, results[-1]) if wish is not None and results else ""
         if blocks is None:
             return _says(f"{worked_out}{UNREAD}")
         intent = Intent(intent=_tagged("intent", last) or "UNCLEAR", confidence=0.9, reasoning="As told")
@@ -345,12 +346,11 @@ def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
     return whole | {"sentiment": whole["sentiment"] or "neutral"}
 
 
-def _result(message: Mapping[str, Any]) -> Any:
-    try:
-        said = json.loads(_text(message))
-    except json.JSONDecodeError:
-        return None
-    return said.get("result", said) if isinstance(said, dict) else said
+def _worked_out(wish: Wish, result: str) -> str:
+    """What a tool gave, in a sentence; nothing where that cannot be told."""
+    with suppress(ValueError, LookupError, TypeError):
+        return told(wish, json.loads(result[result.index("{") :])["result"])
+    return ""
 
 
 def _results(messages: Sequence[Mapping[str, Any]]) -> int:

@@ -95,6 +95,12 @@ def to_repair(message: str, rule: str) -> str:
     )
 
 
+def with_results(message: str, results: Sequence[tuple[str, str]]) -> str:
+    """The same question with what tools gave, for a model that does not remember having asked for them."""
+    told = "\n".join(f"{name}: {result}" for name, result in results)
+    return f"{message}\n{_tag('tool_results', told)}"
+
+
 def _ask(
     role: str,
     prompt: str,

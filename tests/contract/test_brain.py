@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import cast
 
@@ -16,10 +17,11 @@ from agents.ports import Brain, Brief, Prompt, Recalled
 from agents.roster import load, pick
 from agents.sentences import sentences
 from memory_blocks.models import Blocks
-from tests.brains import ASKS_ALL, chat_brain
+from tests.brains import ASKS_ALL, Cast, chat_brain, letta_brain
 from tests.builders import some_blocks
 from tests.houses import local_brain
 from tests.models import minilm
+from tools.servers.letta import Address
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
@@ -32,6 +34,20 @@ async def over_http(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
 
 
 @asynccontextmanager
+async def over_letta(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
+    """Agents of a real Letta server that are asked everything."""
+    cast: Cast = request.getfixturevalue("letta_cast")
+    async with letta_brain(cast.base_url, cast.agent_for, sureness=ASKS_ALL) as brain:
+        yield brain
+
+
+@pytest.fixture(scope="session")
+def letta_cast(letta: Address) -> Cast:
+    """Agents that play every role."""
+    return Cast(letta.base_url)
+
+
+@asynccontextmanager
 async def at_once(make: Callable[[], Brain], request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
     """A brain that needs nothing."""
     yield make()
@@ -41,6 +57,7 @@ WAYS: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Br
     "local": partial(at_once, local_brain),
     "scripted": partial(at_once, ScriptedBrain),
     "openai_style": over_http,
+    "letta": over_letta,
 }
 MESSAGES = [
     "I am having a headache",
@@ -54,6 +71,11 @@ MESSAGES = [
     "Mir ist übel\n\nund schwindlig",
     "word " * 5_000,
     *(text * 20_000 for text in ("a", "?", "\u2019", "i am ", "no ", "- \n")),
+]
+
+CASES = [
+    *product(sorted(WAYS.keys() - {"letta"}), range(len(MESSAGES)), [0, 1, 5]),
+    *(("letta", number, 0) for number in (0, 3, 6, 8)),  # a message takes it a third of a second
 ]
 
 
@@ -80,14 +102,13 @@ def test_it_has_a_name(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("001-002", "001-016")
-@pytest.mark.parametrize("turns", [0, 1, 5])
-@pytest.mark.parametrize("message", MESSAGES, ids=range(len(MESSAGES)))
+@pytest.mark.parametrize(("brain", "number", "turns"), CASES, indirect=["brain"])
 async def test_whatever_is_said_it_understands_decides_and_answers(
-    brain: Brain, message: str, turns: int
+    brain: Brain, number: int, turns: int
 ) -> None:
     blocks = some_blocks(turns)
 
-    brief = await a_brief(brain, message, blocks)
+    brief = await a_brief(brain, MESSAGES[number], blocks)
     async with aclosing(sentences(brain.speak(brief))) as spoken:
         said = [sentence async for sentence in spoken]
 
