@@ -18,6 +18,7 @@ from orchestrator.store.drivers import Driver, Synchronous, driver_for
 from orchestrator.store.frames import Frames
 from orchestrator.store.lanes import Lane, SharedLane
 from orchestrator.store.leases import Leases
+from orchestrator.store.letta import Letta
 from orchestrator.store.memories import Memories
 from orchestrator.store.messages import Messages
 from orchestrator.store.meta import Metadata
@@ -55,6 +56,7 @@ class Transaction:
         self.leases = Leases(unit)
         self.blocks = Blocks(unit, self.conversations, self.memories)
         self.safety = Safety(unit)
+        self.letta = Letta(unit)
 
 
 class Store:

@@ -364,3 +364,48 @@ class SafetyAlert:
     error: str | None
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LettaAgent:
+    """An agent in Letta that stands for a role in a conversation, or who is making it at the moment."""
+
+    table: ClassVar[Table] = tables.letta_agents
+
+    conversation_id: str
+    role: str
+    agent_id: str | None
+    recipe: str | None
+    holder: str | None
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LettaBlock:
+    """A block in Letta: the digest of what was written there last, and of what is being written, if any."""
+
+    table: ClassVar[Table] = tables.letta_blocks
+
+    conversation_id: str
+    label: str
+    block_id: str
+    digest: str | None
+    intent: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LettaPassage:
+    """Archived turns that belong into Letta's archival memory as one passage; without its id, not yet."""
+
+    table: ClassVar[Table] = tables.letta_passages
+
+    conversation_id: str
+    first_turn: int
+    last_turn: int
+    digest: str
+    passage_id: str | None
+    created_at: datetime
+    updated_at: datetime

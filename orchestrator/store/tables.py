@@ -651,3 +651,64 @@ safety_alerts: Final = _table(
     ("attempts", "attempts >= 0"),
     Index("ix_safety_alerts_due", "state", "next_at"),
 )
+
+# --- what stands for a conversation in Letta ---------------------------------------------------------------
+
+letta_agents: Final = _table(
+    "letta_agents",
+    _text("conversation_id"),
+    _text("role"),
+    _text("agent_id", null=True),
+    _text("recipe", null=True),
+    _text("holder", null=True),
+    _moment("expires_at", null=True),
+    _moment("created_at"),
+    _moment("updated_at"),
+    _key("letta_agents", "conversation_id", "role"),
+    _unique("letta_agents", "agent", "agent_id"),
+    _of_conversation("letta_agents"),
+    ("role", "role <> ''"),
+    ("made_or_claimed", "coalesce(agent_id, holder) IS NOT NULL"),
+    ("recipe", _same("agent_id IS NULL", "recipe IS NULL")),
+    ("claim", _same("holder IS NULL", "expires_at IS NULL")),
+    Index("ix_letta_agents_role", "role", "conversation_id"),
+)
+
+letta_blocks: Final = _table(
+    "letta_blocks",
+    _text("conversation_id"),
+    _text("label"),
+    _text("block_id"),
+    _text("digest", null=True),
+    _text("intent", null=True),
+    _moment("updated_at"),
+    _key("letta_blocks", "conversation_id", "label"),
+    _unique("letta_blocks", "block", "block_id"),
+    _of_conversation("letta_blocks"),
+    _one_of("label", LABELS),
+    ("digest", "length(digest) = 64"),
+    ("intent", "length(intent) = 64"),
+)
+
+letta_passages: Final = _table(
+    "letta_passages",
+    _text("conversation_id"),
+    _whole("first_turn"),
+    _whole("last_turn"),
+    _text("digest"),
+    _text("passage_id", null=True),
+    _moment("created_at"),
+    _moment("updated_at"),
+    _key("letta_passages", "conversation_id", "first_turn"),
+    _unique("letta_passages", "passage", "passage_id"),
+    _of(
+        "letta_passages",
+        "conversation_id",
+        "first_turn",
+        to="archived_turns",
+        their=("conversation_id", "turn_id"),
+        what="first_turn",
+    ),
+    ("turns", "last_turn >= first_turn"),
+    ("digest", "length(digest) = 64"),
+)
