@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,11 @@ from agents.brains.letta import LettaAgents
 from agents.brains.modelled import Model, ModelBrain, Sureness
 from agents.brains.openai_style import ChatModel
 from agents.brains.patience import Breaker, Patience
+from agents.ports import Brief, NoTools, Prompt, Recalled, ToolUser
+from agents.roster import pick
+from agents.sentences import sentences
 from agents.tools.toolbox import Tool
+from agents.values import Enrichment, Intent
 from memory_blocks.models import Label, render
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
@@ -126,3 +130,25 @@ class Cast:
             }
         made = httpx.post(f"{self.base_url}/v1/agents/", json=agent, timeout=60).raise_for_status().json()
         return str(made["id"])
+
+
+def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brief:
+    """What a specialist is told of a message."""
+    intent = Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning="As told")
+    enrichment = Enrichment(previous_context="Nothing", enriched_message=f'User says: "{message}"')
+    prompt = Prompt(name="a", text="Be kind.", revision="1")
+    blocks, specialist = some_blocks(0), pick(intent, agents())
+    return Brief(
+        specialist, message, enrichment, intent, blocks, Recalled(), prompt, said, tools or NoTools()
+    )
+
+
+async def said(brain: ModelBrain, brief: Brief) -> list[str]:
+    """The sentences of its answer."""
+    async with aclosing(sentences(brain.speak(brief))) as spoken:
+        return [sentence async for sentence in spoken]
+
+
+async def local_words(brief: Brief) -> str:
+    """What the local brain answers."""
+    return "".join([fragment async for fragment in local_brain().speak(brief)])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -16,17 +16,15 @@ from agents.brains.patience import Breaker, Patience
 from agents.embedding import embed
 from agents.errors import AnswerCut
 from agents.minutes import Minutes
-from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
-from agents.roster import pick
-from agents.sentences import sentences
+from agents.ports import Brief, ToolOutcome
 from agents.tools.built_in import built_in
 from agents.values import Enrichment, Intent
 from orchestrator.house import House
-from tests.brains import ASKS_ALL, PATIENT, chat_brain
+from tests.brains import ASKS_ALL, PATIENT, a_brief, chat_brain, local_words, said
 from tests.builders import START, some_blocks
 from tests.houses import a_house, agents, local_brain, meta
 from tests.models import minilm
-from tests.peers import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing, new_id
+from tests.peers import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.keeper import free_port
 
@@ -46,31 +44,10 @@ GARBAGE = {
 }
 
 
-@pytest.fixture
-def word() -> str:
-    """A word that only this test says: by it the endpoint knows what is scripted for whom."""
-    return new_id("zq").replace("_", "")
-
-
 async def heard(brain: ModelBrain, message: str) -> tuple[Enrichment, Intent]:
     blocks = some_blocks(0)
     enrichment = await brain.extract(message, blocks)
     return enrichment, await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
-
-
-def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brief:
-    intent = Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning="As told")
-    enrichment = Enrichment(previous_context="Nothing", enriched_message=f'User says: "{message}"')
-    prompt = Prompt(name="a", text="Be kind.", revision="1")
-    blocks, specialist = some_blocks(0), pick(intent, agents())
-    return Brief(
-        specialist, message, enrichment, intent, blocks, Recalled(), prompt, said, tools or NoTools()
-    )
-
-
-async def said(brain: ModelBrain, brief: Brief) -> list[str]:
-    async with aclosing(sentences(brain.speak(brief))) as spoken:
-        return [sentence async for sentence in spoken]
 
 
 async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Exception | None]:
@@ -82,10 +59,6 @@ async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Ex
     except AnswerCut as cut:
         return fragments, cut
     return fragments, None
-
-
-async def local_words(brief: Brief) -> str:
-    return "".join([fragment async for fragment in local_brain().speak(brief)])
 
 
 # --- what is asked, and what is not -------------------------------------------------------------------------

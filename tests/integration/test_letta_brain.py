@@ -1,0 +1,182 @@
+"""Agents of a real Letta server as a brain, in good days and bad: left, cut, busy, without a model, gone."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from agents import minutes
+from agents.brains.asking import CLASSIFIER, EXTRACTOR
+from agents.brains.modelled import ModelBrain
+from agents.embedding import embed
+from agents.errors import AnswerCut
+from agents.ports import ToolOutcome
+from agents.tools.built_in import built_in
+from tests.brains import ASKS_ALL, Cast, a_brief, letta_brain, local_words, said
+from tests.builders import START, some_blocks
+from tests.faults.proxy import between
+from tests.houses import agents
+from tests.models import minilm
+from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.keeper import free_port
+from tools.servers.letta import Address
+
+SPECIALIST = "GENERAL_HEALTH"
+TOOLS = built_in(START.date)
+
+
+@pytest.fixture(scope="session")
+def cast(letta: Address) -> Cast:
+    """Agents that play every role."""
+    return Cast(letta.base_url)
+
+
+@pytest.fixture
+def models(letta: Address) -> ModelEndpoint:
+    """What the server's agents think with."""
+    return ModelEndpoint(letta.models_url)
+
+
+@asynccontextmanager
+async def a_brain(cast: Cast, base_url: str = "", **rules: Any) -> AsyncIterator[ModelBrain]:
+    async with letta_brain(base_url or cast.base_url, cast.agent_for, **rules) as brain:
+        yield brain
+
+
+async def runs_of(cast: Cast, role: str) -> list[Mapping[str, Any]]:
+    """The latest runs of an agent, newest first."""
+    agent_id = await cast.agent_for("any", role)
+    async with httpx.AsyncClient(base_url=cast.base_url, timeout=30) as http:
+        found = await http.get("/v1/runs/", params={"agent_id": agent_id, "limit": 5, "order": "desc"})
+    runs: list[Mapping[str, Any]] = found.raise_for_status().json()
+    return runs
+
+
+async def test_agents_decide_by_their_schema_and_what_they_used_is_noted(
+    cast: Cast, models: ModelEndpoint, word: str
+) -> None:
+    blocks, message = some_blocks(0), f"I cannot sleep, {word}"
+    async with a_brain(cast, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            enrichment = await brain.extract(message, blocks)
+            intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+
+    assert (taken.asked, taken.repairs, taken.stood_in) == (2, 0, "")
+    assert word in enrichment.enriched_message
+    assert intent.intent in agents().intents
+    assert taken.prompt_tokens > 500
+    forms = [each["response_format"]["json_schema"]["name"] for each in models.asked(word)]
+    assert forms == ["enrichment", "intent"]
+    assert set(cast.made) >= {EXTRACTOR, CLASSIFIER}
+
+
+async def test_a_garbled_decision_is_asked_for_once_more(
+    cast: Cast, models: ModelEndpoint, word: str
+) -> None:
+    models.script(word, Step(text='{"previous_context": "cut of'), Step())
+    async with a_brain(cast, sureness=ASKS_ALL) as brain:
+        with minutes.taken() as taken:
+            enrichment = await brain.extract(f"I cannot sleep, {word}", some_blocks(0))
+
+    assert (taken.repairs, taken.stood_in) == (1, "")
+    assert word in enrichment.enriched_message
+
+
+class Using:
+    """Notes what it is asked to use."""
+
+    def __init__(self) -> None:
+        self.used: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        self.used.append((name, arguments))
+        return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
+
+
+async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cast) -> None:
+    tools = Using()
+    async with a_brain(cast, tools=TOOLS) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, a_brief("What's my BMI? I'm 180 cm and 75 kg", tools))
+
+    assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
+    assert "23.1" in words[0]
+    assert (taken.asked, taken.stood_in) == (2, "")
+
+
+async def test_an_agents_reasons_are_noted(cast: Cast, models: ModelEndpoint, word: str) -> None:
+    models.script(word, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+    async with a_brain(cast) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, a_brief(word))
+
+    assert (words, taken.reasons) == (["Well. ", "Rest."], ["It sounds harmless"])
+
+
+async def test_a_run_that_nobody_hears_any_longer_is_cancelled(
+    cast: Cast, models: ModelEndpoint, word: str
+) -> None:
+    models.script(word, Step(text="It is so. " * 200, drip=0.05))
+    async with a_brain(cast) as brain:
+        spoken = brain.speak(a_brief(word))
+        await anext(spoken)
+        await spoken.aclose()
+
+    latest, *_ = await runs_of(cast, SPECIALIST)
+    assert latest["status"] == "cancelled"
+
+
+async def test_where_the_agents_have_no_model_the_local_brain_answers(
+    cast: Cast, models: ModelEndpoint, word: str
+) -> None:
+    models.script(word, *[Step(status=400)] * 3)
+    brief = a_brief(word)
+    async with a_brain(cast) as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert taken.stood_in.startswith("llm")
+
+
+async def test_an_answer_that_breaks_off_is_not_begun_again(
+    cast: Cast, models: ModelEndpoint, word: str
+) -> None:
+    models.script(word, Step(text="First it is so. Then it is something else entirely.", cut=8))
+    fragments = []
+    async with a_brain(cast) as brain:
+        with pytest.raises(AnswerCut):  # noqa: PT012 - what came before it counts
+            async for fragment in brain.speak(a_brief(word)):
+                fragments.append(fragment)
+
+    assert "".join(fragments).startswith("First it is so. ")
+    assert len(models.asked(word)) == 1
+
+
+@pytest.mark.parametrize("most", [50, 300, 900])
+async def test_a_message_whose_outcome_is_unknown_is_never_posted_twice(
+    cast: Cast, models: ModelEndpoint, word: str, most: int
+) -> None:
+    port = int(cast.base_url.rpartition(":")[2])
+    brief = a_brief(word)
+    await cast.agent_for("any", SPECIALIST)
+    async with (
+        between("127.0.0.1", port, to_client=most) as proxy,
+        a_brain(cast, f"http://127.0.0.1:{proxy.port}") as brain,
+    ):
+        words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert len(models.asked(word)) <= 1
+
+
+async def test_where_no_server_is_the_local_brain_answers(cast: Cast, word: str) -> None:
+    brief = a_brief(word)
+    await cast.agent_for("any", SPECIALIST)
+    async with a_brain(cast, f"http://127.0.0.1:{free_port()}") as brain:
+        with minutes.taken() as taken:
+            words = await said(brain, brief)
+
+    assert ("".join(words), taken.stood_in) == (await local_words(brief), "unreachable")
