@@ -4,8 +4,9 @@ import asyncio
 import secrets
 import tempfile
 from collections.abc import Awaitable, Callable
+from io import StringIO
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
+from resource import RUSAGE_SELF, getpagesize, getrusage
 from statistics import quantiles
 from time import perf_counter
 from typing import Any
@@ -29,6 +30,7 @@ FRAMES = 2 * ACTIONS
 """Each is answered with a confirmation and a trace."""
 PACED = 200
 ROOMS = (10, 50, 100)
+QUIET_AFTER_SECONDS = 10
 CONFIGURATION, MEMORY_ACTION = 12, 24
 
 
@@ -146,12 +148,13 @@ async def _bare(server: LiveKitServer, packets: list[bytes]) -> tuple[list[float
     return took, rate
 
 
-async def _rooms(server: LiveKitServer) -> None:
-    """What it costs to be in rooms in which nothing happens."""
+async def _rooms(address: Address) -> None:
+    """What it costs to be in rooms in which nothing happens, once the coming in is over."""
 
     async def nobody() -> set[str]:
         return set()
 
+    server = LiveKitServer(address.url, address.api_key, address.api_secret)
     inside: list[LiveKitRoom] = []
     for most in ROOMS:
         while len(inside) < most:
@@ -159,12 +162,20 @@ async def _rooms(server: LiveKitServer) -> None:
             await server.create_room(name)
             room = LiveKitRoom(nobody)
             inside.append(await room.join(server.url, server.token_for_house(name, "bench")))
+        await asyncio.sleep(QUIET_AFTER_SECONDS)
         before, started = getrusage(RUSAGE_SELF), perf_counter()
         await asyncio.sleep(5)
         used, seconds = getrusage(RUSAGE_SELF), perf_counter() - started
         cpu = (used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime) / seconds
-        print(f"  in {most:3} idle rooms: at most {used.ru_maxrss / 1024:.0f} MB, {cpu:.0%} of a core")
+        print(f"  in {most:3} idle rooms: {_megabytes():.0f} MB, {cpu:.0%} of a core")
     await asyncio.gather(*(room.leave() for room in inside))
+    await server.close()
+
+
+def _megabytes() -> float:
+    """What this process holds in memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * getpagesize() / 1e6
 
 
 async def _outages(address: Address, folder: Path) -> None:
@@ -186,6 +197,7 @@ def _told(what: str, took: list[float], rate: float) -> None:
 
 
 async def _measure(address: Address, folder: Path) -> None:
+    await _rooms(address)
     settings = load(given={"data.dir": folder}, environment={})
     async with build_house(settings).open() as house:
         server = LiveKitServer(address.url, address.api_key, address.api_secret)
@@ -198,15 +210,12 @@ async def _measure(address: Address, folder: Path) -> None:
             _told("bare publish_data         ", bare_took, bare_rate)
             _told("ours, stored to received  ", took, rate)
             print(f"  ours is {rate / bare_rate:.2f} of bare in throughput (goal: at least 0.7)")
-        alone = LiveKitServer(address.url, address.api_key, address.api_secret)
-        await _rooms(alone)
-        await alone.close()
     await _outages(address, folder)
     await asyncio.sleep(SETTLING_SECONDS)
 
 
 def main() -> None:
     """Measure, and print."""
-    logs.configure("error")
+    logs.configure("error", stream=StringIO())  # that LiveKit is gone is meant here
     with tempfile.TemporaryDirectory() as folder, running_livekit() as address:
         asyncio.run(_measure(address, Path(folder)))

@@ -140,10 +140,15 @@ class Rooms:
             log.warning("room_not_made", conversation_id=room, error=error.problem.name)
 
     async def _watch(self) -> None:
-        """For ever: look at every room that somebody is in, and at every one that we are in."""
+        """For ever: look at every room that somebody is in, and at every one that we are in.
+
+        At first at all there are: somebody may be waiting where a process has just died.
+        """
+        has_looked = False
         while True:
             try:
-                rooms = {*await self._server.busy_rooms(), *self._stays}
+                rooms = {*await self._server.rooms(busy=has_looked), *self._stays}
+                has_looked = True
             except AnamnesisError as error:
                 log.warning("rooms_not_listed", error=error.problem.name)
                 rooms = set()

@@ -50,11 +50,11 @@ class LiveKitServer:
                 )
             )
 
-    async def busy_rooms(self) -> list[str]:
-        """The rooms that somebody is in."""
+    async def rooms(self, *, busy: bool) -> list[str]:
+        """All rooms; or those that somebody is in, which LiveKit counts some seconds late."""
         async with _as_ours():
             listed = await self._api.room.list_rooms(api.ListRoomsRequest())
-        return [room.name for room in listed.rooms if room.num_participants]
+        return [room.name for room in listed.rooms if room.num_participants or not busy]
 
     async def answers(self) -> None:
         """Ask something that costs it little; an error says that it is down or does not let us in."""

@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -125,11 +126,9 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
 
 async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
     """`anamnesis serve` is killed in the middle of an answer and started again; then asked once more."""
-    port, told, change = free_port(), Told(), "recalling_much"
-    async with serving(folder, address, port=port, fault=f"after_send:{TRACES // 2}", change=change) as (
-        door,
-        killed,
-    ):
+    port, told = free_port(), Told()
+    start = partial(serving, folder, address, port=port, change="recalling_much", log=folder / "log")
+    async with start(fault=f"after_send:{TRACES // 2}") as (door, killed):
         call = RoomCall(door["url"], door["key"])
         client = Client(await call(), RandomIds(), dial=call)
         async for _ in client.open(call.conversation_id, seen=0):
@@ -137,7 +136,7 @@ async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
         listening = asyncio.create_task(listen(client, told))
         assert await killed.wait() == -signal.SIGKILL
         told.cut = monotonic()
-    async with serving(folder, address, port=port, change=change), asyncio.timeout(PATIENCE):
+    async with start(), asyncio.timeout(PATIENCE):
         told.up = monotonic()
         await listening
         await listen(client, told)

@@ -396,6 +396,18 @@ async def test_a_webhook_brings_the_house_at_once(embedded: str, tmp_path: Path)
             await line.close()
 
 
+async def test_who_waits_in_a_room_when_the_house_opens_is_seen_at_once(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
+    async with a_house(embedded).open() as house:
+        async with over_livekit(house, tmp_path, livekit) as before:
+            conversation_id = await before.begin()
+        line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
+        async with over_livekit(house, tmp_path, livekit, look_seconds=3600) as site:
+            await site.until(conversation_id, lambda there: HOUSE in there)
+        await line.close()
+
+
 @pytest.mark.parametrize("flaw", ["none", "unsigned", "body", "secret", "expired"])
 async def test_only_a_webhook_that_livekit_signed_is_taken(
     embedded: str, tmp_path: Path, livekit: Address, flaw: str
