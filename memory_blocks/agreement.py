@@ -6,7 +6,18 @@ from typing import TypeAlias
 from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
-from memory_blocks.models import Blocks, Label, TurnStatus, render
+from memory_blocks.models import (
+    MOST_TURNS,
+    ActiveSession,
+    Blocks,
+    Conversation,
+    ConversationHistory,
+    Label,
+    Model,
+    TurnStatus,
+    moment_text,
+    render,
+)
 
 Departure: TypeAlias = tuple[Label, str, str]
 
@@ -16,10 +27,38 @@ def departures(
 ) -> Iterator[Departure]:
     """Everything on which the blocks do not agree. Without `agent_types`, any well-formed one is valid."""
     yield from _of_identity(blocks)
-    yield from _of_counts(blocks, limits)
+    yield from _of_counts(blocks, limits.turns_refused_above)
     yield from _of_sizes(blocks, limits)
     if agent_types is not None:
         yield from _of_agents(blocks, agent_types)
+
+
+def disagreements(blocks: Blocks) -> Iterator[Departure]:
+    """Where blocks cannot stand beside each other, whatever the settings now are.
+
+    Sizes are left out: every write measures them anew, against limits that may have been set since.
+    """
+    yield from _of_identity(blocks)
+    yield from _of_counts(blocks, MOST_TURNS)
+
+
+def of_another(block: Model | str, conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Where a block says that it is not of this conversation: by path and rule."""
+    if isinstance(block, ConversationHistory):
+        if block.session_id != conversation.id:
+            yield "session_id", "is that of another conversation"
+    elif isinstance(block, ActiveSession):
+        info = block.session_info
+        if info.session_id != conversation.id:
+            yield "session_info.session_id", "is that of another conversation"
+        if info.user_id != conversation.person_id:
+            yield "session_info.user_id", "is that of another person"
+        if moment_text(info.start_time) != moment_text(conversation.started_at):
+            yield "session_info.start_time", "is not when the conversation began"
+    elif isinstance(block, str) and block:
+        told = summary_text.parse(block)
+        if (told.session_id, told.person_id) != (conversation.id, conversation.person_id):
+            yield "header", "is that of another conversation"
 
 
 def agents_in(blocks: Blocks) -> Set[str]:
@@ -38,6 +77,10 @@ def _of_identity(blocks: Blocks) -> Iterator[Departure]:
         yield Label.ACTIVE_SESSION, "conversation_state.current_turn", "is not the latest turn"
     if history.last_updated is not None and session.session_info.last_activity < history.last_updated:
         yield Label.ACTIVE_SESSION, "session_info.last_activity", "is before the history was updated"
+    latest = history.turns[-1] if history.turns else None
+    answer = latest.agent_response if latest and latest.turn_status is TurnStatus.COMPLETED else None
+    if answer and session.conversation_state.last_agent != answer.agent_type:
+        yield Label.ACTIVE_SESSION, "conversation_state.last_agent", "is not that of the latest turn"
     transitions = session.conversation_state.topic_transitions
     if any(entry.turn > history.total_turns for entry in transitions):
         yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that was not"
@@ -68,10 +111,10 @@ def _of_summary(blocks: Blocks) -> Iterator[Departure]:
         yield Label.CONTEXT_SUMMARY, "header", "has another phase than active_session"
 
 
-def _of_counts(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
+def _of_counts(blocks: Blocks, most_turns: int) -> Iterator[Departure]:
     history, session, metadata = (blocks.conversation_history, blocks.active_session, blocks.memory_metadata)
-    if len(history.turns) > limits.turns_refused_above:
-        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {limits.turns_refused_above} turns"
+    if len(history.turns) > most_turns:
+        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {most_turns} turns"
     archived = history.total_turns - len(history.turns)
     if metadata.archival_info.total_archived_turns != archived:
         path = "archival_info.total_archived_turns"

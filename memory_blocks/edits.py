@@ -264,7 +264,9 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
         history = changed(history, turns=turns, total_turns=total)
     state, info, counts = session.conversation_state, session.session_info, session.session_metadata
     transitions = tuple(each for each in state.topic_transitions if each.turn <= total)
-    completed = sum(turn.turn_status is TurnStatus.COMPLETED for turn in turns)
+    answers = [turn.agent_response for turn in turns if turn.turn_status is TurnStatus.COMPLETED]
+    completed = len(answers)
+    last_agent = answers[-1].agent_type if answers and answers[-1] else state.last_agent
     session = changed(
         session,
         session_info=changed(
@@ -273,6 +275,7 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
         conversation_state=changed(
             state,
             current_turn=total,
+            last_agent=last_agent,
             topic_transitions=transitions,
             active_topic=transitions[-1].topic if transitions else state.active_topic,
         ),

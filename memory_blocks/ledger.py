@@ -1,8 +1,9 @@
 """The one door to the blocks: whoever reads or writes them does it here and gets receipts."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from memory_blocks import agreement, edits, schema, summary_text, trace
 from memory_blocks.diff import changed_paths
@@ -17,6 +18,7 @@ from memory_blocks.models import (
     Label,
     Level,
     MemoryMetadata,
+    Model,
     Turn,
     from_texts,
     parse,
@@ -88,25 +90,32 @@ class Ledger:
         are in the receipts: whoever reads goes on with blocks that agree.
         """
         stored = self._stored(store, conversation)
-        faults = {label: fault for label, block in stored.items() if (fault := _fault(label, block))}
+        standing, faults = _standing(stored, conversation)
+        if standing is not None:
+            faults = self._disagreements(store, conversation, standing)
         restored: tuple[Receipt, ...] = ()
-        if faults:
+        if standing is None or faults:
             stored, restored = self._restore(store, conversation, stored, faults, actor)
+            standing = from_texts({label: block.text for label, block in stored.items()})
         return Reading(
-            blocks=from_texts({label: block.text for label, block in stored.items()}),
+            blocks=standing,
             stored=MappingProxyType(stored),
             receipts=(*restored, *self._retrieved(stored, actor)),
         )
 
     def earlier(
-        self, store: BlockStore, conversation_id: str, *, actor: str
+        self, store: BlockStore, conversation: Conversation, *, actor: str
     ) -> tuple[EarlierSession, Receipt] | None:
         """A conversation in one line, for a later one of the same person; None when it has had no turn.
 
         One whose session cannot stand is passed over, too: it is put right when it is read for itself.
         """
-        block = store.load(conversation_id).get(Label.ACTIVE_SESSION)
-        if block is None or _fault(Label.ACTIVE_SESSION, block):
+        block = store.load(conversation.id).get(Label.ACTIVE_SESSION)
+        if block is None:
+            return None
+        try:
+            _stands(Label.ACTIVE_SESSION, block, conversation)
+        except BlockInvalid:
             return None
         session = ActiveSession.model_validate_json(block.text)
         return edits.as_earlier(session), self._receipt(Label.ACTIVE_SESSION, block, Action.RETRIEVED, actor)
@@ -152,6 +161,7 @@ class Ledger:
         ]
         if not found:
             blocks = from_texts({label: block.text for label, block in stored.items()})
+            found.extend(_of_another(blocks, conversation))
             found.extend(agreement.departures(blocks, self._limits, self._agent_types))
         return tuple(found), self._retrieved(stored, actor)
 
@@ -206,7 +216,10 @@ class Ledger:
     def rotate(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Written:
         """Rotate by hand, whether or not it is due, switched on or off; only the protected turns stay."""
         reading = self.read(store, conversation, actor=actor)
-        return self._write(store, conversation, reading, reading.blocks, actor, None, by_hand=True)
+        if not reading.revisions[Label.CONVERSATION_HISTORY]:  # only a turn writes the first revision
+            return Written(reading.blocks, reading.stored, reading.receipts, ())
+        written = self._write(store, conversation, reading, reading.blocks, actor, None, by_hand=True)
+        return replace(written, receipts=(*reading.receipts, *written.receipts))
 
     def write(
         self,
@@ -301,7 +314,7 @@ class Ledger:
             for label, why in faults.items()
         }
         valid = {
-            label: self._last_valid(store, conversation, label) or render(label, empty)
+            label: self._last_valid(store, conversation, label, stored[label].text) or render(label, empty)
             if label in faults
             else stored[label].text
             for label in Label
@@ -330,10 +343,32 @@ class Ledger:
             for write in writes
         )
 
-    def _last_valid(self, store: BlockStore, conversation: Conversation, label: Label) -> str | None:
+    def _disagreements(
+        self, store: BlockStore, conversation: Conversation, blocks: Blocks
+    ) -> dict[Label, str]:
+        """Which blocks, each sound in itself, cannot stand beside the others, and why."""
+        if not self._limits.validation_enabled:
+            return {}
+        found: dict[Label, str] = {}
+        for label, path, rule in agreement.disagreements(blocks):
+            found.setdefault(label, f"{path}: {rule}")
+        history = blocks.conversation_history
+        if found and history.total_turns - len(history.turns) != store.last_left(conversation.id):
+            rule = "does not begin after the turns that are archived"
+            return {Label.CONVERSATION_HISTORY: f"turns: {rule}"}
+        return found
+
+    def _last_valid(
+        self, store: BlockStore, conversation: Conversation, label: Label, fault: str
+    ) -> str | None:
+        """The latest text that a block had before the one at fault, and that is one of this conversation."""
         for each in reversed(store.revisions(conversation.id, label)):
             text = store.text_at(conversation.id, label, each.revision)
-            if text is not None and unreadable(label, text) is None:
+            if text is not None and text != fault:
+                try:
+                    _understood(label, text, conversation)
+                except BlockInvalid:
+                    continue
                 return text
         return None
 
@@ -391,8 +426,8 @@ class Ledger:
             size, most = len(render(label, blocks)), self._limits.of(label)
             if size > most:
                 raise BlockTooLarge(label, size, most)
-        if blocks.conversation_history.session_id != conversation.id:
-            raise BlockInvalid(Label.CONVERSATION_HISTORY, "session_id", "is that of another conversation")
+        for label, path, rule in _of_another(blocks, conversation):
+            raise BlockInvalid(label, path, rule)
         if self._limits.validation_enabled:
             agents = self._agent_types and self._agent_types | agreement.agents_in(before)
             for label, path, rule in agreement.departures(blocks, self._limits, agents):
@@ -436,22 +471,59 @@ class Ledger:
 _NOT_AS_WRITTEN = "is not what was written"
 
 
-def _fault(label: Label, block: StoredBlock) -> str | None:
-    """Why a stored block cannot stand: the path and the rule; None when it can."""
+def _standing(
+    stored: Mapping[Label, StoredBlock], conversation: Conversation
+) -> tuple[Blocks | None, dict[Label, str]]:
+    """The blocks, if each can stand by itself; and why some cannot, by path and rule."""
+    values: dict[str, Any] = {}
+    faults = {}
+    for label, block in stored.items():
+        try:
+            values[label.value] = _stands(label, block, conversation)
+        except BlockInvalid as refused:
+            faults[label] = _why(refused)
+    return None if faults else Blocks(**values), faults
+
+
+def _stands(label: Label, block: StoredBlock, conversation: Conversation) -> Model | str:
+    """What a stored block says; `BlockInvalid` where that is not what was written, or cannot be right."""
     if block.revision and trace.digest(block.text) != block.digest:
-        return f"$: {_NOT_AS_WRITTEN}"
-    return unreadable(label, block.text)
+        raise BlockInvalid(label, "$", _NOT_AS_WRITTEN)
+    return _understood(label, block.text, conversation)
+
+
+def _understood(label: Label, text: str, conversation: Conversation) -> Model | str:
+    """What a text says as a block of this conversation, or `BlockInvalid`."""
+    block = _parsed(label, text)
+    for path, rule in agreement.of_another(block, conversation):
+        raise BlockInvalid(label, path, rule)
+    return block
+
+
+def _of_another(blocks: Blocks, conversation: Conversation) -> Iterator[agreement.Departure]:
+    for label in Label:
+        for path, rule in agreement.of_another(getattr(blocks, label.value), conversation):
+            yield label, path, rule
 
 
 def unreadable(label: Label, text: str) -> str | None:
     """Why a text is no block of its kind: the path and the rule; None when it is one."""
     try:
-        parse(label, text)
-        if label is Label.CONTEXT_SUMMARY and text:
-            summary_text.parse(text)
+        _parsed(label, text)
     except BlockInvalid as refused:
-        return f"{refused.facts['path']}: {refused.facts['rule']}"
+        return _why(refused)
     return None
+
+
+def _parsed(label: Label, text: str) -> Model | str:
+    block = parse(label, text)
+    if label is Label.CONTEXT_SUMMARY and text:
+        summary_text.parse(text)
+    return block
+
+
+def _why(refused: BlockInvalid) -> str:
+    return f"{refused.facts['path']}: {refused.facts['rule']}"
 
 
 def _storable(text: str) -> str:

@@ -29,7 +29,7 @@ _QUALITIES: Final = (
     "User Engagement: ",
 )
 _WHO: Final = re.compile(r"Session: (.*) [|] User: (.*) [|] Started: (\S+)")
-_ENTRY: Final = re.compile(r"Turn [1-9][0-9]* \([0-9]{2}:[0-9]{2}\): ?")
+_ENTRY: Final = re.compile(r"Turn [1-9][0-9]{0,8} \([0-9]{2}:[0-9]{2}\): ?")
 
 NO_TOPIC: Final = "not_yet_determined"
 NAMED: Final = frozenset({"concern", "severity", "onset", "duration", "conditions", "medications"})

@@ -440,7 +440,8 @@ class Answer:
         latest = tx.conversations.of_person(here.user_id, most=EARLIER_SESSIONS + 1)
         found = []
         for each in reversed([other for other in latest if other.created_at < here.created_at]):
-            if known := self._ledger.earlier(SqlBlockStore(tx.blocks), each.id, actor=READER):
+            other = Conversation(each.id, each.user_id, each.created_at)
+            if known := self._ledger.earlier(SqlBlockStore(tx.blocks), other, actor=READER):
                 found.append(known[0])
                 tx.traces.add([traces.row_of_block(known[1], tx.ids.new("trace_"), each.id, tx.now)])
         self._conversation = replace(self._conversation, earlier=tuple(found))

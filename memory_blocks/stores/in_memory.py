@@ -1,7 +1,7 @@
 """Blocks kept in this process, for tests and rehearsals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
@@ -131,6 +131,13 @@ class InMemoryBlockStore:
             kept.now = text
         else:
             kept.texts[revision] = text
+
+    def forge(self, conversation_id: str, label: Label, text: str) -> None:
+        """Change a block and its latest revision, with digests that fit, as one could who knows how."""
+        kept = self._kept(conversation_id, label)
+        latest = replace(kept.revisions[-1], digest=digest(text), size=len(text))
+        kept.revisions[-1] = latest
+        kept.now = kept.texts[latest.revision] = text
 
     def last_left(self, conversation_id: str) -> int:
         """The id of the latest turn that has left."""

@@ -40,10 +40,10 @@ _MEMORY_IDS = Statement(
     lambda label, memory_id: (label, memory_id),
 )
 _HEAD = Statement(
-    select(_blocks.c.revision, _written, _blocks.c.value)
+    select(_blocks.c.revision, _written, _blocks.c.digest, _blocks.c.value)
     .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
     .with_for_update(),
-    lambda revision, digest, value: (revision or 0, digest, value or ""),
+    lambda revision, written, digest, value: (revision or 0, written, digest, value or ""),
 )
 _SET = Statement(
     changing(_blocks)
@@ -197,8 +197,8 @@ class Blocks:
         if head is None:
             self.memory_ids(conversation_id)
             head = self._unit.first(_HEAD, conversation_id=conversation_id, label=label)
-        stored, previous_digest, before = head or (0, None, "")
-        intact = stored == 0 or text_digest(before) == previous_digest
+        stored, as_written, told, before = head or (0, None, None, "")
+        intact = stored == 0 or text_digest(before) == as_written
         if stored != expected or not (intact or restores):
             raise AnamnesisError(STALE_REVISION, label=label, stored=stored, yours=expected)
         whole = stored % WHOLE_EVERY == 0 or not intact
@@ -210,7 +210,7 @@ class Blocks:
             packed=pack(value, "" if whole else before),
             size=len(value),
             digest=digest,
-            previous_digest=previous_digest,
+            previous_digest=as_written or told,  # the block tells it where the revision is gone
             actor=actor,
             turn=turn,
             schema_version=schema_version,

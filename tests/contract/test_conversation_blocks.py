@@ -1,8 +1,11 @@
 """Whoever changes a block behind the house's back: it is seen, and the person's turn goes on."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +17,16 @@ from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
+from orchestrator.store.packing import pack
 from orchestrator.store.rows import Quarantined
 from tests.builders import HandClock
 from tests.houses import a_house, history, local_brain, rows
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
+from tests.stores import empty_store
 
 AGENT = "letta:health_agent"
 SUMMARY, SESSION, METADATA = Label.CONTEXT_SUMMARY, Label.ACTIVE_SESSION, Label.MEMORY_METADATA
+HISTORY = Label.CONVERSATION_HISTORY
 
 
 def traced(frames: Sequence[Frame], *actions: str) -> list[tuple[str, str, str, bool]]:
@@ -92,14 +98,82 @@ async def test_blocks_that_are_spoiled_while_an_answer_is_made_are_restored_befo
         assert (await history(house, peer.conversation_id)).total_turns == 3
 
 
-async def spoil(house: House, conversation_id: str, label: Label, text: str) -> None:
-    """Change a block as somebody could who goes around the ledger, with the digest beside it."""
+@pytest.mark.requirement("001-118")
+@pytest.mark.parametrize(
+    ("label", "old", "new"),
+    [
+        (METADATA, '"total_archived_turns":0', '"total_archived_turns":5'),
+        (SESSION, '"total_exchanges":2', '"total_exchanges":7'),
+        (HISTORY, '"session_id":"', '"session_id":"not_'),
+    ],
+)
+async def test_a_forged_block_that_departs_from_the_others_is_set_aside_and_the_turn_goes_on(
+    address: str, label: Label, old: str, new: str
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        await peer.ask("8")
+        text = (await stored(house, peer.conversation_id))[label]
+        forged = text.replace(old, new)
+        await spoil(house, peer.conversation_id, label, forged, revision=2)
+
+        frames = await peer.ask("Since yesterday")
+
+        assert (frames[-1].ends_an_answer, frames[-1].code) == (True, None)
+        assert forged != text
+        assert [kept.value for kept in await set_aside(house, peer.conversation_id)] == [forged]
+        told = [turn.user_message.content for turn in (await history(house, peer.conversation_id)).turns]
+        assert told[-1] == "Since yesterday"
+
+
+@pytest.fixture
+def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store in which something may be missing for good."""
+    with empty_store("sqlite", request, tmp_path) as url:
+        yield url
+
+
+@pytest.mark.parametrize("gone", ["revision = 2", "revision > 0"])
+@pytest.mark.parametrize("label", Label)
+async def test_a_block_whose_revisions_were_deleted_is_restored_and_the_turn_goes_on(
+    loose: str, label: Label, gone: str
+) -> None:
+    async with a_house(loose).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        await peer.ask("8")
+        with closing(sqlite3.connect(loose.removeprefix("sqlite:///"))) as file, file:
+            file.execute(f"DELETE FROM block_revisions WHERE label = ? AND {gone}", [label])  # noqa: S608
+
+        frames = await peer.ask("Since yesterday")
+
+        assert (frames[-1].ends_an_answer, frames[-1].code) == (True, None)
+        assert [kept.label for kept in await set_aside(house, peer.conversation_id)] == [label]
+        here = peer.conversation_id
+        latest = await house.store.read(lambda tx: tx.blocks.text_at(here, label, 4))
+        assert latest == (await stored(house, here))[label]
+        assert (await peer.ask("It is better now"))[-1].code is None
+
+
+async def spoil(
+    house: House, conversation_id: str, label: Label, text: str, revision: int | None = None
+) -> None:
+    """Change a block as somebody could who goes around the ledger, with the digest beside it.
+
+    Whoever knows how forges the revision, too.
+    """
 
     def work(tx: Transaction) -> None:
         sign = "?" if tx.unit.dialect.name == "sqlite" else "%s"
         where = f"conversation_id = {sign} AND label = {sign}"
         query = f"UPDATE blocks SET value = {sign}, digest = {sign} WHERE {where}"  # noqa: S608
         tx.unit.connection.execute(query, (text, digest(text), conversation_id, label.value))
+        if revision is not None:
+            query = (
+                f"UPDATE block_revisions SET base = NULL, packed = {sign}, size = {sign}, digest = {sign}"  # noqa: S608
+                f" WHERE {where} AND revision = {sign}"
+            )
+            forged = (pack(text), len(text), digest(text), conversation_id, label.value, revision)
+            tx.unit.connection.execute(query, forged)
 
     await house.store.write(work)
 

@@ -368,6 +368,153 @@ def test_when_no_revision_can_be_read_the_conversation_goes_on_after_what_is_arc
     )
 
 
+ELSEWHERE = '"session_id":"session_elsewhere"'
+FORGED = [
+    (
+        Label.MEMORY_METADATA,
+        '"total_archived_turns":0',
+        '"total_archived_turns":5',
+        "archival_info.total_archived_turns: is not the number of turns that left the history",
+    ),
+    (
+        Label.CONVERSATION_HISTORY,
+        '"session_id":"session_123"',
+        ELSEWHERE,
+        "session_id: is that of another conversation",
+    ),
+    (
+        Label.ACTIVE_SESSION,
+        '"session_id":"session_123"',
+        ELSEWHERE,
+        "session_info.session_id: is that of another conversation",
+    ),
+    (
+        Label.ACTIVE_SESSION,
+        '"user_id":"user_456"',
+        '"user_id":"user_457"',
+        "session_info.user_id: is that of another person",
+    ),
+    (
+        Label.ACTIVE_SESSION,
+        '"total_exchanges":3',
+        '"total_exchanges":9',
+        "session_metadata.total_exchanges: is not the number of completed turns",
+    ),
+    (
+        Label.ACTIVE_SESSION,
+        '"last_agent":"GENERAL_HEALTH"',
+        '"last_agent":"SLEEP"',
+        "conversation_state.last_agent: is not that of the latest turn",
+    ),
+    (
+        Label.CONTEXT_SUMMARY,
+        "User: user_456",
+        "User: user_457",
+        "header: is that of another conversation",
+    ),
+]
+
+
+@pytest.mark.requirement("001-118", "001-111", "001-112")
+@pytest.mark.parametrize(("label", "old", "new", "reason"), FORGED)
+def test_a_block_that_departs_from_the_others_is_quarantined_though_its_digests_fit(
+    label: Label, old: str, new: str, reason: str
+) -> None:
+    house = House()
+    for _ in range(3):
+        house.take_turn()
+    forged = house.store.load(CONVERSATION.id)[label].text.replace(old, new)
+    house.store.forge(CONVERSATION.id, label, forged)
+
+    reading = house.read()
+
+    assert house.store.quarantined == [(CONVERSATION.id, label, forged, reason, "context_extractor")]
+    assert list(agreement.departures(reading.blocks)) == []
+    assert new not in reading.stored[label].text
+    assert [each.label for each in reading.receipts if each.quarantined] == [label]
+    after = house.take_turn()
+    assert after.blocks.next_turn == (4 if label is Label.CONVERSATION_HISTORY else 5)
+    assert house.ledger.examine(house.store, CONVERSATION, actor="ann")[0] == ()
+    assert len(house.store.quarantined) == 1
+
+
+def test_a_history_whose_turns_do_not_follow_the_archive_is_the_one_at_fault() -> None:
+    house = House()
+    for _ in range(3):
+        house.take_turn()
+    history = house.read().blocks.conversation_history
+    later = tuple(changed(turn, turn_id=turn.turn_id + 5) for turn in history.turns)
+    house.store.forge(
+        CONVERSATION.id, Label.CONVERSATION_HISTORY, changed(history, turns=later, total_turns=8).text
+    )
+
+    reading = house.read()
+
+    assert {kept[1] for kept in house.store.quarantined} == {Label.CONVERSATION_HISTORY}
+    assert [turn.turn_id for turn in reading.blocks.conversation_history.turns] == [1, 2]
+    assert list(agreement.departures(reading.blocks)) == []
+
+
+def test_what_was_let_in_without_validation_is_put_right_once_it_is_switched_on() -> None:
+    house = House(replace(DEFAULTS, validation_enabled=False))
+    for _ in range(2):
+        house.take_turn()
+    reading = house.read()
+    state = changed(reading.blocks.active_session.conversation_state, current_turn=9)
+    session = changed(reading.blocks.active_session, conversation_state=state)
+    blocks = replace(reading.blocks, active_session=session)
+    house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
+    unchecked = house.read()
+    house.ledger = Ledger(house.clock, DEFAULTS)
+
+    checked = house.read()
+
+    assert unchecked.blocks.active_session.conversation_state.current_turn == 9
+    assert checked.blocks.active_session.conversation_state.current_turn == 2
+    assert house.store.quarantined[0][3] == "conversation_state.current_turn: is not the latest turn"
+    assert house.take_turn().blocks.next_turn == 4
+
+
+def test_other_limits_than_yesterday_put_no_block_into_quarantine() -> None:
+    house = House()
+    for _ in range(18):
+        house.take_turn()
+    house.ledger = Ledger(
+        house.clock,
+        replace(
+            DEFAULTS, conversation_history_limit=40_000, turns_refused_above=12, turns_most=10, turns_kept=5
+        ),
+    )
+
+    reading = house.read()
+
+    assert house.store.quarantined == []
+    assert len(reading.blocks.conversation_history.turns) == 18
+    assert len(house.take_turn().blocks.conversation_history.turns) == 5
+
+
+@pytest.mark.requirement("001-102")
+def test_rotating_before_the_first_turn_writes_nothing() -> None:
+    house = House()
+
+    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+
+    assert house.store.load(CONVERSATION.id) == {}
+    assert {(each.action, each.revision) for each in written.receipts} == {(Action.RETRIEVED, 0)}
+
+
+def test_what_is_restored_before_a_rotation_by_hand_has_its_receipt() -> None:
+    house = House()
+    for _ in range(5):
+        house.take_turn()
+    house.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{")
+
+    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+
+    assert [each.label for each in written.receipts if each.quarantined] == [Label.MEMORY_METADATA]
+    assert written.rotated_out == (1, 2)
+
+
 def test_a_block_that_was_changed_after_it_was_read_is_not_written_over_unseen() -> None:
     house = House()
     house.take_turn()

@@ -89,6 +89,26 @@ async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_val
             {"old": '"current_turn":2', "new": '"current_turn":7'},
             "conversation_state.current_turn: is not the latest turn",
         ),
+        (
+            Label.ACTIVE_SESSION,
+            {"old": '"user_id":"user_456"', "new": '"user_id":"user_457"'},
+            "session_info.user_id: is that of another person",
+        ),
+        (
+            Label.ACTIVE_SESSION,
+            {"old": '"start_time":"2024-01-15T10:30:00Z"', "new": '"start_time":"2024-01-15T10:29:00Z"'},
+            "session_info.start_time: is not when the conversation began",
+        ),
+        (
+            Label.ACTIVE_SESSION,
+            {"old": '"last_agent":"GENERAL_HEALTH"', "new": '"last_agent":"SLEEP"'},
+            "conversation_state.last_agent: is not that of the latest turn",
+        ),
+        (
+            Label.CONTEXT_SUMMARY,
+            {"old": "\nTurn 1 (", "new": f"\nTurn {'9' * 5_000} ("},
+            "CONVERSATION FLOW.0: is not a turn and what followed",
+        ),
         (Label.CONTEXT_SUMMARY, {"content": "x" * 9_000}, "$: has more than 8000 characters"),
         (
             Label.CONTEXT_SUMMARY,
