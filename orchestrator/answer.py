@@ -365,8 +365,11 @@ class Answer:
                     self._fence,
                     step="end",
                 )
-            except StaleRevision:
-                self._reading, remember = None, attempt < TRIES - 1
+            except StaleRevision as error:
+                self._reading = None
+                if attempt >= TRIES - 1:  # the person is told that this turn is in no block
+                    log.error("blocks_not_written", error=error.name, attempts=attempt + 1)
+                    problem, last, remember = problem or as_ours(error), None, False
             except Exception as error:
                 ours = as_ours(error)
                 if ours.problem in NOT_NOW or attempt == TRIES:
@@ -536,7 +539,7 @@ class Answer:
             reading,
             blocks,
             actor=READER,
-            turn=self._turn.number,
+            turn=blocks.conversation_history.total_turns,  # as the blocks count: some turns are in none
         )
         self._trace(page, written.receipts)
         return written

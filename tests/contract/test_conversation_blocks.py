@@ -11,11 +11,14 @@ import pytest
 
 from agents.brains.scripted import ScriptedBrain
 from agents.values import Enrichment
+from memory_blocks.errors import BlockInvalid, StaleRevision
+from memory_blocks.ledger import Ledger
 from memory_blocks.mirrors.scripted import ScriptedMirror
-from memory_blocks.models import ActiveSession, Label, Sentiment
+from memory_blocks.models import ActiveSession, Conversation, ConversationHistory, Label, Sentiment
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 from orchestrator.house import House
+from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Transaction
 from orchestrator.store.packing import pack
 from orchestrator.store.rows import Quarantined
@@ -176,6 +179,56 @@ async def spoil(
             tx.unit.connection.execute(query, forged)
 
     await house.store.write(work)
+
+
+async def test_a_turn_that_others_always_outran_ends_with_a_conflict_that_is_said(
+    embedded: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def outrun(*_: object, **__: object) -> None:
+        raise StaleRevision(HISTORY, stored=3, yours=2)
+
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        with monkeypatch.context() as others:
+            others.setattr(Ledger, "write", outrun)
+            frames = await peer.ask("8")
+        after = await peer.ask("Since yesterday")
+
+        assert frames[-1].code == 403
+        assert '"event": "blocks_not_written"' in capsys.readouterr().err
+        assert after[-1].code is None
+        turns = (await history(house, peer.conversation_id)).turns
+        assert [turn.user_message.content for turn in turns] == ["I am having a headache", "Since yesterday"]
+
+
+async def test_a_turn_that_is_in_no_block_does_not_count_among_those_that_are(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        await peer.ask("I am having a headache")
+        with monkeypatch.context() as others:
+            others.setattr(Ledger, "write", _refuse)
+            assert (await peer.ask("I was never here"))[-1].code == 401
+        await peer.ask("8")
+        await peer.ask("Since yesterday")
+
+        def told(tx: Transaction) -> list[list[str]]:
+            here = Conversation(peer.conversation_id, "ann", tx.now)
+            looked = [
+                Ledger(HandClock())
+                .look(SqlBlockStore(tx.blocks), here, actor="ann", turn=turn)
+                .blocks[HISTORY]
+                for turn in (1, 2, 3)
+            ]
+            read = [ConversationHistory.model_validate_json(each.text) for each in looked]
+            return [[turn.user_message.content for turn in each.turns] for each in read]
+
+        first, second, third = "I am having a headache", "8", "Since yesterday"
+        assert await house.store.read(told) == [[first], [first, second], [first, second, third]]
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise BlockInvalid(HISTORY, "turns", "cannot be")
 
 
 # --- in a mirror ------------------------------------------------------------------------------------------
