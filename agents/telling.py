@@ -47,6 +47,7 @@ _EXAMPLES: Final = re.compile(
     r",? *(?:\(.*?\)|\b(?:such as|for example|e\.g\.|for instance|including)\b.*)|(?<=symptoms) "
     r"like\b.*|, like\b.*"
 )
+_UNIT_OF_AGE: Final = re.compile(r"\b(?:days?|weeks?|months?|years?)$")
 _WORDS: Final = ((1, "mild"), (4, "moderate"), (7, "severe"))
 _BEGINS_MOMENT: Final = re.compile(
     (
@@ -192,7 +193,8 @@ class Teller:
             case "pregnancy":
                 return f"{self.who} is {said}"
             case "age":
-                return f"{self.who} is {said if 'old' in said else said + ' years old'}"
+                unit = "" if "old" in said else " old" if _UNIT_OF_AGE.search(said) else " years old"
+                return f"{self.who} is {said}{unit}"
             case "about_whom":
                 return f"User speaks about their {said}"
             case "family_history":

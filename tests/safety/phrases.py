@@ -13,6 +13,10 @@ from tools.toolchain import CHECKOUT
 RULES: Final = CHECKOUT / "config" / "safety"
 KNOWN: Final = RULES / "phrases"
 HELD_OUT: Final = Path(__file__).parent / "held_out"
+BLIND: Final = Path(__file__).parent / "blind"
+"""In many voices, written before the rules were widened."""
+BLIND_LATER: Final = Path(__file__).parent / "blind_later"
+"""The same, written after that."""
 
 
 @dataclass(frozen=True, slots=True)

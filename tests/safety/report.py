@@ -8,7 +8,7 @@ from agents.safety.guard import Guard
 from orchestrator.settings import load
 from orchestrator.watch import Listener
 from orchestrator.wiring import load_ears, load_embedder, load_guard
-from tests.safety.phrases import HELD_OUT, KNOWN, phrases
+from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, phrases
 
 Z = 1.96
 SETS = ("emergencies", "crises", "calm", "ordinary")
@@ -28,11 +28,12 @@ def flagged(texts: list[str], guard: Guard, ears: Listener | None) -> int:
 
 
 def main() -> None:
-    """A table in Markdown: the phrases that were tuned on, then those set aside before."""
+    """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
     settings, guard = load(None, {}), load_guard()
     ears = load_ears(settings, load_embedder(settings), guard)
     table = ["| phrases | set | count | rules alone | rules and ears |", "|---|---|---|---|---|"]
-    for part, folder in (("known", KNOWN), ("set aside", HELD_OUT)):
+    parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER}
+    for part, folder in parts.items():
         table += [_row(part, name, folder, guard, ears) for name in SETS]
     sys.stdout.write("\n".join(table) + "\n")
 
