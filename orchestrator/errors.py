@@ -318,6 +318,21 @@ LIVEKIT_NOT_CONFIGURED: Final = Problem(
     "Connect to its WebSocket at `/v1/ws`, or let the operator set LIVEKIT_URL.",
     recoverable=False,
 )
+LETTA_UNAVAILABLE: Final = Problem(
+    503,
+    "letta_unavailable",
+    503,
+    "The Letta server did not do what it was asked ({rule}).",
+    "What is stored here stands; `anamnesis letta sync` makes the rest good once it answers again.",
+)
+LETTA_NOT_CONFIGURED: Final = Problem(
+    503,
+    "letta_not_configured",
+    503,
+    "This house has no Letta.",
+    "Set LETTA_BASE_URL to the address of one.",
+    recoverable=False,
+)
 OVERLOADED: Final = Problem(
     504,
     "overloaded",
@@ -490,6 +505,21 @@ NOT_FOR_LOGS: Final = Problem(
 TABLE: Final = MappingProxyType(
     {problem.name: problem for problem in list(globals().values()) if isinstance(problem, Problem)}
 )
+
+
+class LettaTrouble(AnamnesisError):
+    """Letta did not do it: whether it may be asked again, and whether it may have done it all the same."""
+
+    def __init__(
+        self, rule: str, *, again: bool = False, unknown: bool = False, after: float | None = None
+    ) -> None:
+        super().__init__(LETTA_UNAVAILABLE, rule=rule)
+        self.again, self.unknown, self.after = again, unknown, after
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether what was asked for is not there."""
+        return self.facts["rule"] == "http_404"
 
 
 def as_ours(error: BaseException) -> AnamnesisError:

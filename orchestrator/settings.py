@@ -237,10 +237,15 @@ class Telemetry(Section):
 
 
 class Letta(Section):
-    """The Letta server, if there is one."""
+    """The Letta server, if there is one, and what its agents are made of."""
 
     base_url: Annotated[str, _address("http", "https")]
     api_key: SecretStr
+    model: Annotated[str, Field(min_length=1)]
+    embedding: Annotated[str, Field(min_length=1)]
+    context_window: Annotated[Count, Field(ge=4_000)]
+    tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    timeout_seconds: Seconds
 
 
 class LiveKit(Section):

@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.commands",
     "tests.stores",
     "tests.houses",
+    "tests.lettas",
 ]
 
 # There is a worker per processor at least, so none computes on more than one; numpy reads this once.

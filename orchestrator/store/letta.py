@@ -213,12 +213,12 @@ class Letta:
         """The blocks by label; none before the extractor was made."""
         return {each.label: each for each in self._unit.all(_BLOCKS, conversation_id=conversation_id)}
 
-    def set_blocks(self, conversation_id: str, ids: Mapping[str, str], digests: Mapping[str, str]) -> None:
-        """Which block is which, and what was written there when it was made."""
+    def set_blocks(self, conversation_id: str, ids: Mapping[str, str]) -> None:
+        """Which block is which; nothing was written there yet."""
         known = self.blocks(conversation_id)
         self._unit.insert(
             *(
-                LettaBlock(conversation_id, label, id, digests.get(label), None, self._unit.now)
+                LettaBlock(conversation_id, label, id, None, None, self._unit.now)
                 for label, id in ids.items()
                 if label not in known
             )

@@ -1,0 +1,102 @@
+"""A conversation gets its agents and blocks in a real Letta once, whoever asks, and is known by name."""
+
+import asyncio
+
+import pytest
+from letta_client import Letta
+
+from agents.brains.asking import CLASSIFIER, EXTRACTOR
+from memory_blocks.limits import Limits
+from memory_blocks.models import Label
+from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
+from orchestrator.store.database import Store
+from tests.lettas import a_registry
+from tools.servers.letta import Address
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.mark.requirement("001-001", "001-007", "001-008", "001-037", "001-038")
+async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        extractor, classifier, specialist = [
+            await registry.agent_for("c1", role) for role in (EXTRACTOR, CLASSIFIER, "GENERAL_HEALTH")
+        ]
+
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        agents = {
+            each.id: each for each in client.agents.list(tags=[tag], include=["agent.tags", "agent.tools"])
+        }
+        shared = {
+            agent_id: {each.label: each for each in client.agents.blocks.list(agent_id=agent_id)}
+            for agent_id in agents
+        }
+    assert set(agents) == {extractor, classifier, specialist}
+    assert agents[extractor].name == f"{tag}-c1-extractor"
+    assert set(agents[extractor].tags) == {tag, "conversation:c1", "role:extractor"}
+    assert {each.name for each in agents[extractor].tools} == set(MEMORY_TOOLS)
+    assert agents[classifier].tools == agents[specialist].tools == []
+    blocks = shared[extractor]
+    assert {label: (each.limit, each.description, each.read_only) for label, each in blocks.items()} == {
+        label: (Limits().of(label), DESCRIPTIONS[label], False) for label in Label
+    }
+    for others in (shared[classifier], shared[specialist]):
+        assert {label: each.id for label, each in others.items()} == {
+            label: each.id for label, each in blocks.items()
+        }
+
+
+async def test_two_processes_that_need_it_at_once_end_with_one(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with (
+        a_registry(letta.base_url, opened, tag, "worker_1") as one,
+        a_registry(letta.base_url, opened, tag, "worker_2") as other,
+    ):
+        made = await asyncio.gather(*(each.agent_for("c1", EXTRACTOR) for each in (one, other, one)))
+        there = await one.server.agents(tag)
+        blocks = await one.server.blocks(tag)
+
+    assert {each.id for each in there} == set(made)
+    assert len(set(made)) == 1
+    assert len(blocks) == len(Label)
+
+
+async def test_one_that_a_dead_process_left_half_known_is_found_again(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag, "worker_1") as registry:
+        before = await registry.agent_for("c1", EXTRACTOR)
+        opened.write_now(lambda tx: tx.letta.forget("c1"))
+        after = await registry.agent_for("c1", EXTRACTOR)
+        there = await registry.server.agents(tag)
+
+    assert after == before
+    assert len(there) == 1
+    assert set(opened.read_now(lambda tx: tx.letta.blocks("c1"))) == set(Label)
+
+
+async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag: str, opened: Store) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        before = await registry.agent_for("c1", EXTRACTOR)
+    async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
+        after = await registry.agent_for("c1", EXTRACTOR)
+
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        agent = client.agents.retrieve(agent_id=after)
+    assert after == before
+    assert agent.llm_config is not None
+    assert agent.llm_config.context_window == 48_000
+
+
+async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str, opened: Store) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        await registry.agent_for("c1", CLASSIFIER)
+
+        await registry.forget("c1")
+
+        assert await registry.server.agents(tag) == []
+        assert await registry.server.blocks(tag) == []
+    assert opened.read_now(lambda tx: tx.letta.agents("c1")) == []

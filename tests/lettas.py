@@ -1,0 +1,70 @@
+"""A Letta server as tests use it: agents under a tag of their own, and what a plain client reads there."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from letta_client import Letta
+
+from memory_blocks.limits import Limits
+from orchestrator import settings
+from orchestrator.letta_agents import AgentRegistry, Recipes
+from orchestrator.letta_server import LettaServer
+from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.settings import shipped_config
+from orchestrator.store.database import Store
+from tests.houses import a_store, agents
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+
+
+def letta_settings(base_url: str, tag: str, **chosen: object) -> settings.Letta:
+    """What is configured where agents think with the tests' endpoint."""
+    given = {
+        "letta.base_url": base_url,
+        "letta.model": LETTA_MODEL,
+        "letta.embedding": LETTA_EMBEDDING,
+        "letta.tag": tag,
+        **{f"letta.{key}": value for key, value in chosen.items()},
+    }
+    return settings.load(given=given, environment={}).letta
+
+
+def recipes(base_url: str, tag: str, **chosen: object) -> Recipes:
+    """What agents are made of."""
+    return Recipes(
+        letta_settings(base_url, tag, **chosen), agents(), PromptShelf(shipped_config() / "prompts")
+    )
+
+
+@pytest.fixture
+def tag(letta: Address) -> Iterator[str]:
+    """A tag for this test alone; what is left under it afterwards is removed."""
+    tag = f"test-{secrets.token_hex(6)}"
+    yield tag
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        for agent in client.agents.list(tags=[tag], limit=200):
+            client.agents.delete(agent_id=agent.id)
+        for block in client.blocks.list(tags=[tag], limit=200):
+            client.blocks.delete(block_id=block.id)
+
+
+@asynccontextmanager
+async def a_registry(
+    base_url: str, store: Store, tag: str, holder: str = "worker_1", **chosen: object
+) -> AsyncIterator[AgentRegistry]:
+    """A process's knowledge of the agents."""
+    server = LettaServer(base_url)
+    try:
+        yield AgentRegistry(server, store, recipes(base_url, tag, **chosen), Limits(), tag=tag, holder=holder)
+    finally:
+        await server.close()
+
+
+@pytest.fixture
+def opened(embedded: str) -> Iterator[Store]:
+    """A store with Ann's conversation `c1` in it."""
+    store = a_store(embedded)
+    store.write_now(lambda tx: tx.conversations.create("ann", id="c1"))
+    yield store
+    store.close_now()
