@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final
 
 from memory_blocks import summary_text
-from memory_blocks.errors import BlockInvalid
+from memory_blocks.errors import BlockInvalid, HistoryFull
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
     MOST_IN_A_LINE,
@@ -161,6 +161,8 @@ def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Li
     if replaced is None and turn.turn_id != blocks.next_turn:
         raise BlockInvalid(Label.CONVERSATION_HISTORY, "turns", "only the latest turn can be written again")
     earlier = history.turns if replaced is None else history.turns[:-1]
+    if not limits.rotation_enabled and len(earlier) >= limits.turns_refused_above:
+        raise HistoryFull(Label.CONVERSATION_HISTORY, len(earlier) + 1, limits.turns_refused_above)
     next_history = built(
         Label.CONVERSATION_HISTORY,
         lambda: changed(

@@ -3,6 +3,7 @@
 BlockError
 ├── BlockInvalid        a block is not what it must be, at a path, by a rule
 ├── BlockTooLarge       a block would pass its limit
+├── HistoryFull         the history would have more turns than it may
 ├── StaleRevision       someone else wrote the block in between
 └── MirrorUnavailable   the place where the blocks are shown, too, does not answer
 
@@ -42,6 +43,17 @@ class BlockTooLarge(BlockError):
     def __init__(self, label: str, size: int, most: int) -> None:
         super().__init__(
             f"block {label} would have {size} characters, at most {most}", label=label, size=size, most=most
+        )
+
+
+class HistoryFull(BlockError):
+    """The history would have more turns than it may, and rotation is switched off; nothing was written."""
+
+    name = "history_full"
+
+    def __init__(self, label: str, turns: int, most: int) -> None:
+        super().__init__(
+            f"block {label} would have {turns} turns, at most {most}", label=label, turns=turns, most=most
         )
 
 

@@ -10,6 +10,7 @@ from memory_blocks.diff import changed_paths
 from memory_blocks.errors import BlockError, BlockInvalid, BlockTooLarge
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
 from memory_blocks.models import (
+    MOST_TURNS,
     SCHEMA_VERSION,
     ActiveSession,
     Blocks,
@@ -97,11 +98,16 @@ class Ledger:
         if standing is None or faults:
             stored, restored = self._restore(store, conversation, stored, faults, actor)
             standing = from_texts({label: block.text for label, block in stored.items()})
-        return Reading(
+        reading = Reading(
             blocks=standing,
             stored=MappingProxyType(stored),
             receipts=(*restored, *self._retrieved(stored, actor)),
         )
+        if self._limits.rotation_enabled and len(standing.conversation_history.turns) >= MOST_TURNS:
+            # It filled up while rotation was switched off: without room for a turn, none would ever rotate.
+            written = self._write(store, conversation, reading, standing, actor, None)
+            return Reading(written.blocks, written.stored, (*reading.receipts, *written.receipts))
+        return reading
 
     def earlier(
         self, store: BlockStore, conversation: Conversation, *, actor: str

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 from memory_blocks.limits import DEFAULTS, Limits, level
 from memory_blocks.models import ConversationHistory, Label, Level, Model, Turn, changed
 
-SHORTEST: Final = 160  # what a shortened text keeps of itself at least
+SHORTEST: Final = 160  # what a shortened text keeps of itself, unless even so there is no room for all
+_LEAST: Final = 8  # what it keeps at least: where limits are low, and each character is written as six
 _MARK: Final = 60  # more than the note in place of the rest takes
 _NOTHING_WHOLE: Final[Mapping[int, Turn]] = {}
 
@@ -106,9 +107,10 @@ def _shorten(
     excess = len(changed(history, turns=originals).text) - most
     while excess > 0:
         longest = max(sizes, key=lambda place: sizes[place])
-        if keep[longest] <= SHORTEST:
+        if keep[longest] <= _LEAST:
             break
-        keep[longest] = max(SHORTEST, keep[longest] // 2, keep[longest] - excess - _MARK)
+        least = SHORTEST if keep[longest] > SHORTEST else _LEAST  # then no other has more to give
+        keep[longest] = max(least, keep[longest] // 2, keep[longest] - excess - _MARK)
         now[longest] = shortened(texts[longest], keep[longest])
         excess += _size(now[longest]) - sizes[longest]
         sizes[longest] = _size(now[longest])

@@ -251,6 +251,13 @@ BLOCK_TOO_LARGE: Final = Problem(
     "Block `{label}` would have {size} characters; at most {most}.",
     "Nothing was changed; where rotation is switched off, `anamnesis blocks rotate` makes room.",
 )
+HISTORY_FULL: Final = Problem(
+    402,
+    "history_full",
+    422,
+    "Block `{label}` would have {turns} turns; at most {most}.",
+    "Nothing was changed; rotation is switched off, and `anamnesis blocks rotate` makes room.",
+)
 STALE_REVISION: Final = Problem(
     403,
     "stale_revision",

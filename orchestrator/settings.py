@@ -177,8 +177,8 @@ class Blocks(Section):
     active_session_limit: Annotated[Count, Field(ge=1_000)]
     context_summary_limit: Annotated[Count, Field(ge=1_000)]
     memory_metadata_limit: Annotated[Count, Field(ge=1_000)]
-    turns_refused_above: Count
-    turns_most: Annotated[Count, _at_most("turns_refused_above")]
+    turns_refused_above: Annotated[Count, Field(le=25)]  # as the block's own schema has it
+    turns_most: Annotated[Count, Field(le=24), _at_most("turns_refused_above")]
     turns_kept: Annotated[Count, _at_most("turns_most")]
     emergency_share: Share
     archive_share: Annotated[Share, _at_most("emergency_share")]

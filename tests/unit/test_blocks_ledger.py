@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
-from memory_blocks.errors import BlockInvalid, BlockTooLarge, StaleRevision
+from memory_blocks.errors import BlockInvalid, BlockTooLarge, HistoryFull, StaleRevision
 from memory_blocks.ledger import Ledger, Reading, Written
 from memory_blocks.limits import DEFAULTS, Limits
-from memory_blocks.models import Label, Level, Turn, changed, render
+from memory_blocks.models import ContextEnrichment, Label, Level, Turn, changed, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
 from orchestrator.errors import TABLE, as_ours
@@ -624,6 +624,51 @@ def test_a_full_block_without_rotation_names_the_way_out() -> None:
     assert written.blocks.next_turn == 8
 
 
+@pytest.mark.requirement("001-033")
+def test_a_history_full_of_short_turns_without_rotation_names_the_way_out() -> None:
+    house = House(replace(DEFAULTS, rotation_enabled=False))
+    for _ in range(25):
+        house.take_turn()
+
+    with pytest.raises(HistoryFull) as refusal:
+        house.take_turn()
+    told = as_ours(refusal.value)
+    house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+    written = house.take_turn()
+
+    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == [23, 24, 25, 26]
+
+
+def test_a_history_that_filled_up_without_rotation_rotates_once_it_is_switched_on() -> None:
+    house = House(replace(DEFAULTS, rotation_enabled=False))
+    for _ in range(25):
+        house.take_turn()
+    house.ledger = Ledger(house.clock, DEFAULTS)
+
+    written = house.take_turn()
+
+    assert written.blocks.next_turn == 27
+    assert [turn.turn_id for turn in house.store.archive(CONVERSATION.id)] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("text", ["\x01" * 9_000, "I am in pain. " * 400])
+def test_the_lowest_limits_hold_three_turns_whatever_is_said(text: str) -> None:
+    house = House(replace(DEFAULTS, conversation_history_limit=4_000, archival_trigger_threshold=3_500))
+
+    for _ in range(5):
+        reading = house.read()
+        turn = replace(
+            a_completed_turn(reading.blocks.next_turn, message=text, answer=text),
+            timestamp=house.clock.tick(),
+            enrichment=ContextEnrichment(previous_context=text, enriched_message=text, relevant_history=()),
+        )
+        blocks = complete_turn(reading.blocks, turn, house.clock.now(), house.ledger.limits)
+        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor")
+
+    assert [turn.turn_id for turn in house.read().blocks.conversation_history.turns] == [3, 4, 5]
+
+
 texts = st.one_of(
     st.text(max_size=80),
     st.sampled_from(["", "x" * 3_000, "🤢" * 9_000, '"\\' * 8_000, "\x01" * 9_000, "y" * 30_000]),
@@ -659,10 +704,11 @@ def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[s
     [
         BlockInvalid(Label.ACTIVE_SESSION, "session_info", "is missing"),
         BlockTooLarge(Label.ACTIVE_SESSION, 4_001, 4_000),
+        HistoryFull(Label.ACTIVE_SESSION, 26, 25),
         StaleRevision(Label.ACTIVE_SESSION, 2, 1),
     ],
 )
 def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(
-    error: BlockInvalid | BlockTooLarge | StaleRevision,
+    error: BlockInvalid | BlockTooLarge | HistoryFull | StaleRevision,
 ) -> None:
     assert "active_session" in TABLE[error.name].says.format_map(error.facts)

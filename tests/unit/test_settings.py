@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from memory_blocks.models import MOST_TURNS
 from orchestrator.errors import AnamnesisError
 from orchestrator.settings import KEYS, VARIABLES, Letta, load, shipped_config
 
@@ -179,6 +180,8 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("ANAMNESIS_BLOCKS_CONTEXT_SUMMARY_LIMIT", "1", "should be greater than or equal to 1000"),
         ("ANAMNESIS_TURN_ATTEMPTS", "0", "should be greater than or equal to 1"),
         ("ANAMNESIS_BLOCKS_ROTATION_ENABLED", "maybe", "should be a valid boolean"),
+        ("ANAMNESIS_BLOCKS_TURNS_REFUSED_ABOVE", str(MOST_TURNS + 1), "should be less than or equal to 25"),
+        ("ANAMNESIS_BLOCKS_TURNS_MOST", str(MOST_TURNS), "should be less than or equal to 24"),
         ("ANAMNESIS_BLOCKS_TURNS_KEPT", "21", "must be at most `turns_most`, which is 20"),
         ("ANAMNESIS_BLOCKS_WARNING_SHARE", "0.9", "must be at most `archive_share`, which is 0.85"),
         ("ANAMNESIS_LOGS_LEVEL", "loud", "should be 'debug', 'info', 'warning' or 'error'"),
