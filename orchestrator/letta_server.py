@@ -7,8 +7,9 @@ first whether it is there.
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import httpx
@@ -24,6 +25,9 @@ from orchestrator.errors import LettaTrouble
 
 MOST_AT_ONCE: Final = 100
 """How many of a list are asked for at a time."""
+
+LATEST_MESSAGES: Final = 20
+"""How far back one looks for what an agent did with its blocks."""
 
 LONGEST_WAIT_SECONDS: Final = 1.0
 """Who is told to come back later than this, gives up for now."""
@@ -53,6 +57,14 @@ class LettaAgent:
     name: str
     tags: frozenset[str]
     blocks: Mapping[str, LettaBlock]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """That an agent used a memory tool on a block, and when."""
+
+    label: str
+    at: datetime
 
 
 class LettaServer:
@@ -131,6 +143,20 @@ class LettaServer:
     async def delete_block(self, block_id: str) -> None:
         """Remove it. Nothing happens when it is gone already."""
         await self._delete(f"blocks/{block_id}")
+
+    async def memory_edits(self, agent_id: str) -> list[MemoryEdit]:
+        """The latest edits that an agent made of its blocks by its tools."""
+        query = {"limit": LATEST_MESSAGES, "order": "desc"}
+        edits = []
+        for each in await self._get(f"agents/{agent_id}/messages", query):
+            call = each.get("tool_call") or {}
+            if each.get("message_type") == "tool_call_message" and "memory" in str(call.get("name")):
+                with suppress(
+                    ValueError, TypeError, AttributeError
+                ):  # a model may have called it with anything
+                    label = json.loads(call["arguments"]).get("label")
+                    edits.append(MemoryEdit(str(label), datetime.fromisoformat(each["date"])))
+        return edits
 
     # --- passages -------------------------------------------------------------------------------------------
 

@@ -1,15 +1,19 @@
 """A Letta server as tests use it: agents under a tag of their own, and what a plain client reads there."""
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from letta_client import Letta
 
 from memory_blocks.limits import Limits
+from memory_blocks.mirrors.letta import LettaMirror
+from memory_blocks.models import Label
+from memory_blocks.ports import ForeignChange, StoredBlock
 from orchestrator import settings
 from orchestrator.letta_agents import AgentRegistry, Recipes
+from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.letta_server import LettaServer
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
@@ -68,3 +72,48 @@ def opened(embedded: str) -> Iterator[Store]:
     store.write_now(lambda tx: tx.conversations.create("ann", id="c1"))
     yield store
     store.close_now()
+
+
+class HandEdited:
+    """The Letta mirror, and somebody with a plain client who changes blocks there."""
+
+    def __init__(self, mirror: LettaMirror, client: Letta, store: Store) -> None:
+        self._mirror, self._client, self._store = mirror, client, store
+
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+        """As the mirror does."""
+        return await self._mirror.put(conversation_id, blocks)
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """As the mirror does."""
+        return await self._mirror.foreign(conversation_id)
+
+    def text(self, conversation_id: str, label: Label) -> str:
+        """A block as whoever looks there sees it."""
+        return self._client.blocks.retrieve(block_id=self._id(conversation_id, label)).value
+
+    def append(self, conversation_id: str, label: Label, content: str, *, actor: str) -> None:
+        """Write a line more at the end."""
+        self._write(conversation_id, label, f"{self.text(conversation_id, label)}\n{content}")
+
+    def replace(self, conversation_id: str, label: Label, old: str, new: str, *, actor: str) -> None:
+        """Write another text in place of one."""
+        self._write(conversation_id, label, self.text(conversation_id, label).replace(old, new))
+
+    def _id(self, conversation_id: str, label: Label) -> str:
+        return self._store.read_now(lambda tx: tx.letta.blocks(conversation_id))[label].block_id
+
+    def _write(self, conversation_id: str, label: Label, value: str) -> None:
+        self._client.blocks.update(block_id=self._id(conversation_id, label), value=value)
+
+
+@asynccontextmanager
+async def a_mirror(
+    base_url: str, store: Store, tag: str, conversation_id: str = "c1"
+) -> AsyncIterator[HandEdited]:
+    """A mirror in Letta; the conversation is begun if it was not."""
+    if store.read_now(lambda tx: tx.conversations.get(conversation_id)) is None:
+        store.write_now(lambda tx: tx.conversations.create("ann", id=conversation_id))
+    with Letta(base_url=base_url, max_retries=0) as client:
+        async with a_registry(base_url, store, tag) as registry:
+            yield HandEdited(LettaMirror(LettaPlace(registry, store), StoredJournal(store)), client, store)

@@ -1,25 +1,31 @@
 """What others change in a mirror is adopted as a revision of theirs, or kept aside and undone."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from memory_blocks.ledger import Reading
+from memory_blocks.mirrors.letta import SOMEBODY
+from memory_blocks.mirrors.nowhere import Nowhere
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Label
 from memory_blocks.trace import Action
+from tests.lettas import HandEdited, a_mirror
 from tests.unit.test_blocks_ledger import CONVERSATION, House
 
-AGENT = "letta:health_agent"
+pytestmark = pytest.mark.timeout(600)
+
+AGENT = SOMEBODY
 HERE = CONVERSATION.id
 
 
 class Mirrored(House):
     """A house whose blocks are shown elsewhere, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, mirror: ScriptedMirror | HandEdited) -> None:
         super().__init__()
-        self.mirror = ScriptedMirror()
+        self.mirror = mirror
 
     async def take_turns(self, turns: int) -> None:
         for _ in range(turns):
@@ -37,9 +43,28 @@ class Mirrored(House):
         return all(self.mirror.text(HERE, label) == block.text for label, block in stored.items())
 
 
+@pytest.fixture(params=["scripted", "letta"])
+async def house(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
+    """A house before each mirror in which others can change something."""
+    if request.param == "scripted":
+        yield Mirrored(ScriptedMirror())
+        return
+    letta, tag, store = (request.getfixturevalue(name) for name in ("letta", "tag", "opened"))
+    async with a_mirror(letta.base_url, store, tag, HERE) as mirror:
+        yield Mirrored(mirror)
+
+
+async def test_nowhere_nothing_is_shown_or_changed() -> None:
+    house = House()
+
+    assert await Nowhere().put(HERE, house.take_turn().stored) == ()
+    assert await Nowhere().foreign(HERE) == ()
+
+
 @pytest.mark.requirement("001-060", "001-038")
-async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_of_its() -> None:
-    house = Mirrored()
+async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_of_its(
+    house: Mirrored,
+) -> None:
     await house.take_turns(2)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
 
@@ -55,8 +80,7 @@ async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revisio
     assert house.shows_what_stands()
 
 
-async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid() -> None:
-    house = Mirrored()
+async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid(house: Mirrored) -> None:
     await house.take_turns(2)
     old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
     house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
@@ -118,9 +142,8 @@ async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_val
     ],
 )
 async def test_what_cannot_stand_is_quarantined_and_undone(
-    label: Label, change: dict[str, Any], reason: str
+    house: Mirrored, label: Label, change: dict[str, Any], reason: str
 ) -> None:
-    house = Mirrored()
     await house.take_turns(2)
     before = house.read()
     (house.mirror.append if "content" in change else house.mirror.replace)(HERE, label, **change, actor=AGENT)
@@ -135,11 +158,10 @@ async def test_what_cannot_stand_is_quarantined_and_undone(
     assert (receipt.label, receipt.actor) == (label, AGENT)
     assert receipt.quarantined is not None
     assert house.shows_what_stands()
-    assert await house.mirror.foreign(HERE) == []
+    assert not await house.mirror.foreign(HERE)
 
 
-async def test_a_change_upon_a_text_that_stands_no_more_is_undone() -> None:
-    house = Mirrored()
+async def test_a_change_upon_a_text_that_stands_no_more_is_undone(house: Mirrored) -> None:
     await house.take_turns(1)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
     house.take_turn()
@@ -149,4 +171,20 @@ async def test_a_change_upon_a_text_that_stands_no_more_is_undone() -> None:
     assert [why for *_, why, _ in house.store.quarantined] == [
         "$: was changed upon a text that stands no more"
     ]
+    assert house.shows_what_stands()
+
+
+async def test_what_is_shown_already_is_not_shown_again_and_what_was_written_over_is_told(
+    house: Mirrored,
+) -> None:
+    await house.take_turns(1)
+    stored = house.store.load(HERE)
+    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "In between.", actor=AGENT)
+
+    told, again = await house.mirror.put(HERE, stored), await house.mirror.put(HERE, stored)
+
+    assert [(each.label, each.actor, each.digest) for each in told] == [
+        (Label.CONTEXT_SUMMARY, AGENT, stored[Label.CONTEXT_SUMMARY].digest)
+    ]
+    assert not again
     assert house.shows_what_stands()

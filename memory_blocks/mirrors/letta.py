@@ -1,0 +1,151 @@
+"""The blocks as agents of a Letta server have them: written as intent, put and applied, and read back.
+
+Letta compares nothing when it writes and keeps no history. What tells a text of ours from one that somebody
+changed is the digest that we write beside it: it stands for the text as it was given, and others who change
+the text leave it as it is.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+from memory_blocks.models import Label
+from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.trace import digest
+
+SOMEBODY: Final = "letta:somebody"
+"""Who changed a block there, where nothing says that an agent did."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """A block as it stands there, and the digest that was written beside the last text of ours."""
+
+    text: str
+    given: str
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the text is one that we wrote, be it the latest or not."""
+        return digest(self.text) == self.given
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the journal knows: the digest that stands there, and the one that may, if a write is under way."""
+
+    applied: str | None
+    intent: str | None
+
+
+class Place(Protocol):
+    """Where the blocks are shown. Raises `MirrorUnavailable`."""
+
+    async def read(self, conversation_id: str) -> Mapping[Label, ShownText]:
+        """The blocks as they stand; none of a conversation for which there are none yet."""
+        ...
+
+    async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
+        """Write one text; when it returns, the text stands there."""
+        ...
+
+    async def author(self, conversation_id: str, label: Label) -> str | None:
+        """Which agent changed that block there last, if one did."""
+        ...
+
+
+class Journal(Protocol):
+    """What was written there, kept beside the blocks themselves."""
+
+    async def noted(self, conversation_id: str) -> Mapping[Label, Noted]:
+        """What is known of each block."""
+        ...
+
+    async def intend(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
+        """These texts are about to be written."""
+        ...
+
+    async def applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
+        """These texts stand there."""
+        ...
+
+
+class LettaMirror:
+    """Shows the blocks in Letta, and tells what was changed there."""
+
+    def __init__(self, place: Place, journal: Journal) -> None:
+        self._place, self._journal = place, journal
+        self._busy: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._looked_at: dict[str, Mapping[Label, ShownText]] = {}
+
+    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+        """Write what does not stand there, and tell what of others was written over.
+
+        A text that was to be written when somebody died is found there or written again: it is the same.
+        Right after a look that found everything as it is to be, nothing is asked.
+        """
+        async with self._alone(conversation_id):
+            looked_at = self._looked_at.pop(conversation_id, {})
+            if all(_stands(looked_at.get(label), block) for label, block in blocks.items()):
+                return ()
+            there = await self._place.read(conversation_id)
+            noted = await self._journal.noted(conversation_id)
+            written_over = await self._changes(conversation_id, there, noted)
+            wrong = {label: block for label, block in blocks.items() if not _stands(there.get(label), block)}
+            await self._settle(conversation_id, there, noted)
+            if wrong:
+                digests = {label: block.digest for label, block in wrong.items()}
+                await self._journal.intend(conversation_id, digests)
+                await self._write(conversation_id, wrong)
+                await self._journal.applied(conversation_id, digests)
+            return written_over
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """What was changed there since the last text of ours."""
+        async with self._alone(conversation_id):
+            there = await self._place.read(conversation_id)
+            noted = await self._journal.noted(conversation_id)
+            await self._settle(conversation_id, there, noted)
+            self._looked_at[conversation_id] = there
+            return await self._changes(conversation_id, there, noted)
+
+    def _alone(self, conversation_id: str) -> asyncio.Lock:
+        return self._busy.setdefault(conversation_id, asyncio.Lock())
+
+    async def _write(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> None:
+        writing = (self._place.write(conversation_id, label, block) for label, block in blocks.items())
+        outcomes = await asyncio.gather(*writing, return_exceptions=True)  # the others come to their end, too
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    async def _settle(
+        self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
+    ) -> None:
+        """Close what a process left open that died, or whose write had an outcome nobody knew."""
+        found = {
+            label: text.given
+            for label, text in there.items()
+            if (known := noted.get(label)) and known.intent is not None and known.intent == text.given
+        }
+        if found:
+            await self._journal.applied(conversation_id, found)
+
+    async def _changes(
+        self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
+    ) -> list[ForeignChange]:
+        changes = []
+        for label, text in there.items():
+            known = noted.get(label)
+            if known is None or (known.applied is None and known.intent is None) or text.is_ours:
+                continue  # nothing was ever shown there, or it is what was shown
+            author = await self._place.author(conversation_id, label)
+            given = text.given or known.applied or known.intent or ""
+            changes.append(ForeignChange(label, text.text, given, author or SOMEBODY))
+        return changes
+
+
+def _stands(shown: ShownText | None, block: StoredBlock) -> bool:
+    return shown is not None and shown.given == block.digest and shown.is_ours
