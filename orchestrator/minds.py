@@ -66,7 +66,7 @@ def _over_letta(
     from agents.brains.letta import LettaAgents
 
     letta = settings.letta
-    model = LettaAgents(letta.base_url, letta.api_key.get_secret_value(), "letta", agent_for)
+    model = LettaAgents(letta.base_url, letta.api_key.get_secret_value(), letta.model, agent_for)
     brain = _around(model, settings, local, roster, prompts, toolbox)
     return Mind(
         brain,

@@ -39,6 +39,7 @@ from orchestrator.wire.messages import ServerInfo
 
 if TYPE_CHECKING:
     from agents.router import Router
+    from orchestrator.letta_agents import AgentRegistry
     from orchestrator.rooms import Rooms
 
 
@@ -179,7 +180,9 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     watch = build_watch(settings, embedder)
     prompts = PromptShelf(configured("prompts", overlay))
-    mind = choose(settings, local, agents, prompts, toolbox)
+    store = open_store(settings)
+    registry = load_registry(settings, store, agents, prompts)
+    mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -197,8 +200,13 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             attempts=settings.turn.attempts,
         )
 
+    async def close() -> None:
+        await mind.close()
+        if registry is not None:
+            await registry.server.close()
+
     house = House(
-        open_store(settings),
+        store,
         stations,
         RandomIds(),
         ServerInfo(
@@ -213,11 +221,32 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
         alerts=_alerts(settings),
-        close=mind.close,
+        close=close,
     )
     if mind.answers is not None:
         house.include("model", mind.answers)
     return house
+
+
+def load_registry(
+    settings: Settings, store: Store, agents: Roster, prompts: PromptShelf
+) -> "AgentRegistry | None":
+    """Who knows the agents on the Letta server; None where none is configured."""
+    letta = settings.letta
+    if not letta.base_url:
+        return None
+    from orchestrator.letta_agents import AgentRegistry, Recipes
+    from orchestrator.letta_server import LettaServer
+
+    server = LettaServer(letta.base_url, letta.api_key.get_secret_value(), seconds=letta.timeout_seconds)
+    return AgentRegistry(
+        server,
+        store,
+        Recipes(letta, agents, prompts),
+        Limits(**settings.blocks.model_dump()),
+        tag=letta.tag,
+        holder=RandomIds().new("proc_"),
+    )
 
 
 @asynccontextmanager
