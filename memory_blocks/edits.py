@@ -1,7 +1,7 @@
 """The next version of the blocks: what a turn, a rotation or a new measurement makes of them. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
@@ -174,9 +174,9 @@ def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Li
     )
     session = built(
         Label.ACTIVE_SESSION,
-        lambda: _session(blocks.active_session, turn, replaced, max(now, turn.timestamp)),
+        lambda: _session(blocks.active_session, turn, replaced, next_history, max(now, turn.timestamp)),
     )
-    metrics = _metrics(blocks.memory_metadata.performance_metrics, turn, now)
+    metrics = _metrics(blocks.memory_metadata.performance_metrics, turn, next_history, now)
     return refresh(
         Blocks(
             conversation_history=next_history,
@@ -402,7 +402,11 @@ def _facts(known: tuple[Fact, ...], turn: CompletedTurn) -> tuple[Fact, ...]:
 
 
 def _session(
-    session: ActiveSession, turn: CompletedTurn, replaced: Turn | None, now: datetime
+    session: ActiveSession,
+    turn: CompletedTurn,
+    replaced: Turn | None,
+    history: ConversationHistory,
+    now: datetime,
 ) -> ActiveSession:
     state, agents, counts = session.conversation_state, session.agent_context, session.session_metadata
     redone = replaced is not None and replaced.turn_status is TurnStatus.COMPLETED
@@ -440,23 +444,30 @@ def _session(
         session_metadata=SessionMetadata(
             total_exchanges=exchanges,
             average_response_time=_mean(counts.average_response_time, turn.response_seconds, turn.turn_id),
-            context_quality_score=_mean(counts.context_quality_score, turn.context_quality, turn.turn_id),
+            context_quality_score=_mean_of(
+                (each.context_score for each in history.turns), counts.context_quality_score
+            ),
             memory_usage_percent=counts.memory_usage_percent,
         ),
         facts=_facts(session.facts or (), turn) or None,
     )
 
 
-def _metrics(metrics: PerformanceMetrics, turn: CompletedTurn, now: datetime) -> PerformanceMetrics:
-    right = None if turn.intent is None else float(not turn.corrected)
+def _metrics(
+    metrics: PerformanceMetrics, turn: CompletedTurn, history: ConversationHistory, now: datetime
+) -> PerformanceMetrics:
+    not_understood = sum(each.context_enrichment is None for each in history.turns)
     return PerformanceMetrics(
         avg_context_generation_time=_mean(
-            metrics.avg_context_generation_time, turn.context_seconds, turn.turn_id
+            metrics.avg_context_generation_time, turn.context_seconds, max(1, turn.turn_id - not_understood)
         ),
         memory_update_success_rate=_mean(
             metrics.memory_update_success_rate, 100.0 / turn.write_attempts, turn.turn_id
         ),
-        context_accuracy_score=_mean(metrics.context_accuracy_score, right, turn.turn_id),
+        context_accuracy_score=_mean_of(
+            (None if each.corrected is None else float(not each.corrected) for each in history.turns),
+            metrics.context_accuracy_score,
+        ),
         last_performance_check=now,
     )
 
@@ -466,6 +477,12 @@ def _mean(mean: float | None, value: float | None, count: int) -> float | None:
     if value is None or mean is None:
         return mean if value is None else round(value, 4)
     return round(mean + (value - mean) / count, 4)
+
+
+def _mean_of(values: Iterable[float | None], otherwise: float | None) -> float | None:
+    """The mean over the stored turns that have a value; what it was, where none has."""
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 4) if known else otherwise
 
 
 def _summary(

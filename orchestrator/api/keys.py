@@ -10,14 +10,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from orchestrator.api import strict_json
-from orchestrator.errors import KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
-from orchestrator.wire.ids import PersonId
+from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
+from orchestrator.wire.ids import PERSON_RULE, PersonId, names_a_person
 
 FILE: Final = "keys.json"
-_Person = Annotated[PersonId, StringConstraints(min_length=1)]
+
+
+def _is_a_person(text: PersonId) -> PersonId:
+    if not names_a_person(text):
+        raise ValueError(PERSON_RULE)
+    return text
+
+
+_Person = Annotated[PersonId, AfterValidator(_is_a_person)]
 _Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43,}$")]
 _contents = TypeAdapter(dict[_Person, _Key], config=ConfigDict(hide_input_in_errors=True))
 
@@ -35,6 +43,8 @@ class Keys:
 
     def of(self, person: PersonId) -> str:
         """The person's key; a new one if there is none yet."""
+        if not names_a_person(person):
+            raise AnamnesisError(INVALID_FIELD, field="user", rule=PERSON_RULE)
         with self._alone():
             keys = self._current()
             if person not in keys:
@@ -104,7 +114,7 @@ def _parse(text: bytes) -> dict[PersonId, str]:
     try:
         return _contents.validate_python(strict_json.parse(text))
     except (AnamnesisError, ValidationError):
-        rule = "it is not a map from persons to keys"
+        rule = f"it is not a map from persons to keys; a person {PERSON_RULE}"
     raise AnamnesisError(KEYS_UNREADABLE, file=FILE, rule=rule)
 
 

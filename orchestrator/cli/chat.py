@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options, user_option
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--user", default="local", show_default=True, help="Who is talking.")
+@user_option("Who is talking.")
 @click.option("--conversation", metavar="ID", help="Go on with an earlier conversation.")
 @click.option("--server", metavar="URL", help="Talk to the server whose page this is, its key after the #.")
 @click.option("--livekit", is_flag=True, help="With --server: through the conversation's LiveKit room.")

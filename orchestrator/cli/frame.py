@@ -55,6 +55,19 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Path | 
         setattr(context.ensure_object(Invocation), str(parameter.name), value)
 
 
+def _person(_: click.Context, __: click.Parameter, value: str) -> str:
+    from orchestrator.wire.ids import PERSON_RULE, names_a_person
+
+    if not names_a_person(value):
+        raise click.BadParameter(f"{PERSON_RULE}.")
+    return value
+
+
+def user_option(says: str) -> Callable[[_Command], _Command]:
+    """`--user`, which may be anybody who can be named."""
+    return click.option("--user", default="local", show_default=True, callback=_person, help=says)
+
+
 def shared_options(command: _Command) -> _Command:
     """`--config` and `--data`, which may stand before or after the command's name."""
     for name, says in (

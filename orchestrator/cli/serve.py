@@ -6,13 +6,13 @@ import os
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+from orchestrator.cli.frame import Invocation, pass_invocation, shared_options, user_option
 
 
 @click.command()
 @click.option("--host", help="Listen on this address.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 picks a free one.")
-@click.option("--user", default="local", show_default=True, help="The person whose key is printed.")
+@user_option("The person whose key is printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line for scripts once the house is open.")
 @shared_options
 @pass_invocation

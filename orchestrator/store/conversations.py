@@ -4,11 +4,12 @@ from typing import Any
 
 from sqlalchemy import bindparam
 
-from orchestrator.errors import NOT_FOUND, AnamnesisError
+from orchestrator.errors import INVALID_FIELD, NOT_FOUND, AnamnesisError
 from orchestrator.store.rows import Conversation
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.types import JsonObject
 from orchestrator.store.unit import Unit
+from orchestrator.wire.ids import PERSON_RULE, names_a_person
 
 _table = Conversation.table
 _alive = _table.c.deleted_at.is_(None)
@@ -36,6 +37,8 @@ class Conversations:
         self, user_id: str, *, id: str | None = None, preferences: JsonObject | None = None
     ) -> Conversation:
         """Begin one; its LiveKit room has its name."""
+        if not names_a_person(user_id):
+            raise AnamnesisError(INVALID_FIELD, field="user_id", rule=PERSON_RULE)
         id = id or self._unit.ids.new("conv_")
         now = self._unit.now
         created = Conversation(id, user_id, id, None, "active", preferences or {}, 0, 0, now, now, None)

@@ -27,11 +27,21 @@ AUDIO: Final = "audio_"
 ID_PATTERN: Final = r"^[A-Za-z0-9._~-]{1,128}$"
 """What is accepted as an id: any URL-safe text, so that clients may bring ids of their own making."""
 
+MOST_OF_A_PERSON: Final = 128
+PERSON_RULE: Final = "must be 1 to 128 printable characters, without | and without a space at either end"
+"""Who somebody is stands in blocks and headers, a line each, where | parts one thing from the next."""
+
 RANDOM_CHARACTERS: Final = 21
 """A NanoID's length: 126 random bits, so that ids never meet and a conversation's cannot be guessed."""
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _CHARACTER_OF_BYTE: Final = _ALPHABET * 4  # a byte has 4 times 64 values: no character is likelier
+
+
+def names_a_person(text: str) -> bool:
+    """Whether that can be somebody's id."""
+    fits = 1 <= len(text) <= MOST_OF_A_PERSON and text == text.strip()
+    return fits and text.isprintable() and "|" not in text
 
 
 class RandomIds:

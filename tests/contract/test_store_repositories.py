@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memory_blocks.trace import digest
 from orchestrator.errors import (
     CONSTRAINT,
+    INVALID_FIELD,
     NOT_FOUND,
     STALE_REVISION,
     STANZA_OUT_OF_ORDER,
@@ -757,6 +758,11 @@ def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(loose_store
     assert texts == ["first", "second ä\n", "third"]
     assert [each.size for each in history] == [5, 9, 5]
     assert [each.previous_digest for each in history] == [None, digest("first"), digest("second ä\n")]
+
+
+@pytest.mark.parametrize("nobody", ["a | User: b", "a\nb", "x" * 129])
+def test_a_conversation_is_not_begun_by_who_cannot_be_named(loose_store: Store, nobody: str) -> None:
+    refused(INVALID_FIELD, loose_store, lambda tx: tx.conversations.create(nobody))
 
 
 def test_a_stale_revision_is_refused(loose_store: Store) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_blocks import summary_text
-from memory_blocks.edits import complete_turn
+from memory_blocks.edits import CompletedTurn, complete_turn
+from memory_blocks.models import UserMessage
 from memory_blocks.summary_text import (
     Summary,
     flow_entry,
@@ -235,6 +236,41 @@ def test_the_percentages_are_those_of_the_metrics() -> None:
     assert blocks.memory_metadata.performance_metrics.context_accuracy_score == 0.5
     assert "Context Continuity: Fair (70%)" in blocks.context_summary
     assert "Intent Classification: Unsure (50% correct routing)" in blocks.context_summary
+
+
+@pytest.mark.requirement("001-067")
+def test_turns_that_failed_weigh_nothing_in_the_means() -> None:
+    blocks = some_blocks(turns=0)
+    for turn_id in range(1, 9):
+        failed = CompletedTurn(
+            turn_id=turn_id,
+            timestamp=START + timedelta(minutes=turn_id),
+            user_message=UserMessage(content="8", message_id=f"msg_{turn_id}"),
+            response_seconds=1.0,
+            error="turn_timed_out",
+        )
+        blocks = complete_turn(blocks, failed, START + timedelta(minutes=turn_id))
+    for turn_id, quality, corrected, seconds in ((9, 1.0, False, 2.0), (10, 0.0, True, 4.0)):
+        turn = replace(
+            a_completed_turn(turn_id), context_quality=quality, corrected=corrected, context_seconds=seconds
+        )
+        blocks = complete_turn(blocks, turn, START + timedelta(minutes=turn_id))
+
+    metrics = blocks.memory_metadata.performance_metrics
+    assert blocks.active_session.session_metadata.context_quality_score == 0.5
+    assert "Context Continuity: Fair (50%)" in blocks.context_summary
+    assert "Intent Classification: Unsure (50% correct routing)" in blocks.context_summary
+    assert (metrics.context_accuracy_score, metrics.avg_context_generation_time) == (0.5, 3.0)
+    assert blocks.active_session.session_metadata.average_response_time == 1.0
+
+
+@pytest.mark.requirement("001-085")
+def test_a_write_that_was_tried_again_lowers_the_rate_of_success() -> None:
+    turn = replace(a_completed_turn(2), write_attempts=2)
+
+    blocks = complete_turn(some_blocks(turns=1), turn, START + timedelta(hours=1))
+
+    assert blocks.memory_metadata.performance_metrics.memory_update_success_rate == 75.0
 
 
 def test_a_topic_that_stays_makes_no_transition() -> None:

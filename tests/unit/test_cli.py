@@ -47,6 +47,15 @@ def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
     assert "anamnesis doctor  " in examples
 
 
+@pytest.mark.parametrize("command", ["chat", "serve"])
+@pytest.mark.parametrize("nobody", ["", "a | User: b", "a\nb", "x" * 129])
+def test_who_cannot_be_named_is_refused_at_the_door(command: str, nobody: str) -> None:
+    refused = run(command, "--user", nobody)
+
+    assert refused.exit_code == 2
+    assert "'--user': must be 1 to 128 printable characters" in refused.output
+
+
 def every_command(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The words that lead to each command."""
     for name, command in group.commands.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.api.keys import FILE, Keys, cookie_for
-from orchestrator.errors import KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
+from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
 from orchestrator.wire.ids import PersonId
 
 ANNA, BORIS = PersonId("anna"), PersonId("boris")
@@ -121,6 +121,20 @@ def test_a_file_that_holds_no_keys_is_refused_and_not_quoted(tmp_path: Path, tex
     assert refused.value.problem is KEYS_UNREADABLE
     assert "anna" not in str(refused.value)
     assert refused.value.__context__ is None
+
+
+@pytest.mark.parametrize("nobody", ["", "a | User: b", "a\nb", "x" * 129, " anna", "anna\u2028"])
+def test_who_cannot_be_named_gets_no_key(tmp_path: Path, nobody: str) -> None:
+    with pytest.raises(AnamnesisError) as refused:
+        Keys(tmp_path).of(PersonId(nobody))
+
+    assert refused.value.problem is INVALID_FIELD
+    assert "must be 1 to 128 printable characters" in str(refused.value)
+    (tmp_path / FILE).write_text(json.dumps({nobody: "A" * 43}))
+    (tmp_path / FILE).chmod(0o600)
+    with pytest.raises(AnamnesisError) as unread:
+        Keys(tmp_path).owner("A" * 43)
+    assert unread.value.problem is KEYS_UNREADABLE
 
 
 def test_what_is_not_a_file_is_refused_by_reason(tmp_path: Path) -> None:
