@@ -49,6 +49,10 @@ class Recipes:
     def __init__(self, letta: settings.Letta, roster: Roster, prompts: PromptShelf) -> None:
         self._letta, self._roster, self._prompts = letta, roster, prompts
 
+    def knows(self, role: str) -> bool:
+        """Whether somebody has that role, now that `agents.toml` is as it is."""
+        return role in (EXTRACTOR, CLASSIFIER) or role in self._roster.agents
+
     def recipe(self, role: str) -> dict[str, Any]:
         """What Letta is told, besides whose agent it is."""
         recipe: dict[str, Any] = {
@@ -116,6 +120,12 @@ class AgentRegistry:
     def prepare(self, conversation_id: str) -> "asyncio.Task[str]":
         """Have the extractor and the blocks of a new conversation made, before they are needed."""
         return asyncio.create_task(self.agent_for(conversation_id, EXTRACTOR))
+
+    def is_current(self, made: rows.LettaAgent) -> bool:
+        """Whether an agent is what its recipe is now; one whose role is no more waits to be pruned."""
+        if not self._recipes.knows(made.role):
+            return True
+        return _as_wanted(made, self._recipes.recipe(made.role)) is not None
 
     async def forget(self, conversation_id: str) -> None:
         """Remove all that stands for a conversation there, and then that it stood here."""
