@@ -1,11 +1,11 @@
 """The house: who may come in, who answers, and what goes on while it is open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -50,6 +50,7 @@ class House:
         allowance: Allowance,
         presence: Presence | None = None,
         alerts: Callable[[Store], AlertDesk] | None = None,
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`close` takes leave of what the stations hold beyond the house."""
@@ -61,6 +62,7 @@ class House:
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
         self._alerts = alerts(store) if alerts else None
+        self._beside = beside
         walk = stations(self._outbox)
         self.idle = Idle(store, walk.ledger, walk.shown, idle)
         self._turnstile = Turnstile(
@@ -95,6 +97,7 @@ class House:
         ]
         if self._alerts is not None:
             background.append(asyncio.create_task(self._alerts.run()))
+        background.extend(asyncio.create_task(work()) for work in self._beside)
         try:
             yield self
         finally:

@@ -98,6 +98,7 @@ class AgentRegistry:
         self.server, self.tag = server, tag
         self._store, self._recipes, self._limits = store, recipes, limits
         self._holder, self._claim_seconds = holder, claim_seconds
+        self._preparing: set[asyncio.Task[None]] = set()
         self._making: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
@@ -117,9 +118,24 @@ class AgentRegistry:
                 return agent_id
             return await self._make(conversation_id, role, recipe)
 
-    def prepare(self, conversation_id: str) -> "asyncio.Task[str]":
+    def prepare(self, conversation_id: str) -> None:
         """Have the extractor and the blocks of a new conversation made, before they are needed."""
-        return asyncio.create_task(self.agent_for(conversation_id, EXTRACTOR))
+        task = asyncio.create_task(self._prepare(conversation_id))
+        self._preparing.add(task)
+        task.add_done_callback(self._preparing.discard)
+
+    async def _prepare(self, conversation_id: str) -> None:
+        try:
+            await self.agent(conversation_id, EXTRACTOR)
+        except (AnamnesisError, TimeoutError):
+            log.warning(
+                "letta_agent_not_ready", conversation_id=conversation_id
+            )  # its first turn tries again
+
+    async def close(self) -> None:
+        """Wait for what is being prepared, then hang up."""
+        await asyncio.gather(*self._preparing)
+        await self.server.close()
 
     def is_current(self, made: rows.LettaAgent) -> bool:
         """Whether an agent is what its recipe is now; one whose role is no more waits to be pruned."""

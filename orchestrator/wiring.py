@@ -22,7 +22,7 @@ from memory_blocks.mirrors.nowhere import Nowhere
 from orchestrator.alerts import AlertDesk, Webhook
 from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
-from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
+from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError, as_ours
 from orchestrator.house import House
 from orchestrator.minds import choose
 from orchestrator.model_files import ModelFiles
@@ -40,6 +40,7 @@ from orchestrator.wire.messages import ServerInfo
 if TYPE_CHECKING:
     from agents.router import Router
     from orchestrator.letta_agents import AgentRegistry
+    from orchestrator.letta_upkeep import Upkeep
     from orchestrator.rooms import Rooms
 
 
@@ -183,6 +184,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     store = open_store(settings)
     registry = load_registry(settings, store, agents, prompts)
     mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
+    shown = build_shown(registry, ledger, store)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -193,7 +195,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             prompts=prompts,
             toolbox=toolbox,
             ledger=ledger,
-            shown=Shown(Nowhere(), ledger, outbox.store),
+            shown=shown,
             watch=watch,
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
@@ -203,7 +205,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     async def close() -> None:
         await mind.close()
         if registry is not None:
-            await registry.server.close()
+            await registry.close()
 
     house = House(
         store,
@@ -222,7 +224,10 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         presence=_presence(settings),
         alerts=_alerts(settings),
         close=close,
+        beside=[build_upkeep(registry, store, shown).keep_looking] if registry else (),
     )
+    if registry is not None:
+        house.tell_of_beginnings(registry.prepare)
     if mind.answers is not None:
         house.include("model", mind.answers)
     return house
@@ -247,6 +252,40 @@ def load_registry(
         tag=letta.tag,
         holder=RandomIds().new("proc_"),
     )
+
+
+def build_shown(registry: "AgentRegistry | None", ledger: Ledger, store: Store) -> Shown:
+    """Where the blocks are shown: in Letta, where one is configured."""
+    if registry is None:
+        return Shown(Nowhere(), ledger, store)
+    from memory_blocks.mirrors.letta import LettaMirror
+    from orchestrator.letta_blocks import LettaPlace, StoredJournal
+
+    return Shown(LettaMirror(LettaPlace(registry, store), StoredJournal(store)), ledger, store)
+
+
+def build_upkeep(registry: "AgentRegistry", store: Store, shown: Shown) -> "Upkeep":
+    """Who looks after what stands in Letta."""
+    from orchestrator.letta_upkeep import Upkeep
+
+    return Upkeep(registry, store, shown, holder=RandomIds().new("proc_"))
+
+
+@asynccontextmanager
+async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncIterator["Upkeep"]:
+    """The same for a command, while the block runs; refused where no Letta is configured."""
+    agents = load_roster(overlay)
+    store = open_store(settings)
+    try:
+        registry = load_registry(settings, store, agents, PromptShelf(configured("prompts", overlay)))
+        if registry is None:
+            raise AnamnesisError(LETTA_NOT_CONFIGURED)
+        try:
+            yield build_upkeep(registry, store, build_shown(registry, build_ledger(settings, agents), store))
+        finally:
+            await registry.close()
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

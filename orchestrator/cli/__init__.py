@@ -10,6 +10,7 @@ from orchestrator.cli import (
     doctor,
     evaluate,
     extract,
+    letta,
     models,
     route,
     safety,
@@ -25,7 +26,7 @@ from orchestrator.cli.frame import House, Invocation, shared_options
         "Run it": ("serve", "chat"),
         "Look into it": ("blocks", "traces", "doctor", "check"),
         "Try how it understands": ("safety", "route", "extract", "eval"),
-        "Look after it": ("models", "db"),
+        "Look after it": ("models", "letta", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
@@ -39,6 +40,7 @@ Examples:
   anamnesis eval --report ./report     how well it routes, understands and guards
   anamnesis extract said.jsonl         what messages mean after what came before them
   anamnesis --data ./data db upgrade   make the database in a folder of your choice
+  anamnesis letta status               what stands in Letta, and does it agree with us
   anamnesis check --json               look for what must never be, for scripts
 
 \b
@@ -64,6 +66,7 @@ for _command in (
     database.check,
     safety.safety,
     models.models,
+    letta.letta,
     database.db,
 ):
     cli.add_command(_command)
