@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from time import sleep
 from typing import Any, Final
@@ -34,8 +35,10 @@ from agents.ports import Brief, Embedder, Prompt, Recalled
 from agents.roster import Roster, pick
 from agents.tools.wishes import Wish, told, wish_in
 from agents.values import Enrichment, Intent
+from memory_blocks.edits import empty
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.models import Blocks, Label, from_texts
+from memory_blocks.limits import DEFAULTS
+from memory_blocks.models import Blocks, Conversation, Label, from_texts
 from orchestrator.settings import load
 from orchestrator.wiring import load_embedder, load_lexicon, load_roster, load_router
 from tools.servers.keeper import keep
@@ -323,15 +326,19 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _blocks(prompt: str) -> Blocks | None:
-    """The four blocks as they stand in a prompt, ours or Letta's; None where they do not."""
-    found = {
-        label: re.search(
-            rf"<{label}>(?:(?!</{label}>).)*?<value>\n(.*?)\n</value>\s*</{label}>", prompt, re.S
-        )
-        for label in Label
+    """The four blocks as they stand in a prompt, ours or Letta's; None where they do not.
+
+    All of them blank are those of a conversation that has had no turn.
+    """
+    shapes = {
+        label: rf"<{label}>(?:(?!</{label}>).)*?<value>\n(.*?)\n</value>\s*</{label}>" for label in Label
     }
+    found = {label: re.search(shape, prompt, re.S) for label, shape in shapes.items()}
+    texts = {label: each[1] for label, each in found.items() if each}
+    if len(texts) == len(Label) and not any(text.strip() for text in texts.values()):
+        return empty(Conversation("none", "none", datetime.fromtimestamp(0, UTC)), DEFAULTS)
     try:
-        return from_texts({label: each[1] for label, each in found.items() if each})
+        return from_texts(texts)
     except (BlockInvalid, KeyError):
         return None
 

@@ -1,0 +1,121 @@
+"""The seed's conversation through a real Letta server: its agents answer, over the WebSocket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from orchestrator.house import House
+from orchestrator.settings import load
+from orchestrator.wiring import build_house
+from tests.houses import history, meta, over_websockets
+from tests.peers import REASONING, SENTENCE, SERVER_INFO, STOP, TOOL_RESULT, Frame, Peer, WebSocketLine
+from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.keeper import free_port
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+
+
+@asynccontextmanager
+async def a_letta_house(base_url: str, folder: Path, tag: str) -> AsyncIterator[House]:
+    """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set."""
+    given = {
+        "data.dir": str(folder),
+        "letta.base_url": base_url,
+        "letta.model": LETTA_MODEL,
+        "letta.embedding": LETTA_EMBEDDING,
+        "letta.tag": tag,
+        "brain.reply_seconds": 60.0,
+        "brain.budget_seconds": 60.0,
+    }
+    async with build_house(load(given=given, environment={})).open() as house:
+        yield house
+
+
+@asynccontextmanager
+async def a_conversation(house: House, folder: Path) -> AsyncIterator[tuple[Peer, list[Frame]]]:
+    """A WebSocket to it, with what the handshake said."""
+    async with over_websockets(house, folder) as dial, dial() as socket:
+        peer = Peer(WebSocketLine(socket))
+        yield peer, await peer.open(features=["streaming", "reasoning"])
+
+
+def said(frames: list[Frame]) -> str:
+    return "".join(frame.body["text"] for frame in frames if frame.type == SENTENCE)
+
+
+async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
+    letta: Address, tag: str, tmp_path: Path
+) -> None:
+    async with a_letta_house(letta.base_url, tmp_path, tag) as house:
+        async with a_conversation(house, tmp_path) as (peer, opening):
+            first = await peer.ask("I am having a headache")
+            second = await peer.ask("8")
+            third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
+            turns = (await history(house, peer.conversation_id)).turns
+        health = await house.health()
+
+    (info,) = [frame.body for frame in opening if frame.type == SERVER_INFO]
+    assert (info["backend"], info["model"]) == ("letta", {"name": LETTA_MODEL, "provider": "letta"})
+    assert health.parts["model"] == "ok"
+    assert "scale" in said(first)
+    assert "severe headache" in said(second)
+    for frames, asked in ((first, 1), (second, 1), (third, 2)):
+        assert frames[-1].meta["model.asked"] == asked
+        assert frames[-1].meta["model.prompt_tokens"] > 500
+        assert "model.stood_in" not in frames[-1].meta
+        (step,) = [frame.body for frame in frames if frame.type == REASONING]
+        assert "sure without the model" in step["content"]
+    (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
+    assert result["result"]["bmi"] == 23.1
+    assert "23.1" in said(third)
+    assert [turn.agent_response.content for turn in turns if turn.agent_response] == [
+        said(first),
+        said(second),
+        said(third),
+    ]
+
+
+async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(
+    letta: Address, tag: str, tmp_path: Path
+) -> None:
+    async with (
+        a_letta_house(letta.base_url, tmp_path, tag) as house,
+        a_conversation(house, tmp_path) as (peer, _),
+    ):
+        await peer.ask("I am having a headache")
+        endless = Step(text="It is so. " * 300, drip=0.05)
+        ModelEndpoint(letta.models_url).script(peer.conversation_id, endless)
+        await peer.say("8")
+        await peer.until_type(SENTENCE)
+        await peer.send(STOP, stopType="generation")
+        stopped = await peer.answer()
+        following = await peer.ask("since Tuesday")
+
+    assert said(stopped).startswith("It is so. ") or said(stopped) == ""
+    assert stopped[-1].meta["stopped"]
+    assert "model.stood_in" not in following[-1].meta
+
+
+async def test_without_letta_the_local_brain_answers_from_the_same_memory(
+    letta: Address, tag: str, tmp_path: Path
+) -> None:
+    async with (
+        a_letta_house(letta.base_url, tmp_path, tag) as house,
+        a_conversation(house, tmp_path) as (peer, _),
+    ):
+        await peer.ask("I am having a headache")
+        conversation_id = peer.conversation_id
+
+    async with (
+        a_letta_house(f"http://127.0.0.1:{free_port()}", tmp_path, tag) as house,
+        over_websockets(house, tmp_path) as dial,
+        dial() as socket,
+    ):
+        peer = Peer(WebSocketLine(socket))
+        await peer.open(conversation_id, features=["streaming"])
+        frames = await peer.ask("8")
+        kept = await meta(house, frames[-1].body["previousId"])
+        health = await house.health()
+
+    assert "severe headache" in said(frames)
+    assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "unreachable")
+    assert health.parts["model"] == "down: model_unavailable"
