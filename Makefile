@@ -45,7 +45,7 @@ test: setup lint
 	@$(BIN)/python -m tools.ledger
 
 check: ready lint
-	@$(BIN)/pytest -q -n 2 $(QUICK)
+	@$(BIN)/pytest -q -n 2 --dist loadfile --hypothesis-profile quick $(QUICK)
 	@$(BIN)/python -m tools.ledger
 
 lint: ready

@@ -11,7 +11,7 @@ from agents.lexicon import Lexicon, word_set
 from agents.questions import kinds_asked, last_question, name_of, questions
 from agents.telling import Teller, recap
 from agents.understanding import Understanding
-from agents.values import MOST_ENRICHED, Enrichment, Fact
+from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
@@ -226,7 +226,7 @@ def _trigger(first: bool, understood: Understood) -> str:
         return "correction"
     if understood.answers:
         return "follow_up" if understood.answers[0] == "noted" else f"{understood.answers[0]}_inquiry"
-    return "new_concern" if understood.new_concern else "question" if understood.asks else "new_message"
+    return NEW_CONCERN if understood.new_concern else "question" if understood.asks else "new_message"
 
 
 def _phase(running: str, understood: Understood, now: dict[str, str]) -> str:

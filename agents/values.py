@@ -61,6 +61,10 @@ def values_of(facts: Iterable[Fact]) -> dict[str, str]:
     return values
 
 
+NEW_CONCERN: Final = "new_concern"
+"""What moves a conversation when a complaint is named that was not there before."""
+
+
 class Enrichment(Value):
     """A message made to stand on its own, and what is known by now.
 

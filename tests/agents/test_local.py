@@ -38,6 +38,15 @@ async def test_a_first_message_has_nothing_before_it() -> None:
     assert "on a scale of 1 to 10?" in told.answer
 
 
+@pytest.mark.parametrize("complaint", ["I am having a headache", "I have a headache", "my head hurts"])
+async def test_a_greeting_before_it_changes_nothing(complaint: str) -> None:
+    _, told, rated = await conversation("hi", complaint, "8")
+
+    assert told.intent.intent == "GENERAL_HEALTH"
+    assert "on a scale of 1 to 10?" in told.answer
+    assert "8 out of 10" in rated.enrichment.enriched_message
+
+
 SEEDS_QUESTION = (
     "I understand you're experiencing headaches. Can you tell me when they first started and how severe they "
     "are on a scale of 1 to 10?"
