@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -102,7 +103,12 @@ class AgentRegistry:
         self._making: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
-        """The id of the agent of that role, or `ModelTrouble`: what a brain asks."""
+        """The id of the agent of that role, or `ModelTrouble`: what a brain asks before it asks the agent.
+
+        Where the blocks could not be shown as they stand, nobody there is asked: they would be read stale.
+        """
+        if not await self._store.read(partial(_are_shown, conversation_id)):
+            raise ModelTrouble("blocks_not_shown")
         try:
             return await self.agent(conversation_id, role)
         except LettaTrouble as trouble:
@@ -210,7 +216,8 @@ class AgentRegistry:
         conversation_id, role = claimed.conversation_id, claimed.role
         tags = (self.tag, f"conversation:{conversation_id}", f"role:{role}")
         for found in await self.server.agents(*tags):
-            if claimed.agent_id in (None, found.id):
+            fits = found.tags.issuperset(tags) and found.blocks.keys() >= set(Label)
+            if fits and claimed.agent_id in (None, found.id):
                 await self.server.change_agent(found.id, recipe)
                 return found, False
         whole = {**recipe, **await self._whose(conversation_id, role), "tags": list(tags)}
@@ -249,6 +256,17 @@ class AgentRegistry:
             "read_only": False,
             "tags": [self.tag, f"conversation:{conversation_id}"],
         }
+
+
+def _are_shown(conversation_id: str, tx: Transaction) -> bool:
+    """Whether every block there is known to be the one that stands here."""
+    shown, stored = tx.letta.blocks(conversation_id), tx.blocks.load(conversation_id)
+    return len(shown) == len(Label) and all(
+        row.intent is None
+        and row.digest is not None
+        and (label not in stored or stored[label].digest == row.digest)
+        for label, row in shown.items()
+    )
 
 
 def digest_of(recipe: Mapping[str, Any]) -> str:

@@ -109,11 +109,11 @@ class HandEdited:
 
 @asynccontextmanager
 async def a_mirror(
-    base_url: str, store: Store, tag: str, conversation_id: str = "c1"
+    base_url: str, store: Store, tag: str, conversation_id: str = "c1", *, by_hand: str = ""
 ) -> AsyncIterator[HandEdited]:
     """A mirror in Letta; the conversation is begun if it was not."""
     if store.read_now(lambda tx: tx.conversations.get(conversation_id)) is None:
         store.write_now(lambda tx: tx.conversations.create("ann", id=conversation_id))
-    with Letta(base_url=base_url, max_retries=0) as client:
+    with Letta(base_url=by_hand or base_url, max_retries=0) as client:
         async with a_registry(base_url, store, tag) as registry:
             yield HandEdited(LettaMirror(LettaPlace(registry, store), StoredJournal(store)), client, store)

@@ -6,6 +6,7 @@ import pytest
 from letta_client import Letta
 
 from agents.brains.asking import CLASSIFIER, EXTRACTOR
+from agents.errors import ModelTrouble
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
@@ -22,7 +23,7 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         extractor, classifier, specialist = [
-            await registry.agent_for("c1", role) for role in (EXTRACTOR, CLASSIFIER, "GENERAL_HEALTH")
+            await registry.agent("c1", role) for role in (EXTRACTOR, CLASSIFIER, "GENERAL_HEALTH")
         ]
 
     with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -55,7 +56,7 @@ async def test_two_processes_that_need_it_at_once_end_with_one(
         a_registry(letta.base_url, opened, tag, "worker_1") as one,
         a_registry(letta.base_url, opened, tag, "worker_2") as other,
     ):
-        made = await asyncio.gather(*(each.agent_for("c1", EXTRACTOR) for each in (one, other, one)))
+        made = await asyncio.gather(*(each.agent("c1", EXTRACTOR) for each in (one, other, one)))
         there = await one.server.agents(tag)
         blocks = await one.server.blocks(tag)
 
@@ -68,9 +69,9 @@ async def test_one_that_a_dead_process_left_half_known_is_found_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag, "worker_1") as registry:
-        before = await registry.agent_for("c1", EXTRACTOR)
+        before = await registry.agent("c1", EXTRACTOR)
         opened.write_now(lambda tx: tx.letta.forget("c1"))
-        after = await registry.agent_for("c1", EXTRACTOR)
+        after = await registry.agent("c1", EXTRACTOR)
         there = await registry.server.agents(tag)
 
     assert after == before
@@ -80,9 +81,9 @@ async def test_one_that_a_dead_process_left_half_known_is_found_again(
 
 async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        before = await registry.agent_for("c1", EXTRACTOR)
+        before = await registry.agent("c1", EXTRACTOR)
     async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
-        after = await registry.agent_for("c1", EXTRACTOR)
+        after = await registry.agent("c1", EXTRACTOR)
 
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         agent = client.agents.retrieve(agent_id=after)
@@ -93,10 +94,26 @@ async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag
 
 async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        await registry.agent_for("c1", CLASSIFIER)
+        await registry.agent("c1", CLASSIFIER)
 
         await registry.forget("c1")
 
         assert await registry.server.agents(tag) == []
         assert await registry.server.blocks(tag) == []
     assert opened.read_now(lambda tx: tx.letta.agents("c1")) == []
+
+
+async def test_no_agent_is_asked_while_its_blocks_may_be_stale(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        made = await registry.agent("c1", EXTRACTOR)
+        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+            await registry.agent_for("c1", EXTRACTOR)
+        opened.write_now(lambda tx: tx.letta.applied("c1", {label.value: "0" * 64 for label in Label}))
+        shown = await registry.agent_for("c1", EXTRACTOR)
+        opened.write_now(lambda tx: tx.letta.intend("c1", {Label.ACTIVE_SESSION.value: "1" * 64}))
+        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+            await registry.agent_for("c1", EXTRACTOR)
+
+    assert shown == made

@@ -1,0 +1,87 @@
+"""An HTTP proxy before a server, which lets some requests be refused, lost on the way back, or hang."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What becomes of a request: refused with `status`, done with its answer `lost`, or left to `hang`."""
+
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    lost: bool = False
+    hang: bool = False
+
+
+@dataclass
+class HttpProxy:
+    """Passes requests on; those that match a pattern meet its faults first, one each."""
+
+    server: str
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
+
+    def script(self, pattern: str, *faults: Fault) -> None:
+        """Let the next requests, such as `PATCH /v1/blocks/…`, that match meet these faults."""
+        self.faults.append((re.compile(pattern), list(faults)))
+
+    def count(self, pattern: str) -> int:
+        """How many requests matched."""
+        return sum(bool(re.match(pattern, each)) for each in self.asked)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        called = f"{request.method} {request.url.path}"
+        self.asked.append(called)
+        fault = next(
+            (left.pop(0) for pattern, left in self.faults if left and pattern.match(called)), Fault()
+        )
+        if fault.hang:
+            await asyncio.Event().wait()
+        if fault.status:
+            await Response(status_code=fault.status, headers=dict(fault.headers))(scope, receive, send)
+            return
+        async with httpx.AsyncClient(base_url=self.server, timeout=60, trust_env=False) as client:
+            answer = await client.request(
+                request.method,
+                request.url.path,
+                params=request.query_params.multi_items(),
+                content=await request.body(),
+                headers={"content-type": request.headers.get("content-type", "application/json")},
+            )
+        headers = {"content-type": answer.headers.get("content-type", "application/json")}
+        content = answer.content
+        if fault.lost:
+            headers["content-length"] = str(len(content) + 1)  # the server then ends the connection
+            content = content[:10]
+        await Response(content, answer.status_code, headers)(scope, receive, send)
+
+
+@asynccontextmanager
+async def before(server: str) -> AsyncIterator[HttpProxy]:
+    """A proxy before the server at that address, with an address of its own."""
+    proxy = HttpProxy(server)
+    running = uvicorn.Server(
+        uvicorn.Config(proxy, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    )
+    task = asyncio.create_task(running.serve())
+    while not running.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    proxy.url = f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
+    try:
+        yield proxy
+    finally:
+        running.should_exit = True
+        await task

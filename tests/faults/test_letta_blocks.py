@@ -1,0 +1,153 @@
+"""Letta refuses, is busy, or its answers are lost: no block is lost with them, or written twice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agents.brains.asking import EXTRACTOR
+from memory_blocks.errors import MirrorUnavailable
+from memory_blocks.models import Label
+from memory_blocks.trace import digest
+from orchestrator.errors import AnamnesisError
+from orchestrator.store.database import Store
+from tests.faults.http_proxy import Fault, HttpProxy, before
+from tests.lettas import HandEdited, a_mirror, a_registry
+from tests.unit.test_blocks_ledger import CONVERSATION, House
+from tools.servers.letta import Address
+
+pytestmark = pytest.mark.timeout(600)
+
+HERE = CONVERSATION.id
+WRITES = r"PATCH /v1/blocks/"
+READS = r"GET /v1/agents/[^/]+/core-memory/blocks"
+
+
+@asynccontextmanager
+async def a_way(letta: Address, store: Store, tag: str) -> AsyncIterator[tuple[HttpProxy, HandEdited]]:
+    """A mirror whose way to Letta is not sure."""
+    async with (
+        before(letta.base_url) as proxy,
+        a_mirror(proxy.url, store, tag, HERE, by_hand=letta.base_url) as mirror,
+    ):
+        yield proxy, mirror
+
+
+def journal(store: Store) -> dict[str, tuple[str | None, str | None]]:
+    rows = store.read_now(lambda tx: tx.letta.blocks(HERE))
+    return {label: (row.digest, row.intent) for label, row in rows.items()}
+
+
+def all_stand(mirror: HandEdited, house: House) -> bool:
+    stored = house.store.load(HERE)
+    return all(digest(mirror.text(HERE, label)) == block.digest for label, block in stored.items())
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (Fault(500), Fault(503)),
+        (Fault(429, {"retry-after": "0.2"}),),
+        (Fault(409), Fault(409)),
+        (Fault(lost=True), Fault(lost=True)),
+    ],
+    ids=["F3", "F5", "F6", "F4"],
+)
+async def test_what_passes_is_tried_again_and_every_block_stands(
+    letta: Address, tag: str, opened: Store, faults: tuple[Fault, ...]
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+        proxy.script(WRITES, *faults)
+        proxy.script(READS, Fault(500), Fault(503))
+
+        await mirror.put(HERE, house.take_turn().stored)
+
+        assert all_stand(mirror, house)
+        assert {intent for _, intent in journal(opened).values()} == {None}
+
+
+async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+        before_it = proxy.count(WRITES)
+        proxy.script(WRITES, Fault(lost=True))
+
+        await mirror.put(HERE, house.take_turn().stored)
+
+        assert proxy.count(WRITES) - before_it == len(Label)
+        assert all_stand(mirror, house)
+
+
+async def test_what_could_not_be_written_stays_intended_and_is_written_by_whoever_comes_next(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+        stored = house.take_turn().stored
+        proxy.script(WRITES, *[Fault(500)] * 12)
+        with pytest.raises(MirrorUnavailable):
+            await mirror.put(HERE, stored)
+        left = journal(opened)
+    async with a_mirror(letta.base_url, opened, tag, HERE) as mirror:
+        changed = await mirror.foreign(HERE)
+        await mirror.put(HERE, stored)
+
+        assert all(intent is not None for _, intent in left.values())
+        assert not changed
+        assert all_stand(mirror, house)
+        assert {intent for _, intent in journal(opened).values()} == {None}
+
+
+async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        stored = house.take_turn().stored
+        await mirror.put(HERE, stored)
+        opened.write_now(
+            lambda tx: tx.letta.intend(HERE, {label.value: block.digest for label, block in stored.items()})
+        )
+        writes = proxy.count(WRITES)
+
+        assert not await mirror.foreign(HERE)
+        assert not await mirror.put(HERE, stored)
+        assert proxy.count(WRITES) == writes
+        assert {intent for _, intent in journal(opened).values()} == {None}
+
+
+async def test_one_that_hangs_is_not_waited_for_longer_than_one_has_patience(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+        proxy.script(WRITES, Fault(hang=True))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await mirror.put(HERE, house.take_turn().stored)
+
+        await mirror.put(HERE, house.store.load(HERE))
+
+        assert all_stand(mirror, house)
+
+
+async def test_an_agent_whose_making_was_lost_on_the_way_is_made_once(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:
+        proxy.script(r"POST /v1/agents/", Fault(lost=True))
+        with pytest.raises(AnamnesisError):
+            await registry.agent("c1", EXTRACTOR)
+
+        made = await registry.agent("c1", EXTRACTOR)
+
+        assert [each.id for each in await registry.server.agents(tag)] == [made]
+        assert len(await registry.server.blocks(tag)) == len(Label)
