@@ -246,6 +246,7 @@ class Letta(Section):
     context_window: Annotated[Count, Field(ge=4_000)]
     tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
     timeout_seconds: Seconds
+    show_seconds: Seconds
 
 
 class LiveKit(Section):

@@ -184,7 +184,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     store = open_store(settings)
     registry = load_registry(settings, store, agents, prompts)
     mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
-    shown = build_shown(registry, ledger, store)
+    shown = build_shown(settings, registry, ledger, store)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -254,14 +254,15 @@ def load_registry(
     )
 
 
-def build_shown(registry: "AgentRegistry | None", ledger: Ledger, store: Store) -> Shown:
+def build_shown(settings: Settings, registry: "AgentRegistry | None", ledger: Ledger, store: Store) -> Shown:
     """Where the blocks are shown: in Letta, where one is configured."""
     if registry is None:
         return Shown(Nowhere(), ledger, store)
     from memory_blocks.mirrors.letta import LettaMirror
     from orchestrator.letta_blocks import LettaPlace, StoredJournal
 
-    return Shown(LettaMirror(LettaPlace(registry, store), StoredJournal(store)), ledger, store)
+    mirror = LettaMirror(LettaPlace(registry, store), StoredJournal(store))
+    return Shown(mirror, ledger, store, patience_seconds=settings.letta.show_seconds)
 
 
 def build_upkeep(registry: "AgentRegistry", store: Store, shown: Shown) -> "Upkeep":
@@ -281,7 +282,8 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
         if registry is None:
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:
-            yield build_upkeep(registry, store, build_shown(registry, build_ledger(settings, agents), store))
+            ledger = build_ledger(settings, agents)
+            yield build_upkeep(registry, store, build_shown(settings, registry, ledger, store))
         finally:
             await registry.close()
     finally:

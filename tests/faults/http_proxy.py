@@ -57,7 +57,7 @@ class HttpProxy:
             answer = await client.request(
                 request.method,
                 request.url.path,
-                params=request.query_params.multi_items(),
+                params=httpx.QueryParams(request.url.query),
                 content=await request.body(),
                 headers={"content-type": request.headers.get("content-type", "application/json")},
             )

@@ -23,6 +23,7 @@ async def a_letta_house(base_url: str, folder: Path, tag: str) -> AsyncIterator[
         "letta.model": LETTA_MODEL,
         "letta.embedding": LETTA_EMBEDDING,
         "letta.tag": tag,
+        "letta.show_seconds": 60.0,
         "brain.reply_seconds": 60.0,
         "brain.budget_seconds": 60.0,
     }
