@@ -107,7 +107,7 @@ class AgentRegistry:
 
         Where the blocks could not be shown as they stand, nobody there is asked: they would be read stale.
         """
-        if not await self._store.read(partial(_are_shown, conversation_id)):
+        if not await self._store.read(partial(are_shown, conversation_id)):
             raise ModelTrouble("blocks_not_shown")
         try:
             return await self.agent(conversation_id, role)
@@ -258,7 +258,7 @@ class AgentRegistry:
         }
 
 
-def _are_shown(conversation_id: str, tx: Transaction) -> bool:
+def are_shown(conversation_id: str, tx: Transaction) -> bool:
     """Whether every block there is known to be the one that stands here."""
     shown, stored = tx.letta.blocks(conversation_id), tx.blocks.load(conversation_id)
     return len(shown) == len(Label) and all(

@@ -66,7 +66,7 @@ class LettaPlace:
             edits = await self._server.memory_edits(agent_id)
         except (LettaTrouble, TimeoutError):
             raise MirrorUnavailable from None
-        shown_at = row.updated_at if row else None
+        shown_at = row.updated_at.replace(microsecond=0) if row else None  # Letta tells whole seconds
         if any(edit.label == label and (shown_at is None or edit.at >= shown_at) for edit in edits):
             return "letta:context_extractor"
         return None
