@@ -25,7 +25,15 @@ from memory_blocks.models import (
     parse,
     render,
 )
-from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, Clock, ForeignChange, StoredBlock
+from memory_blocks.ports import (
+    ArchivedTurn,
+    BlockStore,
+    BlockWrite,
+    Clock,
+    ForeignChange,
+    SetAside,
+    StoredBlock,
+)
 from memory_blocks.rotation import Rotation, rotate
 from memory_blocks.trace import Action, Receipt
 
@@ -154,6 +162,17 @@ class Ledger:
                 raise BlockInvalid(label, "$", "has no such revision, or it is not what was written")
             found[label] = StoredBlock(text, at, trace.digest(text), memory_ids[label])
         return Looked(found, self._retrieved(found, actor))
+
+    def look_aside(
+        self, store: BlockStore, conversation: Conversation, *, actor: str, ids: Collection[str] | None = None
+    ) -> tuple[tuple[SetAside, ...], tuple[Receipt, ...]]:
+        """What could not stand, all of it or what has these ids, with a receipt for each."""
+        found = tuple(each for each in store.set_aside(conversation.id) if ids is None or each.id in ids)
+        stored = self._stored(store, conversation)
+        return found, tuple(
+            self._receipt(each.label, stored[each.label], Action.RETRIEVED, actor, quarantined=each.id)
+            for each in found
+        )
 
     def examine(
         self, store: BlockStore, conversation: Conversation, *, actor: str

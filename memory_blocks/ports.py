@@ -80,6 +80,18 @@ class ArchivedTurn:
     left: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A text that could not stand: why, whose it was or who found it, and when."""
+
+    id: str
+    label: Label
+    text: str
+    reason: str
+    actor: str
+    found_at: datetime
+
+
 class BlockStore(Protocol):
     """Keeps blocks, bound to one transaction of whoever made it: nothing here commits that transaction."""
 
@@ -136,6 +148,10 @@ class BlockStore(Protocol):
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Keep a text that could not stand, and tell the id it is kept under."""
+        ...
+
+    def set_aside(self, conversation_id: str) -> Sequence[SetAside]:
+        """Every text that could not stand, in the order in which they were found."""
         ...
 
 

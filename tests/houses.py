@@ -35,7 +35,8 @@ from orchestrator.outbox import Outbox
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
 from orchestrator.shown import Shown
-from orchestrator.store.database import Store
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.evidence import Departure, departures
 from orchestrator.store.invariants import check
 from orchestrator.store.rows import Message, Turn
 from orchestrator.store.tables import metadata
@@ -149,8 +150,15 @@ def _assert_sound(url: str) -> None:
     store = a_store(url)
     try:
         assert check(store, quiesced=True) == []
+        assert store.read_now(_departures) == []
     finally:
         store.close_now()
+
+
+def _departures(tx: Transaction) -> list[Departure]:
+    """Where blocks, revisions and archive are not what their traces say was written."""
+    conversations = tx.unit.connection.execute("SELECT id FROM alicia_conversations").fetchall()
+    return [each for (conversation_id,) in conversations for each in departures(tx, conversation_id)]
 
 
 # --- what a house has kept ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
-from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, Revision, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, Revision, SetAside, StoredBlock
 from memory_blocks.trace import digest
 
 
@@ -27,6 +27,7 @@ class InMemoryBlockStore:
         self._memory_ids: dict[str, dict[Label, str]] = {}
         self._blocks: dict[tuple[str, Label], _Kept] = {}
         self._archive: dict[str, dict[int, ArchivedTurn]] = {}
+        self._set_aside: dict[str, list[SetAside]] = {}
         self.quarantined: list[tuple[str, Label, str, str, str]] = []
 
     def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
@@ -122,7 +123,13 @@ class InMemoryBlockStore:
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Keep a text that could not stand."""
         self.quarantined.append((conversation_id, label, text, reason, actor))
-        return self._ids.new("quar_")
+        kept = SetAside(self._ids.new("quar_"), label, text, reason, actor, self._clock.now())
+        self._set_aside.setdefault(conversation_id, []).append(kept)
+        return kept.id
+
+    def set_aside(self, conversation_id: str) -> Sequence[SetAside]:
+        """Every text that could not stand."""
+        return tuple(self._set_aside.get(conversation_id, ()))
 
     def tamper(self, conversation_id: str, label: Label, text: str, revision: int | None = None) -> None:
         """Change a block, or one of its revisions, as somebody could who goes around the ledger."""

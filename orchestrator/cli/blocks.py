@@ -1,6 +1,7 @@
 """`anamnesis blocks`: the four memory blocks of a conversation, as they stand and as they stood.
 
-Whoever looks does it through the ledger, and leaves a trace with their own name.
+Whoever is shown what a block says sees it through the ledger, and leaves a trace with their own name, as
+does `validate`. `history`, `verify` and the list of `quarantine` show no text, and leave none.
 """
 
 import getpass
@@ -17,9 +18,10 @@ from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation,
 if TYPE_CHECKING:
     from memory_blocks.ledger import Ledger
     from memory_blocks.models import Conversation, Label
-    from memory_blocks.ports import Revision
+    from memory_blocks.ports import Revision, SetAside
     from memory_blocks.trace import Receipt
     from orchestrator.store.block_store import SqlBlockStore
+    from orchestrator.store.database import Transaction
 
 _conversation = click.argument("conversation")
 _LABELS: Final = click.Choice(
@@ -197,20 +199,58 @@ def validate(context: click.Context, invocation: Invocation, conversation: str, 
 @pass_invocation
 @click.pass_context
 def verify(context: click.Context, invocation: Invocation, conversation: str, as_json: bool) -> None:
-    """Follow the chain of digests through every revision. Shows no text, and changes nothing.
+    """Compare blocks, revisions, archive and traces with each other. Shows no text, and changes nothing.
 
-    Ends with 1 when a revision is not what was written, or is missing.
+    Follows the chain of digests through every revision up to the block itself.
+    Ends with 1 when something is not what was written, or is missing.
     """
+    from orchestrator.store.evidence import departures
 
     def look(door: "_Door") -> "tuple[Receipt, ...]":
-        for each in _labels(None):
-            for revision, rule in door.store.chain_departures(conversation, each):
-                found.append((each.value, f"revision {revision}", rule))
+        keep = door.ledger.limits.revisions_kept
+        found.extend(departures(door.tx, conversation, revisions_kept=keep))
         return ()
 
     found: list[tuple[str, str, str]] = []
     _through_the_ledger(invocation, conversation, look)
     _tell_departures(context, found, as_json)
+
+
+@blocks.command()
+@_conversation
+@click.argument("id", required=False, metavar="[ID]")
+@_as_json
+@shared_options
+@pass_invocation
+def quarantine(invocation: Invocation, conversation: str, id: str | None, as_json: bool) -> None:
+    """List what could not stand in the blocks, and why; or show the one with an ID."""
+    from orchestrator.clock import as_text
+
+    def look(door: "_Door") -> "tuple[Receipt, ...]":
+        if id is None:
+            kept.extend(door.store.set_aside(conversation))
+            return ()
+        found, receipts = door.ledger.look_aside(door.store, door.conversation, actor=door.actor, ids=[id])
+        kept.extend(found)
+        return receipts
+
+    kept: list[SetAside] = []
+    _through_the_ledger(invocation, conversation, look)
+    if id is not None and not kept:
+        raise click.UsageError("Nothing in quarantine has this ID.")
+    for each in kept:
+        facts = _of_quarantine(each)
+        if as_json:
+            click.echo(json.dumps(facts if id is None else facts | {"text": each.text}, ensure_ascii=False))
+            continue
+        click.echo(
+            f"{as_text(each.found_at)}  {each.label.value:<21} {each.id}  {len(each.text):>6} characters"
+            f"  by {each.actor}: {each.reason}"
+        )
+        if id is not None:
+            click.echo(each.text)
+    if not kept and not as_json:
+        click.echo("Nothing is in quarantine.")
 
 
 @blocks.command()
@@ -240,7 +280,7 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 @shared_options
 @pass_invocation
 def export(invocation: Invocation, conversation: str) -> None:
-    """Print the blocks and every archived turn, whole, as one JSON object."""
+    """Print the blocks, every archived turn, whole, and what is in quarantine, as one JSON object."""
 
     def look(door: "_Door") -> "tuple[Receipt, ...]":
         looked = door.ledger.look(door.store, door.conversation, actor=door.actor)
@@ -250,7 +290,9 @@ def export(invocation: Invocation, conversation: str) -> None:
         exported["archived_turns"] = [json.loads(turn.text) for turn in door.store.archive(conversation)]
         held = door.store.held(conversation).items()
         exported["shortened_turns"] = [json.loads(text) for _, text in sorted(held)]
-        return looked.receipts
+        aside, of_those = door.ledger.look_aside(door.store, door.conversation, actor=door.actor)
+        exported["quarantined"] = [_of_quarantine(each) | {"text": each.text} for each in aside]
+        return *looked.receipts, *of_those
 
     exported: dict[str, object] = {"conversation": conversation}
     _through_the_ledger(invocation, conversation, look)
@@ -281,6 +323,7 @@ class _Door:
     store: "SqlBlockStore"
     conversation: "Conversation"
     actor: str
+    tx: "Transaction"
 
 
 def _through_the_ledger(
@@ -293,30 +336,56 @@ def _through_the_ledger(
     from memory_blocks.models import Conversation
     from orchestrator.errors import NOT_FOUND, AnamnesisError, as_ours
     from orchestrator.store.block_store import SqlBlockStore
-    from orchestrator.store.database import Transaction
     from orchestrator.traces import row_of_block
     from orchestrator.wiring import build_ledger, load_roster, open_store
 
     ledger = build_ledger(settings, load_roster(invocation.config))
 
-    def work(tx: Transaction) -> "tuple[Receipt, ...]":
+    def work(tx: "Transaction") -> "tuple[Receipt, ...]":
         found = tx.conversations.get(conversation_id)
         if found is None:
             raise AnamnesisError(NOT_FOUND)
         conversation = Conversation(found.id, found.user_id, found.created_at)
-        receipts = ask(_Door(ledger, SqlBlockStore(tx.blocks), conversation, _operator()))
+        receipts = ask(_Door(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
         tx.traces.add([row_of_block(receipt, tx.ids.new("trace_"), found.id, tx.now) for receipt in receipts])
         return receipts
 
     store = open_store(settings)
     problem: AnamnesisError | None = None
     try:
-        return store.write_now(work)
+        receipts = store.write_now(work)
+        _tell_restored(receipts)
+        return receipts
     except BlockError as error:
         problem = as_ours(error)
     finally:
         store.close_now()
     raise problem
+
+
+def _tell_restored(receipts: "Sequence[Receipt]") -> None:
+    """Say beside what was asked for that a block could not stand, and another stands in its place."""
+    for each in receipts:
+        if each.quarantined and each.action != "retrieved":
+            click.echo(
+                f"{each.label.value} could not stand and is in quarantine as {each.quarantined};"
+                f" revision {each.revision} is the last valid one again.",
+                err=True,
+            )
+
+
+def _of_quarantine(kept: "SetAside") -> dict[str, object]:
+    """What is told of a text in quarantine without the text."""
+    from orchestrator.clock import as_text
+
+    return {
+        "id": kept.id,
+        "label": kept.label.value,
+        "size": len(kept.text),
+        "actor": kept.actor,
+        "reason": kept.reason,
+        "found_at": as_text(kept.found_at),
+    }
 
 
 def _operator() -> str:
@@ -344,6 +413,6 @@ def _tell_departures(context: click.Context, found: Sequence[tuple[str, str, str
     else:
         for label, path, rule in found:
             click.echo(f"{label}, at {path}: {rule}")
-        click.echo(f"{len(found) or 'no'} departures")
+        click.echo(f"{len(found) or 'no'} departure{'' if len(found) == 1 else 's'}")
     if found:
         context.exit(FOUND_SOMETHING)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
-from memory_blocks.ports import ArchivedTurn, BlockWrite, Revision, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockWrite, Revision, SetAside, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store import packing
 from orchestrator.store.blocks import Blocks
@@ -102,6 +102,13 @@ class SqlBlockStore:
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Keep a text that could not stand."""
         return self._blocks.quarantine(conversation_id, label, text, reason=reason, actor=actor).id
+
+    def set_aside(self, conversation_id: str) -> Sequence[SetAside]:
+        """Every text that could not stand."""
+        return [
+            SetAside(each.id, Label(each.label), each.value, each.reason, each.actor, each.created_at)
+            for each in self._blocks.quarantined(conversation_id)
+        ]
 
 
 def _in_their_words(error: AnamnesisError) -> Exception:

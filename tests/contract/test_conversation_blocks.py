@@ -111,9 +111,9 @@ async def test_blocks_that_are_spoiled_while_an_answer_is_made_are_restored_befo
     ],
 )
 async def test_a_forged_block_that_departs_from_the_others_is_set_aside_and_the_turn_goes_on(
-    address: str, label: Label, old: str, new: str
+    database_url: str, label: Label, old: str, new: str
 ) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with a_house(database_url).open() as house, conversing(house) as peer:
         await peer.ask("I am having a headache")
         await peer.ask("8")
         text = (await stored(house, peer.conversation_id))[label]

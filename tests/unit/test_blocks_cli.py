@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +14,31 @@ from memory_blocks.edits import complete_turn
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import Conversation, Label
 from memory_blocks.schema import publications
+from memory_blocks.trace import digest
 from orchestrator.cli import cli
 from orchestrator.settings import VARIABLES
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.invariants import check
+from orchestrator.store.packing import pack
 from tests.builders import START, CountedIds, HandClock, a_completed_turn
 from tests.world import keep_receipts
 
 HERE = "conv_here"
+FILE = "anamnesis.db"
 TURNS = 24
 
 
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def written(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Store]:
     """The embedded database, with a conversation whose oldest turns were archived."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path))
-    clock, path = HandClock(), tmp_path / "anamnesis.db"
+    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(folder))
+    clock = HandClock()
     ledger = Ledger(clock)
-    store = Store.open(f"sqlite:///{path}", clock=clock, ids=CountedIds(), create=True, synchronous="OFF")
+    url = f"sqlite:///{folder / FILE}"
+    store = Store.open(url, clock=clock, ids=CountedIds(), create=True, synchronous="OFF")
 
     def take_turn(tx: Transaction) -> None:
         here = Conversation(HERE, "user_456", START)
@@ -54,9 +58,23 @@ def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     store.write_now(lambda tx: tx.conversations.create("user_456", id=HERE))
     for _ in range(TURNS):
         store.write_now(take_turn)
-    yield path
-    assert check(store) == []
+    yield store
     store.close_now()
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Its file; in the end, all invariants hold."""
+    with written(monkeypatch, tmp_path) as store:
+        yield tmp_path / FILE
+        assert check(store) == []
+
+
+@pytest.fixture
+def loose_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Its file, to be spoiled."""
+    with written(monkeypatch, tmp_path):
+        yield tmp_path / FILE
 
 
 def run(*arguments: str) -> Result:
@@ -69,7 +87,7 @@ def shown(*arguments: str) -> Any:
     return json.loads(result.output)
 
 
-def rows(database: Path, query: str, *values: str) -> list[Any]:
+def rows(database: Path, query: str, *values: str | bytes) -> list[Any]:
     with closing(sqlite3.connect(database, isolation_level=None)) as file:
         return file.execute(query, values).fetchall()
 
@@ -175,6 +193,106 @@ def test_a_revision_that_was_changed_breaks_the_chain(database: Path) -> None:
         "UPDATE block_revisions SET packed = ? WHERE label = 'active_session' AND revision = 9",
         *before[0],
     )
+
+
+FORGED = [
+    ("DELETE FROM block_revisions WHERE label = 'active_session' AND revision = 24", "revision 24"),
+    ("DELETE FROM block_revisions WHERE label = 'active_session'", "revision 24"),
+    ("DELETE FROM block_revisions WHERE label = 'active_session' AND revision < 3", "revision 3"),
+    ("UPDATE block_revisions SET actor = 'x' WHERE label = 'active_session' AND revision = 7", "revision 7"),
+    ("UPDATE block_revisions SET turn = 3 WHERE label = 'active_session' AND revision = 7", "revision 7"),
+    ("UPDATE block_revisions SET turn = 3 WHERE label = 'context_summary' AND revision = 7", "revision 7"),
+    ("UPDATE block_revisions SET turn = 3 WHERE label = 'memory_metadata' AND revision = 23", "revision 23"),
+    (
+        "UPDATE block_revisions SET created_at = replace(created_at, '2024-', '2023-')"
+        " WHERE label = 'active_session' AND revision = 7",
+        "revision 7",
+    ),
+    (
+        "UPDATE archived_turns SET value = replace(value, 'message 2', 'message 9') WHERE turn_id = 2",
+        "archived turn 2",
+    ),
+    ("DELETE FROM archived_turns WHERE turn_id = 2", "archived turn 3"),
+    ("UPDATE blocks SET value = value || ' ' WHERE label = 'active_session'", "revision 24"),
+]
+
+
+@pytest.mark.parametrize(("statement", "place"), FORGED)
+def test_whoever_changes_the_record_is_found_out(loose_database: Path, statement: str, place: str) -> None:
+    rows(loose_database, statement)
+
+    result = run("verify", HERE, "--json")
+
+    departures = json.loads(result.output)["departures"]
+    assert (result.exit_code, departures[0]["path"]) == (1, place)
+    assert "message" not in result.output
+
+
+def test_whoever_makes_the_digests_fit_is_found_out_by_the_traces(loose_database: Path) -> None:
+    where = "WHERE label = 'active_session'"
+    (text,) = rows(loose_database, f"SELECT value FROM blocks {where}")[0]  # noqa: S608
+    forged = text.replace('"total_exchanges":24', '"total_exchanges":23')
+    rows(loose_database, f"UPDATE blocks SET value = ?, digest = ? {where}", forged, digest(forged))  # noqa: S608
+    rows(
+        loose_database,
+        f"UPDATE block_revisions SET base = NULL, packed = ?, digest = ? {where} AND revision = 24",  # noqa: S608
+        pack(forged),
+        digest(forged),
+    )
+    (turn,) = rows(loose_database, "SELECT value FROM archived_turns WHERE turn_id = 2")[0]
+    other = turn.replace("message 2", "message 9")
+    rows(
+        loose_database,
+        "UPDATE archived_turns SET value = ?, digest = ? WHERE turn_id = 2",
+        other,
+        digest(other),
+    )
+
+    result = run("verify", HERE)
+
+    assert result.exit_code == 1
+    assert result.output == (
+        "active_session, at revision 24: has another digest than the trace of its write\n"
+        "conversation_history, at archived turn 2: is not what stood in the block\n"
+        "2 departures\n"
+    )
+
+
+def test_one_departure_is_told_as_one(loose_database: Path) -> None:
+    rows(loose_database, "DELETE FROM archived_turns WHERE turn_id = 2")
+
+    assert run("verify", HERE).output.endswith("\n1 departure\n")
+
+
+def test_what_is_in_quarantine_is_listed_shown_and_exported(database: Path) -> None:
+    rows(database, "UPDATE blocks SET value = 'I am in pain' WHERE label = 'active_session'")
+
+    shown = run("show", HERE, "active_session")
+    listed = run("quarantine", HERE)
+    (kept,) = [json.loads(line) for line in run("quarantine", HERE, "--json").output.splitlines()]
+    read = run("quarantine", HERE, kept["id"])
+
+    assert f"active_session could not stand and is in quarantine as {kept['id']}" in shown.stderr
+    assert "I am in pain" not in shown.output
+    assert "could not stand" not in run("show", HERE).stderr
+    assert (kept["label"], kept["reason"]) == ("active_session", "$: is not what was written")
+    assert kept["id"] in listed.output
+    assert "I am in pain" not in listed.output
+    assert read.output.endswith("\nI am in pain\n")
+    assert [each["text"] for each in json.loads(run("export", HERE).output)["quarantined"]] == [
+        "I am in pain"
+    ]
+    looked = rows(
+        database,
+        "SELECT count(*) FROM alicia_memory_used WHERE action = 'retrieved' AND meta LIKE ?",
+        f"%{kept['id']}%",
+    )
+    assert looked == [(2,)]
+    assert run("quarantine", HERE, "quar_none").exit_code == 2
+
+
+def test_an_empty_quarantine_is_said_to_be(database: Path) -> None:
+    assert run("quarantine", HERE).output == "Nothing is in quarantine.\n"
 
 
 @pytest.mark.requirement("001-099")

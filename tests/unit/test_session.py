@@ -177,7 +177,7 @@ async def test_blocks_that_somebody_changed_meanwhile_are_read_again(embedded: s
 def _pause(tx: Transaction, conversation_id: str) -> None:
     """What someone on the staff does to a block, through a ledger of their own."""
     ledger, store = Ledger(SystemClock()), SqlBlockStore(tx.blocks)
-    person = Person(conversation_id, "ann", START)
+    person = Person(conversation_id, "ann", tx.conversations.lock(conversation_id).created_at)
     reading = ledger.read(store, person, actor="staff")
     session = reading.blocks.active_session
     session = changed(session, session_info=changed(session.session_info, status=SessionStatus.PAUSED))
