@@ -1,5 +1,8 @@
 """What rotated out is searchable in Letta, once; what fell behind is made good; what is over is removed."""
 
+import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +26,8 @@ from tests.builders import a_completed_turn
 from tests.houses import agents
 from tests.lettas import a_registry
 from tests.world import keep_receipts
-from tools.servers.letta import Address
+from tools.servers.letta import LETTA_MODEL, Address
+from tools.toolchain import CHECKOUT
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -135,3 +139,34 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         assert {("over", "c1"), ("orphaned", "c2")} <= told
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
         assert len(await desk.registry.server.blocks(tag)) == 4
+
+
+async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
+    letta: Address, tag: str, opened: Store, embedded: str
+) -> None:
+    async def run(command: str, base_url: str = letta.base_url) -> tuple[int | None, str]:
+        ours = {
+            "LETTA_BASE_URL": base_url,
+            "ANAMNESIS_LETTA_TAG": tag,
+            "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
+            "ANAMNESIS_LETTA_SHOW_SECONDS": "60",
+            "ANAMNESIS_DATABASE_URL": embedded,
+        }
+        asked = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "orchestrator", "letta", command, "--json"),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **ours},
+            cwd=CHECKOUT,
+        )
+        told, _ = await asked.communicate()
+        return asked.returncode, told.decode()
+
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        await desk.registry.agent("c1", "extractor")
+        desk.take_turns(1)
+
+    codes = [(await run(command))[0] for command in ("status", "sync", "status", "prune")]
+
+    assert codes == [1, 0, 0, 0]
+    assert '"behind"' not in (await run("status"))[1]
+    assert (await run("status", base_url=""))[0] == 2
