@@ -19,7 +19,7 @@ from orchestrator.house import House
 from orchestrator.rooms import Rooms
 from orchestrator.settings import load
 from orchestrator.store import migrations
-from orchestrator.transports.livekit import SERVER, SETTLING_SECONDS, TOPIC, LiveKitRoom
+from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, settle
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wiring import build_house
 from tests.faults.outages import house_dies, livekit_dies
@@ -211,7 +211,7 @@ async def _measure(address: Address, folder: Path) -> None:
             _told("ours, stored to received  ", took, rate)
             print(f"  ours is {rate / bare_rate:.2f} of bare in throughput (goal: at least 0.7)")
     await _outages(address, folder)
-    await asyncio.sleep(SETTLING_SECONDS)
+    await settle()
 
 
 def main() -> None:

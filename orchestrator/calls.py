@@ -72,12 +72,12 @@ class RoomCall:
 
     async def hang_up(self) -> None:
         """Leave the room, and let LiveKit's threads end before the process does."""
-        from orchestrator.transports.livekit import SETTLING_SECONDS
+        from orchestrator.transports.livekit import settle
 
         await asyncio.gather(*self._left)
         if self.room is not None:
             await self.room.leave()
-            await asyncio.sleep(SETTLING_SECONDS)
+        await settle()
 
     async def _post(self, path: str) -> dict[str, Any]:
         return await asyncio.to_thread(_post, self._server, path, self._key)

@@ -149,8 +149,8 @@ class Rooms:
             try:
                 rooms = {*await self._server.rooms(busy=has_looked), *self._stays}
                 has_looked = True
-            except AnamnesisError as error:
-                log.warning("rooms_not_listed", error=error.problem.name)
+            except Exception as error:  # whatever it was: nobody else looks
+                log.warning("rooms_not_listed", error=_name_of(error))
                 rooms = set()
             for room in rooms:
                 await self._look_safely(room)
@@ -171,8 +171,8 @@ class Rooms:
         async with self._looking.setdefault(room, asyncio.Lock()):
             try:
                 await self._look(room)
-            except AnamnesisError as error:
-                log.warning("room_not_seen", conversation_id=room, error=error.problem.name)
+            except Exception as error:  # one room must not keep us from the others
+                log.warning("room_not_seen", conversation_id=room, error=_name_of(error))
 
     async def _look(self, room: str) -> None:
         """Be in the room if somebody else is there, and if no living process is there for the house."""
@@ -190,8 +190,12 @@ class Rooms:
                 stay.alone_since = stay.alone_since or _now()
                 if _now() - stay.alone_since >= LINGER_SECONDS:
                     self._go(room, stay)
-        if stay is None and guests and (house is None or self._is_gone(house.holder)):
+        if stay is None and guests and (house is None or self._has_left(house.holder)):
             await self._come(room, [guest.identity for guest in guests])
+
+    def _has_left(self, holder: str) -> bool:
+        """Whether nobody serves through the house that is seen: its process died, or we came in too late."""
+        return holder == self._holder or self._is_gone(holder)
 
     async def _come(self, room: str, guests: list[str]) -> None:
         conversation = await self._store.read(lambda tx: tx.conversations.get(room))
@@ -239,6 +243,11 @@ class _Stay:
 
 def _room_of(conversation: Conversation) -> str:
     return conversation.livekit_room_name or conversation.id
+
+
+def _name_of(error: Exception) -> str:
+    """What it is called; what it says may hold a token."""
+    return error.problem.name if isinstance(error, AnamnesisError) else type(error).__name__
 
 
 def _now() -> float:

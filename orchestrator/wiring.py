@@ -1,6 +1,5 @@
 """What stands behind each port today: the one place that chooses adapters."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -303,7 +302,7 @@ async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms |
         raise AnamnesisError(BAD_SETTING, key="livekit.url", where=where, rule=rule)
 
     from orchestrator.rooms import Rooms
-    from orchestrator.transports.livekit import SETTLING_SECONDS
+    from orchestrator.transports.livekit import settle
     from orchestrator.transports.livekit_server import LiveKitServer
 
     livekit = LiveKitServer(
@@ -321,7 +320,7 @@ async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms |
     house.tell_of_beginnings(rooms.prepare)
     async with rooms.open():
         yield rooms
-    await asyncio.sleep(SETTLING_SECONDS)
+    await settle()
 
 
 def _alerts(settings: Settings) -> Callable[[Store], AlertDesk] | None:

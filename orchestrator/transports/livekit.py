@@ -49,9 +49,22 @@ SETTLING_SECONDS: Final = 1.0
 """LiveKit's native threads end later than its calls do. A process waits so long before it ends, or they find
 no Python any more and abort it: one time in fourteen without a wait, never with 0.3 s."""
 
+LATE_SECONDS: Final = 5.0
+"""How long a process that ends waits for those who are still on their way into a room."""
+
 T = TypeVar("T")
 
 log = get_logger()
+
+_late: Final[set[asyncio.Task[None]]] = set()
+"""Those who came too late: they are on their way into a room, and leave it as soon as they are there."""
+
+
+async def settle() -> None:
+    """Let LiveKit's threads end before the process does, and those first who are on their way into a room."""
+    if _late:
+        await asyncio.wait(_late, timeout=LATE_SECONDS)
+    await asyncio.sleep(SETTLING_SECONDS)
 
 
 class LiveKitRoom:
@@ -102,20 +115,38 @@ class LiveKitRoom:
         return self._room
 
     async def join(self, url: str, token: str) -> "LiveKitRoom":
-        """Go in. LiveKit's own error holds the token, so it is not passed on."""
+        """Go in. LiveKit's own error holds the token, so it is not passed on.
+
+        Whoever waits no longer leaves the native side to itself: it ends the process if nobody is there to
+        take it up once it has come in. So it is left to finish, and leaves then.
+        """
         gather_once = rtc.ContinualGatheringPolicy.GATHER_ONCE  # or each room keeps thirty sockets open
         options = rtc.RoomOptions(
             auto_subscribe=False,
             rtc_config=rtc.RtcConfiguration(continual_gathering_policy=gather_once),
             data_stream=rtc.DataStreamOptions(max_payload_byte_length=2 * self._most),
         )
+        connecting = asyncio.create_task(self._room.connect(url, token, options))
+        in_time = False
         try:
             async with asyncio.timeout(self._patience):
-                await self._room.connect(url, token, options)
-                return self
+                await asyncio.shield(connecting)
+            in_time = True
+            return self
         except (rtc.ConnectError, TimeoutError):
-            self.ended.set()
+            pass
+        finally:
+            if not in_time:
+                self.ended.set()
+                late = asyncio.create_task(self._withdraw(connecting))
+                _late.add(late)
+                late.add_done_callback(_late.discard)
         raise AnamnesisError(LIVEKIT_UNAVAILABLE)
+
+    async def _withdraw(self, connecting: asyncio.Task[None]) -> None:
+        with suppress(rtc.ConnectError):
+            await connecting
+            await self._room.disconnect()
 
     async def leave(self) -> None:
         """Go out, and end every transport."""
@@ -187,12 +218,16 @@ class LiveKitRoom:
         return task
 
     def _on_packet(self, packet: rtc.DataPacket) -> None:
+        if self.ended.is_set():
+            return
         if packet.topic in (TOPIC, GOODBYE) and packet.kind == rtc.DataPacketKind.KIND_RELIABLE:
             sender = packet.participant.identity if packet.participant else ""
             known = frozenset() if sender else frozenset(self._room.remote_participants)
             self._sort(_Heard(sender, packet.topic, packet.data, len(packet.data), known))
 
     def _on_stream(self, reader: rtc.ByteStreamReader, sender: str) -> None:
+        if self.ended.is_set():
+            return
         size = min(reader.info.size or 0, self._most)
         self._sort(_Heard(sender, TOPIC, self._spawn(_read(reader, self._most, self._patience)), size))
 

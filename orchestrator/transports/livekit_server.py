@@ -8,6 +8,7 @@ from typing import Final
 
 import aiohttp
 from google.protobuf.json_format import ParseError
+from google.protobuf.message import DecodeError
 from jwt import PyJWTError
 from livekit import api
 
@@ -120,6 +121,6 @@ async def _as_ours() -> AsyncIterator[None]:
     try:
         yield
         return
-    except (TimeoutError, api.ServerError, aiohttp.ClientError):
-        pass
+    except (TimeoutError, api.ServerError, aiohttp.ClientError, DecodeError, ValueError):
+        pass  # the last two: what answers is something else, such as a proxy's page
     raise AnamnesisError(LIVEKIT_UNAVAILABLE)

@@ -7,10 +7,13 @@ import traceback
 from base64 import b64encode
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, Never
 
 import jwt
 import pytest
+from google.protobuf.message import DecodeError
 from livekit import api, rtc
+from livekit.api.room_service import RoomService
 
 from agents.brains.scripted import ScriptedRecall
 from agents.ports import MemoryHit
@@ -18,7 +21,7 @@ from orchestrator.calls import RoomCall
 from orchestrator.client import Client
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.database import Transaction
-from orchestrator.transports.livekit import LiveKitRoom
+from orchestrator.transports.livekit import LiveKitRoom, settle
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 from tests.contract import test_conversation_bad_frames as bad_frames
@@ -37,7 +40,7 @@ from tests.peers import (
     envelope,
     new_id,
 )
-from tests.rooms import HOUSE, RoomLine, over_livekit, serving, token
+from tests.rooms import HOUSE, RoomLine, a_room, administering, over_livekit, serving, token
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address, new_address, running_livekit
 
@@ -161,6 +164,48 @@ async def test_an_error_of_livekit_holds_no_token_and_health_tells_that_it_is_do
         house.include("livekit", server.answers)
         assert (await house.health()).parts["livekit"] == "down: livekit_unavailable"
         await server.close()
+
+
+async def test_who_waits_no_longer_for_a_room_leaves_it_once_there(livekit: Address) -> None:
+    async with a_room(livekit) as name, administering(livekit) as server:
+        room = LiveKitRoom(no_one, patience=0.001)
+        with pytest.raises(AnamnesisError):
+            await room.join(livekit.url, token(livekit, name, HOUSE))
+
+        await settle()
+
+        assert room.sdk.local_participant.identity == HOUSE  # it has been there
+        assert room.sdk.connection_state == rtc.ConnectionState.CONN_DISCONNECTED
+        there = await server.room.list_participants(api.ListParticipantsRequest(room=name))
+        assert not there.participants
+
+
+async def test_a_house_that_came_too_late_comes_again(
+    embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = iter([0.001])
+
+    def impatient_at_first(*arguments: Any, **options: Any) -> LiveKitRoom:
+        return LiveKitRoom(*arguments, **options, patience=next(patience, PATIENCE))
+
+    monkeypatch.setattr("orchestrator.rooms.LiveKitRoom", impatient_at_first)
+    monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._withdraw", finishing)
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit) as site,
+        site.visiting(await site.begin()) as peer,
+        asyncio.timeout(PATIENCE),
+    ):
+        while not site.rooms.joined:  # noqa: ASYNC110 - nothing tells us; who came too late does not listen
+            await asyncio.sleep(0.05)
+
+        await peer.open()
+        assert (await peer.ask())[-1].ends_an_answer
+
+
+async def finishing(_: LiveKitRoom, connecting: asyncio.Task[None]) -> None:
+    """Come in at last, and stay: as one whose leaving has not got through."""
+    await connecting
 
 
 async def no_one() -> set[str]:
@@ -405,6 +450,35 @@ async def test_who_waits_in_a_room_when_the_house_opens_is_seen_at_once(
         line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
         async with over_livekit(house, tmp_path, livekit, look_seconds=3600) as site:
             await site.until(conversation_id, lambda there: HOUSE in there)
+        await line.close()
+
+
+@pytest.mark.parametrize("flaw", ["a page of a proxy", "a bug"])
+async def test_rooms_are_looked_after_again_when_a_look_has_failed(
+    embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch, flaw: str
+) -> None:
+    looks = 0
+
+    async def answer_wrongly(*_: Any, **__: Any) -> Never:
+        nonlocal looks
+        looks += 1
+        raise DecodeError if flaw == "a page of a proxy" else RuntimeError
+
+    async with (
+        a_house(embedded).open() as house,
+        over_livekit(house, tmp_path, livekit, look_seconds=0.05) as site,
+        asyncio.timeout(PATIENCE),
+    ):
+        conversation_id = await site.begin()
+        with monkeypatch.context() as failing:
+            place = RoomService if flaw == "a page of a proxy" else LiveKitServer
+            failing.setattr(place, "list_rooms" if place is RoomService else "rooms", answer_wrongly)
+            while looks < 2:  # noqa: ASYNC110 - nothing tells us
+                await asyncio.sleep(0.05)
+        line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
+
+        await site.until(conversation_id, lambda there: HOUSE in there)
+
         await line.close()
 
 
