@@ -133,11 +133,13 @@ class Rooms:
         if (room := self._server.told(body, authorization)) is not None:
             self._spawn(self._look_safely(room))
 
-    async def _prepare(self, room: str) -> None:
+    async def _prepare(self, conversation_id: str) -> None:
         try:
-            await self._server.create_room(room)
+            found = await self._store.read(lambda tx: tx.conversations.get(conversation_id))
+            if found is not None:
+                await self._server.create_room(_room_of(found))
         except AnamnesisError as error:
-            log.warning("room_not_made", conversation_id=room, error=error.problem.name)
+            log.warning("room_not_made", conversation_id=conversation_id, error=error.problem.name)
 
     async def _watch(self) -> None:
         """For ever: look at every room that somebody is in, and at every one that we are in.
@@ -198,14 +200,14 @@ class Rooms:
         return holder == self._holder or self._is_gone(holder)
 
     async def _come(self, room: str, guests: list[str]) -> None:
-        conversation = await self._store.read(lambda tx: tx.conversations.get(room))
+        conversation = await self._store.read(lambda tx: tx.conversations.in_room(room))
         if conversation is None:
             return
-        person_id = conversation.user_id
+        person_id, conversation_id = conversation.user_id, conversation.id
 
         def met(transport: LiveKitTransport) -> None:
             if transport.identity.startswith(GUEST):
-                self._spawn(self._attend(transport, person_id, room))
+                self._spawn(self._attend(transport, person_id, conversation_id))
 
         async def remove(identity: str) -> None:
             await self._server.remove(room, identity)
@@ -216,7 +218,7 @@ class Rooms:
         joined = LiveKitRoom(there, on_peer=met, remove=remove, gate=self._gate)
         await joined.join(self._server.url, self._server.token_for_house(room, self._holder))
         self._stays[room] = _Stay(joined, joined.sdk.local_participant.sid)
-        log.info("room_entered", conversation_id=room)
+        log.info("room_entered", conversation_id=conversation_id)
         await joined.start_over(guests)  # the house may have been here before, and they have not noticed
 
     def _go(self, room: str, stay: "_Stay") -> None:
@@ -242,7 +244,9 @@ class _Stay:
 
 
 def _room_of(conversation: Conversation) -> str:
-    return conversation.livekit_room_name or conversation.id
+    """The name of its room: what is written with it, else its own."""
+    name = conversation.livekit_room_name
+    return conversation.id if name is None else name
 
 
 def _name_of(error: Exception) -> str:

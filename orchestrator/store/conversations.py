@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import bindparam
+from sqlalchemy import and_, bindparam, or_
 
 from orchestrator.errors import INVALID_FIELD, NOT_FOUND, AnamnesisError
 from orchestrator.store.rows import Conversation
@@ -14,6 +14,13 @@ from orchestrator.wire.ids import PERSON_RULE, names_a_person
 _table = Conversation.table
 _alive = _table.c.deleted_at.is_(None)
 _BY_ID = Statement(all_of(Conversation).where(_table.c.id == bindparam("id"), _alive), Conversation)
+_room = _table.c.livekit_room_name
+_IN_ROOM = Statement(
+    all_of(Conversation).where(
+        or_(_room == bindparam("room"), and_(_room.is_(None), _table.c.id == bindparam("room"))), _alive
+    ),
+    Conversation,
+)
 _OF_PERSON = Statement(
     all_of(Conversation)
     .where(_table.c.user_id == bindparam("user_id"), _alive)
@@ -48,6 +55,10 @@ class Conversations:
     def get(self, id: str) -> Conversation | None:
         """The one with that id, if there is one and it is not deleted."""
         return self._unit.first(_BY_ID, id=id)
+
+    def in_room(self, room: str) -> Conversation | None:
+        """The one whose LiveKit room that is; where none is written, it has the name of the conversation."""
+        return self._unit.first(_IN_ROOM, room=room)
 
     def owned(self, id: str, user_id: str) -> Conversation:
         """The one with that id, if it is that person's; a foreign one is as unknown as one that never was."""

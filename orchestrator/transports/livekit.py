@@ -78,6 +78,7 @@ class LiveKitRoom:
 
     What is sent while LiveKit reconnects may be lost. With `renewing` every transport ends then, so that a
     client asks again through another one what it missed; without, the house tells its clients to do so.
+    A transport also ends then when more waits in it than may: what is left out is asked for again.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class LiveKitRoom:
         self.ended = asyncio.Event()
         self._there, self._unnamed = there, deque[_Heard]()
         self._on_peer, self._remove, self._gate = on_peer, remove, gate or asyncio.Semaphore()
-        self._streams_only, self._most, self._patience = streams_only, most, patience
+        self._renewing, self._streams_only = renewing, streams_only
+        self._most, self._patience = most, patience
         self._peers: dict[str, LiveKitTransport] = {}
         self._parting: set[str] = set()
         self._sending = asyncio.Lock()
@@ -162,7 +164,9 @@ class LiveKitRoom:
         """The transport of that participant; a new one if there is none or it has ended."""
         found = self._peers.get(identity)
         if found is None or found.ended:
-            found = self._peers[identity] = LiveKitTransport(self, identity, self._most)
+            found = self._peers[identity] = LiveKitTransport(
+                self, identity, self._most, renewing=self._renewing
+            )
             if identity not in self._room.remote_participants:
                 self._spawn(self._look_after(found))
             if self._on_peer is not None:
@@ -303,12 +307,12 @@ class LiveKitRoom:
 
 
 class LiveKitTransport:
-    """One participant of a room, as the house hears and answers them."""
+    """One participant of a room, as the house hears and answers them; or the house, as a client does."""
 
-    def __init__(self, room: LiveKitRoom, identity: str, most: int) -> None:
+    def __init__(self, room: LiveKitRoom, identity: str, most: int, *, renewing: bool = False) -> None:
         self.identity = identity
         self.ended = False
-        self._room, self._most = room, most
+        self._room, self._most, self._renewing = room, most, renewing
         self._inbox: deque[tuple[bytes | asyncio.Task[bytes] | AnamnesisError, int]] = deque()
         self._held = 0
         self._flooded = False
@@ -370,10 +374,16 @@ class LiveKitTransport:
             self._changed.set()
 
     def hear(self, frame: bytes | asyncio.Task[bytes], size: int) -> None:
-        """Put a frame into the inbox; where there is no room for it, they are told so and let go."""
+        """Put a frame into the inbox; where there is no room for it, they are told so and let go.
+
+        A client that is slow blames nobody: what is in its inbox is the last it reads here.
+        """
         if self.ended or self._flooded:
             return
         if self._held + size > INBOX_BYTES or len(self._inbox) >= INBOX_FRAMES:
+            if self._renewing:
+                self.end()
+                return
             self._inbox.append((AnamnesisError(RATE_LIMITED, seconds=FLOODED_SECONDS), 0))
             self._flooded = True
         else:

@@ -573,6 +573,25 @@ async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) 
         assert await connection.transport.receive() is None
 
 
+async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(livekit: Address) -> None:
+    async with (
+        a_room(livekit) as name,
+        joined(livekit, name, "user:ann", LiveKitRoom(nobody, renewing=True)) as room,
+    ):
+        before = room.peer(SERVER)
+        for _ in range(INBOX_FRAMES + 2):
+            before.hear(b"x", 1)
+
+        heard = await receive_all(before.receive, INBOX_FRAMES + 1)
+
+        assert heard == [*[b"x"] * INBOX_FRAMES, None]
+        assert room.peer(SERVER) is not before
+
+
+async def nobody() -> list[str]:
+    return []
+
+
 async def test_a_stream_that_breaks_off_is_refused_and_the_next_frame_is_heard(livekit: Address) -> None:
     async with in_a_room(livekit) as connection:
         me = connection.peer.line.room.local_participant

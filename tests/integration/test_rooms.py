@@ -128,6 +128,26 @@ async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
         assert one["expiresAt"].endswith("Z")
 
 
+@pytest.mark.parametrize("room", ["another-room", None], ids=["of another name", "not written"])
+@pytest.mark.requirement("003-004")
+async def test_the_room_is_the_one_that_is_written_with_the_conversation(
+    embedded: str, tmp_path: Path, livekit: Address, room: str | None
+) -> None:
+    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+        conversation_id = await site.begin()
+        await house.store.write(lambda tx: tx.conversations.update(conversation_id, livekit_room_name=room))
+        admitted = await site.admission(conversation_id)
+        line = await RoomLine().join(admitted["url"], admitted["token"])
+
+        await site.until(admitted["room"], lambda there: HOUSE in there)
+        peer = Peer(line)
+        await peer.open()
+
+        await line.close()
+        assert admitted["room"] == (room or conversation_id)
+        assert peer.conversation_id == conversation_id
+
+
 @pytest.mark.requirement("003-015")
 async def test_a_conversation_that_began_elsewhere_has_a_room_too(
     embedded: str, tmp_path: Path, livekit: Address
