@@ -53,11 +53,15 @@ class Warning(Section):
 
 
 class Interview(Section):
-    """All that a specialist says by itself. Where there are several wordings, they take turns."""
+    """All that a specialist says by itself. Where there are several wordings, they take turns.
+
+    Who only wants to know something, and was told, hears `in_general` and no question about a complaint.
+    """
 
     opening: tuple[_Text, ...] = ()
     closing: str = ""
     unsure: tuple[_Text, ...] = ()
+    in_general: tuple[_Text, ...] = ()
     unclear: tuple[_Text, ...] = ()
     out_of_scope: tuple[_Text, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -80,6 +84,7 @@ class Manner(Section):
     farewell: tuple[_Text, ...] = ("All the best.",)
     welcome: tuple[_Text, ...] = ("What can I help you with?",)
     which: tuple[_Text, ...] = ()
+    sources: Mapping[str, _Text] = {}
     severity: Mapping[str, tuple[_Text, ...]] = {}
     reflections: Mapping[str, tuple[_Text, ...]] = {}
     none: Mapping[str, tuple[_Text, ...]] = {}

@@ -130,6 +130,8 @@ class _Talk:
         if self.answers and _WHY.search(self.brief.message) and (again := last_question(self.answers[-1][2])):
             return (self.one_of(self.manner.why), again)
         handed, told, question = self.handed_over(), self.told(), self.next_question()
+        if told and interview.in_general and "concern" not in self.known and self.asks():
+            return (handed, told, self.one_of(interview.in_general))
         if question:
             heard = "" if handed and all(fact.kind in _SILENT for fact in self.new) else self.heard()
             return (handed, heard, told, question)

@@ -23,7 +23,8 @@ from memory_blocks.models import Blocks, Conversation
 from orchestrator.clock import SystemClock
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import load, shipped_config
-from orchestrator.wiring import load_embedder, load_guard, load_lexicon, load_roster, load_router
+from orchestrator.watch import Watch
+from orchestrator.wiring import build_watch, load_embedder, load_guard, load_lexicon, load_roster, load_router
 
 STARTING = (
     "from orchestrator.settings import load; from orchestrator.wiring import build_house;"
@@ -31,12 +32,17 @@ STARTING = (
 )
 
 
-async def _turn(brain: Brain, embedder: Embedder, roster: Roster, blocks: Blocks, text: str) -> float:
-    """What the agents do in a turn (extract, embed, route, answer), without the store."""
+async def _turn(
+    brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, blocks: Blocks, text: str
+) -> float:
+    """What the agents do in a turn (listen, extract, embed, route, answer), without the store."""
     shelf = PromptShelf(shipped_config() / "prompts")
     began = perf_counter()
+    watch.hear(text)
     enrichment = await context_extractor.extract(brain, text, blocks)
+    watch.hear_again(enrichment.enriched_message)
     embedded = await embed(embedder, text, enrichment)
+    watch.hear_meaning(embedded)
     intent = await intent_classifier.classify(brain, enrichment, blocks, embedded, roster.intents)
     who = pick(intent, roster)
     brief = Brief(who, text, enrichment, intent, blocks, Recalled(), shelf.prompt(who))
@@ -54,15 +60,15 @@ def _bare(embedder: Embedder, text: str) -> float:
 
 
 async def _compared(
-    brain: Brain, embedder: Embedder, roster: Roster, texts: Sequence[str]
+    brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, texts: Sequence[str]
 ) -> tuple[list[float], list[float], list[float]]:
     """The model alone and whole turns by turns, so that both meet the same load; then the turns again."""
     blocks = empty(Conversation("conv_bench", "bench", SystemClock().now()))
     alone, whole = [], []
     for one, other in zip(texts[::2], texts[1::2], strict=False):
         alone.append(_bare(embedder, one))
-        whole.append(await _turn(brain, embedder, roster, blocks, other))
-    again = [await _turn(brain, embedder, roster, blocks, text) for text in texts[1::2]]
+        whole.append(await _turn(brain, embedder, watch, roster, blocks, other))
+    again = [await _turn(brain, embedder, watch, roster, blocks, text) for text in texts[1::2]]
     return alone[5:], whole[5:], again
 
 
@@ -91,8 +97,10 @@ def main() -> None:
     brain = LocalBrain(roster, router, load_lexicon(None))
     sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
     texts = [case.text for path in sets for case in load_cases(path)]
-    alone, whole, again = asyncio.run(_compared(brain, embedder, roster, texts))
-    bare, turn = _told("the embedding call alone", alone), _told("extract, embed, route, answer", whole)
+    alone, whole, again = asyncio.run(
+        _compared(brain, embedder, build_watch(settings, embedder), roster, texts)
+    )
+    bare, turn = _told("the embedding call alone", alone), _told("a turn's agents, and the guard", whole)
     _told("the same messages again", again)
     print(f"{'ratio':<34} p50 {turn[0] / bare[0]:6.2f}      p99 {turn[1] / bare[1]:6.2f}")
     _routing(router, embedder)

@@ -61,14 +61,16 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         faults.point("after_extract")
 
         with station("guard"):
-            heard = await answer.heard(await house.watch.hear_again(enrichment.enriched_message))
+            heard = await answer.heard(house.watch.hear_again(enrichment.enriched_message))
+        if not heard.is_danger:  # who is in danger waits for no model
+            with station("embed"):
+                embedded = await embedding.embed(house.embedder, said, enrichment)
+            with station("guard"):
+                heard = await answer.heard(house.watch.hear_meaning(embedded))
         if heard.is_danger:
             answer.routed(enrichment, heard.intent, house.roster.agents[EMERGENCY])
             await answer.reassure()
             return
-
-        with station("embed"):
-            embedded = await embedding.embed(house.embedder, said, enrichment)
 
         async with asyncio.TaskGroup() as beside:
             recalling = beside.create_task(_recall(house, embedded, person_id))

@@ -1,10 +1,10 @@
 """The guard's place in the house: what it hears, what is said first, and what is kept of it."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
+from agents.ports import Embedded
 from agents.safety.guard import Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
@@ -23,15 +23,20 @@ Stage: TypeAlias = Literal["message", "enriched", "answer"]
 LANGUAGE: Final = "language."
 """Begins the rule that is kept where nobody could listen because of the language, before its name."""
 
-EARS_SECONDS: Final = 2.0
-"""How long one waits for the second pair of ears: it may raise what the rules said, and never lower it."""
-
 
 class Listener(Protocol):
     """Hears danger in a text. Pure: it keeps nothing, and the same text gives the same verdict."""
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message; `context` is what the assistant asked last."""
+        ...
+
+
+class Ears(Protocol):
+    """Hears danger in what a message means. Pure, and quick: the vector is there already."""
+
+    def hear(self, embedded: Embedded) -> Verdict:
+        """The verdict on a message by its vector."""
         ...
 
 
@@ -87,7 +92,7 @@ class Watch:
     output: OutputGuard
     wording: Wording
     languages: Languages
-    ears: Listener | None = None
+    ears: Ears | None = None
     alerts: bool = False
 
     def hear(self, text: str, context: str | None = None) -> Hearing:
@@ -98,18 +103,17 @@ class Watch:
             log.error("guard_failed", exc_info=error)
             return Hearing(failed=True)
 
-    async def hear_again(self, text: str) -> Hearing:
-        """What rules and ears hear in a message that was made to stand on its own."""
-        heard = replace(self.hear(text), language=None)  # the retelling is in English whatever it retells
-        if self.ears is None:
-            return heard
+    def hear_again(self, text: str) -> Hearing:
+        """What the rules hear in a message that was made to stand on its own."""
+        return replace(self.hear(text), language=None)  # the retelling is in English whatever it retells
+
+    def hear_meaning(self, embedded: Embedded) -> Hearing:
+        """What the ears hear where the rules heard nothing; ears that fail change nothing."""
         try:
-            async with asyncio.timeout(EARS_SECONDS):
-                also = await asyncio.to_thread(self.ears.check, text)
+            return Hearing(self.ears.hear(embedded)) if self.ears else Hearing()
         except Exception as error:
             log.error("ears_failed", exc_info=error)
-            return heard
-        return heard.raised_by(Hearing(also))
+            return Hearing()
 
     def words(self, hearing: Hearing, earlier: int) -> tuple[str, ...]:
         """What is said before anything else, sentence by sentence."""

@@ -1,9 +1,9 @@
 """A second pair of ears: hears from what a message means, by its embedding, what the rules have no words for.
 
 A linear classifier over sentence embeddings, trained from the phrases of `config/safety/phrases/`; no lot is
-drawn. It may raise what the rules said, and never lower it; where there is no embedding model, the rules do
-without. An embedding is deaf to a 'no' or a 'years ago', so the ears are silent where the rules heard danger
-spoken of and taken back.
+drawn. It listens where the rules heard nothing, and so can only raise what they said; where there is no
+embedding model, the rules do without. An embedding is deaf to a 'no' or a 'years ago', so the ears are silent
+where the rules heard danger spoken of and taken back.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from agents.linear import Linear, train
-from agents.ports import Embedder, Vectors
+from agents.ports import Embedded, Embedder, Vectors
 from agents.safety.guard import Guard, Verdict
 
 Class: TypeAlias = Literal["none", "emergency", "crisis"]
@@ -28,7 +28,7 @@ FILES: Final[Mapping[str, Class]] = {
     "crises.toml": "crisis",
 }
 RETOLD: Final = "retold.toml"
-"""Has a table for each class, in the words the ears are given: those of the context extractor."""
+"""Has a table for each class, in the words the ears are given for a few that say little: the extractor's."""
 SURE: Final = 0.9
 """How probable danger must be before the ears raise anything; below, some ordinary replies would do so."""
 TIER: Final = 2
@@ -41,12 +41,17 @@ class Ears:
     def __init__(self, embedder: Embedder, learned: Linear, guard: Guard, sure: float = SURE) -> None:
         self._embedder, self._learned, self._guard, self._sure = embedder, learned, guard, sure
 
-    def check(self, text: str, context: str | None = None) -> Verdict:
-        """What the message means, if danger is probable enough. Computes for some milliseconds."""
-        none, emergency, crisis = (float(share) for share in self.shares([text])[0])
-        if 1 - none < self._sure or self._guard.takes_back(text):
+    def hear(self, embedded: Embedded) -> Verdict:
+        """What a message means, by the vector that its turn has of it, if danger is probable enough."""
+        (shares,) = self._learned.probabilities(embedded.vector[np.newaxis])
+        none, emergency, crisis = (float(share) for share in shares)
+        if 1 - none < self._sure or self._guard.takes_back(embedded.text):
             return Verdict()
         return Verdict("crisis" if crisis > emergency else "emergency", TIER, (RULE,))
+
+    def check(self, text: str) -> Verdict:
+        """The same of a text that nobody has embedded. Computes for some milliseconds."""
+        return self.hear(Embedded(text, self._embedder.embed([text])[0]))
 
     def shares(self, texts: Sequence[str]) -> Vectors:
         """How probable each class is, a row per text."""

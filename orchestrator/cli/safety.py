@@ -9,7 +9,7 @@ import click
 from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
-    from orchestrator.watch import Listener
+    from agents.safety.ears import Ears
 
 
 @click.group()
@@ -33,12 +33,11 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
     """
     settings = invocation.settings(quietly=True)
 
-    from agents.safety.guard import Verdict
     from orchestrator.wiring import load_ears, load_embedder, load_guard, load_languages, model_files
 
     guard = load_guard()
     languages = load_languages(guard)
-    ears: Listener | None = None
+    ears: Ears | None = None
     if not rules_only and model_files(settings).what_is_wrong() is None:
         ears = load_ears(settings, load_embedder(settings), guard)
     elif not rules_only:
@@ -46,8 +45,8 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
     for number, line in enumerate(source, 1):
         item = _item(line.rstrip("\r\n"), number)
         verdict = guard.check(item["text"], item["context"])
-        if ears is not None:
-            verdict = verdict.raised_by(ears.check(item["text"]) if item["text"].strip() else Verdict())
+        if ears is not None and not verdict.flagged and item["text"].strip():
+            verdict = ears.check(item["text"])
         told = {
             "id": item["id"],
             "flagged": verdict.flagged,

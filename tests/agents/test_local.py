@@ -175,6 +175,31 @@ async def test_a_message_finds_its_agent(message: str, agent: str) -> None:
     assert told.agent == agent
 
 
+@pytest.mark.parametrize(
+    ("message", "source"),
+    [
+        ("what are the signs of a stroke?", "NHS, Stroke"),
+        ("how do I do CPR?", "NHS, First aid"),
+        ("what does a heart attack feel like in women?", "NHS, Heart attack"),
+        ("when should I call an ambulance?", "NHS, When to call 999"),
+    ],
+)
+async def test_a_calm_question_about_danger_is_answered_with_what_is_known(message: str, source: str) -> None:
+    (told,) = await conversation(message)
+
+    assert told.agent == "GENERAL_HEALTH"
+    assert f"(source: {source})" in told.answer
+    assert "?" not in told.answer
+
+
+def test_all_information_names_its_source() -> None:
+    named = [each.source for agent in ROSTER.specialists for each in agent.interview.information]
+
+    assert all(agent.interview.information for agent in ROSTER.specialists)
+    assert {source.partition(", ")[0] for source in named} == set(ROSTER.manner.sources)
+    assert all(source.partition(", ")[2] for source in named)
+
+
 async def test_an_emergency_is_heard_in_the_middle_of_an_interview() -> None:
     *_, told = await conversation("I am having a headache", "8", "I want to kill myself")
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 
 from agents.brains.scripted import ScriptedBrain
+from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
+from agents.ports import Embedded, Vectors
 from agents.safety import wording
 from agents.safety.guard import Verdict
 from agents.values import Enrichment, Intent
@@ -312,8 +314,8 @@ async def test_neither_memory_nor_a_model_lowers_what_was_heard(address: str, lo
 
 async def test_the_ears_may_raise_and_their_failure_changes_nothing(address: str) -> None:
     class Ears:
-        def check(self, text: str, context: str | None = None) -> Verdict:
-            if "odd" in text:
+        def hear(self, embedded: Embedded) -> Verdict:
+            if "odd" in embedded.text:
                 return Verdict("emergency", 2, ("ears",))
             raise RuntimeError("no ears")
 
@@ -324,6 +326,45 @@ async def test_the_ears_may_raise_and_their_failure_changes_nothing(address: str
 
         assert of_type(SENTENCE, heard)[0].meta == {"safety": "emergency", "tier": 2}
         assert of_type(SENTENCE, calm)[0].meta == {}
+
+
+async def test_danger_in_the_retold_message_is_answered_though_nothing_can_be_embedded(address: str) -> None:
+    class NoEmbedder(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            raise RuntimeError("no vectors")
+
+    brain = ScriptedBrain(enrichments=[enriched("The person has crushing chest pain and is sweating")])
+    async with a_house(address, brain, embedder=NoEmbedder()).open() as house, conversing(house) as peer:
+        frames = await peer.ask("like before, and sweating")
+
+        said = of_type(SENTENCE, frames)
+        assert said[0].meta == {"safety": "emergency", "tier": 3}
+        assert said[-1].body["isFinal"]
+        assert not of_type(ERROR, frames)
+
+
+async def test_a_turn_embeds_one_text_once_for_the_ears_and_for_routing(address: str) -> None:
+    class Counting(WordEmbedder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedded: list[str] = []
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            self.embedded += texts
+            return super().embed(texts)
+
+    class Ears:
+        def hear(self, embedded: Embedded) -> Verdict:
+            heard.append(embedded.text)
+            return Verdict()
+
+    heard: list[str] = []
+    counting = Counting()
+    watch = replace(a_watch(), ears=Ears())
+    async with a_house(address, watch=watch, embedder=counting).open() as house, conversing(house) as peer:
+        await peer.ask(CALM)
+
+        assert counting.embedded == heard == [CALM]
 
 
 async def test_a_corrected_message_is_heard_too(address: str) -> None:

@@ -4,9 +4,9 @@ import sys
 from math import sqrt
 from pathlib import Path
 
+from agents.safety.ears import Ears
 from agents.safety.guard import Guard
 from orchestrator.settings import load
-from orchestrator.watch import Listener
 from orchestrator.wiring import load_ears, load_embedder, load_guard
 from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, phrases
 
@@ -22,7 +22,7 @@ def wilson(found: int, of: int) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def flagged(texts: list[str], guard: Guard, ears: Listener | None) -> int:
+def flagged(texts: list[str], guard: Guard, ears: Ears | None) -> int:
     """How many of them raise an alarm."""
     return sum(guard.check(text).flagged or (ears is not None and ears.check(text).flagged) for text in texts)
 
@@ -38,7 +38,7 @@ def main() -> None:
     sys.stdout.write("\n".join(table) + "\n")
 
 
-def _row(part: str, name: str, folder: Path, guard: Guard, ears: Listener) -> str:
+def _row(part: str, name: str, folder: Path, guard: Guard, ears: Ears) -> str:
     texts = [phrase.text for phrase in phrases(folder, name)]
     shares = []
     for listener in (None, ears):

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.embedders.scripted import WordEmbedder
+from agents.embedding import embed
 from agents.safety import ears
 from agents.safety.guard import Verdict
 from orchestrator.settings import load
@@ -70,9 +71,10 @@ async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None
             if who == PERSON:
                 message = said
             else:
-                heard.append((await talk.say(message, label=who, answer=said)).enrichment.enriched_message)
+                enrichment = (await talk.say(message, label=who, answer=said)).enrichment
+                heard.append(await embed(minilm(), message, enrichment))
 
-    taken_for_danger = [text for text in heard if listening.check(text) != Verdict()]
+    taken_for_danger = [each.text for each in heard if listening.hear(each) != Verdict()]
 
     assert len(heard) > 300
     assert len(taken_for_danger) <= len(heard) // 100, taken_for_danger
