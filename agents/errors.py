@@ -70,14 +70,17 @@ class ModelTrouble(AgentError):
     """A model, or the server before it, did not answer.
 
     `again` says that it may be asked again: nothing was done, or doing it twice does no harm. `after` is how
-    many seconds it wants to be left alone before.
+    many seconds it wants to be left alone before. `blamed` says that it failed itself, and is left alone when
+    it keeps failing; of what keeps one conversation from asking, others hear nothing.
     """
 
     name = "model_unavailable"
 
-    def __init__(self, kind: str, *, again: bool = False, after: float | None = None) -> None:
+    def __init__(
+        self, kind: str, *, again: bool = False, after: float | None = None, blamed: bool = True
+    ) -> None:
         super().__init__(f"the model did not answer: {kind}", kind=kind)
-        self.kind, self.again, self.after = kind, again, after
+        self.kind, self.again, self.after, self.blamed = kind, again, after, blamed
 
 
 class Unreadable(AgentError):

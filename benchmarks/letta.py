@@ -126,7 +126,8 @@ class Ours:
                 first = first or perf_counter() - began
                 asked = int((envelope.meta or {}).get("model.asked") or 0)
                 if trouble := (envelope.meta or {}).get("model.trouble"):
-                    print(f"       the local brain stood in: {trouble}", flush=True)
+                    print(f"       not counting: the local brain stood in: {trouble}", flush=True)
+                    asked = 0
         return Took(first, perf_counter() - began, asked)
 
     async def close(self) -> None:
@@ -153,7 +154,7 @@ async def _together(conversations: Sequence[Plain | Ours]) -> float:
     await asyncio.gather(*(each.turn(SAID[0]) for each in conversations))
 
     async def converse(conversation: Plain | Ours) -> int:
-        return len([await conversation.turn(said) for said in SAID[1:3]])
+        return sum([(await conversation.turn(said)).messages > 0 for said in SAID[1:3]])
 
     began = perf_counter()
     turns = sum(await asyncio.gather(*(converse(each) for each in conversations)))

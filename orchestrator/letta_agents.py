@@ -108,7 +108,7 @@ class AgentRegistry:
         Where the blocks could not be shown as they stand, nobody there is asked: they would be read stale.
         """
         if not await self._store.read(partial(are_shown, conversation_id)):
-            raise ModelTrouble("blocks_not_shown")
+            raise ModelTrouble("blocks_not_shown", blamed=False)
         try:
             return await self.agent(conversation_id, role)
         except LettaTrouble as trouble:

@@ -94,7 +94,8 @@ async def persist(
     try:
         given: T = await attempts(ask)
     except ModelTrouble as trouble:
-        breaker.failed(trouble.after)
+        if trouble.blamed:
+            breaker.failed(trouble.after)
         raise
     breaker.succeeded()
     return given

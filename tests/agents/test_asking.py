@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agents.brains import asking
-from agents.brains.patience import Breaker
+from agents.brains.patience import Breaker, Patience, persist
 from agents.errors import ModelTrouble, Unreadable
 from agents.minutes import MOST_REASON, Minutes
 from agents.values import Enrichment, Intent
@@ -114,3 +114,16 @@ def test_a_breaker_opens_half_opens_and_closes() -> None:
     assert lets_through(11)
     breaker.failed(timedelta(hours=1).total_seconds())
     assert [lets_through(at) for at in (12, 70, 72)] == [False, False, True]
+
+
+async def test_what_keeps_one_conversation_from_asking_is_not_held_against_the_model() -> None:
+    breaker = Breaker(failures=1)
+
+    async def not_shown() -> None:
+        raise ModelTrouble("blocks_not_shown", blamed=False)
+
+    for _ in range(3):
+        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+            await persist(not_shown, breaker, Patience(), deadline=0.0)
+
+    assert not breaker.is_open

@@ -26,7 +26,6 @@ async def a_letta_house(base_url: str, folder: Path, tag: str) -> AsyncIterator[
         "letta.show_seconds": 60.0,
         "brain.reply_seconds": 60.0,
         "brain.budget_seconds": 60.0,
-        "letta.show_seconds": 60.0,
     }
     async with build_house(load(given=given, environment={})).open() as house:
         yield house
