@@ -365,11 +365,15 @@ def words(frames: list[Frame]) -> list[str]:
 
 
 async def test_an_unknown_tool_is_refused_and_the_answer_goes_on(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
+    embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
-    model_endpoint.script(word, Step(tool="launch_rocket", arguments={"where": "up"}), Step(text="I cannot."))
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        frames = await peer.ask(f"I have a headache, {word}")
+        model_endpoint.script(
+            peer.conversation_id,
+            Step(tool="launch_rocket", arguments={"where": "up"}),
+            Step(text="I cannot."),
+        )
+        frames = await peer.ask("I have a headache")
 
     results = [frame.body for frame in frames if frame.type == TOOL_RESULT]
     assert [(each["success"], each["errorMessage"]) for each in results] == [(False, "there is no such tool")]
@@ -377,25 +381,25 @@ async def test_an_unknown_tool_is_refused_and_the_answer_goes_on(
 
 
 async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
+    embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     """Never half a sentence, and never two answers in one."""
-    model_endpoint.script(word, Step(text="First it is so. Then it is something else entirely.", cut=8))
     async with a_conversation(embedded, model_endpoint) as (house, peer):
-        frames = await peer.ask(f"I have a headache, {word}")
+        model_endpoint.script(
+            peer.conversation_id, Step(text="First it is so. Then it is something else entirely.", cut=8)
+        )
+        frames = await peer.ask("I have a headache")
         kept = await meta(house, frames[-1].body["previousId"])
 
     assert words(frames) == ["First it is so. "]
     assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
-    assert len(model_endpoint.asked(word)) == 1
+    assert len(model_endpoint.asked(peer.conversation_id)) == 1
 
 
-async def test_what_a_turn_used_is_kept_and_told(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
-) -> None:
-    model_endpoint.script(word, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+async def test_what_a_turn_used_is_kept_and_told(embedded: str, model_endpoint: ModelEndpoint) -> None:
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (house, peer):
-        frames = await peer.ask(f"I have a headache, {word}")
+        model_endpoint.script(peer.conversation_id, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+        frames = await peer.ask("I have a headache")
         kept = await meta(house, frames[-1].body["previousId"])
 
     assert frames[-1].meta["model.asked"] == 1
@@ -408,23 +412,21 @@ async def test_what_a_turn_used_is_kept_and_told(
 
 
 async def test_a_client_is_told_that_the_local_brain_stood_in(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
+    embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
-    model_endpoint.script(word, *[Step(status=503)] * 9)
     async with a_conversation(embedded, model_endpoint) as (house, peer):
-        frames = await peer.ask(f"I have a headache, {word}")
+        model_endpoint.script(peer.conversation_id, *[Step(status=503)] * 9)
+        frames = await peer.ask("I have a headache")
         kept = await meta(house, frames[-1].body["previousId"])
 
     assert "headache" in words(frames)[0]
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "http_503")
 
 
-async def test_a_stopped_answer_hangs_up_on_the_model(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
-) -> None:
-    model_endpoint.script(word, Step(text="It is so. " * 500, drip=0.05))
+async def test_a_stopped_answer_hangs_up_on_the_model(embedded: str, model_endpoint: ModelEndpoint) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        await peer.say(f"I have a headache, {word}")
+        model_endpoint.script(peer.conversation_id, Step(text="It is so. " * 500, drip=0.05))
+        await peer.say("I have a headache")
         await peer.until_type(SENTENCE)
         await peer.send(STOP, stopType="generation")
         frames = await peer.answer()
@@ -434,11 +436,13 @@ async def test_a_stopped_answer_hangs_up_on_the_model(
 
 
 async def test_no_prompt_lets_a_model_say_what_the_guard_forbids(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
+    embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
-    model_endpoint.script(word, Step(text="Stop taking your insulin right away. Rest a little."))
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        frames = await peer.ask(f"I have a headache, {word}")
+        model_endpoint.script(
+            peer.conversation_id, Step(text="Stop taking your insulin right away. Rest a little.")
+        )
+        frames = await peer.ask("I have a headache")
 
     assert "insulin" not in "".join(words(frames))
     assert words(frames)[-1] == "Rest a little."
