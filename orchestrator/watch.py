@@ -132,19 +132,27 @@ class Watch:
         if hearing.failed:
             self._keep(tx, about, stage, "guard_failed", 0, ())
         elif hearing.language:
-            self._keep(tx, about, stage, "guard_failed", 0, (f"{LANGUAGE}{hearing.language}",))
+            rules = (f"{LANGUAGE}{hearing.language}",)
+            self._keep(tx, about, stage, "guard_failed", 0, rules, tells_staff=False)
         if hearing.is_danger:
             verdict = hearing.verdict
             self._keep(tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids)
 
     def note_refusal(self, tx: Transaction, about: "About", rules: Iterable[str]) -> None:
         """Keep that a brain was not allowed to say something, and by which rules."""
-        self._keep(tx, about, "answer", "refused", 0, rules)
+        self._keep(tx, about, "answer", "refused", 0, rules, tells_staff=False)
 
     def _keep(
-        self, tx: Transaction, about: "About", stage: Stage, kind: str, tier: int, rules: Iterable[str]
+        self,
+        tx: Transaction,
+        about: "About",
+        stage: Stage,
+        kind: str,
+        tier: int,
+        rules: Iterable[str],
+        *,
+        tells_staff: bool = True,
     ) -> None:
-        alert = self.alerts and kind != "refused"
         tx.safety.note(
             about.conversation_id,
             about.message_id,
@@ -153,7 +161,7 @@ class Watch:
             kind=kind,
             tier=tier,
             rules=rules,
-            alert=alert,
+            alert=self.alerts and tells_staff,
         )
 
 

@@ -81,6 +81,16 @@ async def test_danger_is_told_once_and_quotes_nobody(address: str) -> None:
     await store.close()
 
 
+async def test_a_message_in_another_language_alerts_nobody(address: str) -> None:
+    watch = replace(a_watch(), alerts=True)
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        await peer.ask("me duele mucho la rodilla desde ayer por la noche")
+        (kept,) = await house.store.read(lambda tx: tx.safety.of_conversation(peer.conversation_id))
+
+        assert kept.rules == ("language.es",)
+        assert states(house.store) == []
+
+
 async def test_an_alert_that_does_not_arrive_is_tried_again_and_given_up_at_last(address: str) -> None:
     await in_danger(address)
     clock = HandClock(datetime.now(UTC))
