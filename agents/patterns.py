@@ -143,7 +143,8 @@ OLD: Final = _re(
     r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old|\d{1,3} ?(?:yo|y/o)\b)"
 )
 AGED: Final = _re(
-    r"\b(?:i'm|i am|he's|she's|he is|she is|turning|aged?|turned)(?: now| about| almost| only)? (\d{1,3})\b"
+    r"\b(?:i'm|i am|he's|she's|he is|she is|(?:he|she|i)'ll be|(?:he|she|i) will be"
+    r"|turning|aged?|turned)(?: now| about| almost| only)? (\d{1,3})\b"
     r"(?! ?(?:%|/|kg|kilos|lb|pounds|cm|mg|st\b|out|weeks|months|days|hours|minutes|times|percent"
     r"|pounds|years (?:into|since)|am\b|pm\b|o'clock|\.\d))"
 )

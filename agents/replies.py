@@ -356,6 +356,8 @@ class Replies:
             kind = ""
         if "associated_symptoms" in stated and kind not in _BESIDE_COMPLAINTS:
             kind = ""
+        if kind == "location" and "triggers" in stated:  # `worse at night` is no place
+            kind = ""
         if kind in _TIMES and (since := re.match(r"(?:ever )?since (.+)", bare, re.IGNORECASE)):
             kind, bare = "onset", since[1]
         if re.match(r"(?:i'm |i am )?not sure\b", message.lower()) or (
