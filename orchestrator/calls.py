@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from orchestrator.errors import REFUSED, SERVER_UNREACHABLE, AnamnesisError
+from orchestrator.errors import NOT_NOW, REFUSED, SERVER_UNREACHABLE, AnamnesisError
 from orchestrator.ports import Transport, Way
 
 if TYPE_CHECKING:
@@ -125,8 +125,9 @@ def _post(server: str, path: str, key: str) -> dict[str, Any]:
         refused = AnamnesisError(SERVER_UNREACHABLE)
     else:
         if status < 300:
-            given: dict[str, Any] = json.loads(body)
-            return given
+            with suppress(ValueError):
+                given: dict[str, Any] = json.loads(body)
+                return given
         refused = _refusal(body)
     finally:
         connection.close()
@@ -137,7 +138,7 @@ def _refusal(body: bytes | bytearray) -> AnamnesisError:
     """What the server said about why not; where it is not one of ours, that it is not reached."""
     try:
         problem = json.loads(body)
-        detail, status = str(problem["detail"]), int(problem["status"])
+        detail, status, passes = str(problem["detail"]), int(problem["status"]), bool(problem["recoverable"])
     except (ValueError, KeyError, TypeError):
         return AnamnesisError(SERVER_UNREACHABLE)
-    return AnamnesisError(SERVER_UNREACHABLE) if status >= 500 else AnamnesisError(REFUSED, message=detail)
+    return AnamnesisError(NOT_NOW if status >= 500 and passes else REFUSED, message=detail)

@@ -11,6 +11,7 @@ from orchestrator.errors import (
     DISCONNECTED,
     LIVEKIT_UNAVAILABLE,
     NOT_CONFIGURED,
+    NOT_NOW,
     REFUSED,
     SERVER_UNREACHABLE,
     AnamnesisError,
@@ -218,7 +219,7 @@ class Client:
                 self._transport = await dial()
                 break
             except AnamnesisError as error:
-                if error.problem not in (SERVER_UNREACHABLE, LIVEKIT_UNAVAILABLE):
+                if error.problem not in (SERVER_UNREACHABLE, LIVEKIT_UNAVAILABLE, NOT_NOW):
                     raise
             await asyncio.sleep(wait)
             wait = min(LONGEST_WAIT_SECONDS, wait * 2)

@@ -231,6 +231,7 @@ SERVER_UNREACHABLE: Final = Problem(
     "See that it is running, and that the address is the one it printed.",
 )
 REFUSED: Final = Problem(202, "refused", 409, "{message}", "")
+NOT_NOW: Final = Problem(503, "not_now", 503, "{message}", "")
 
 # --- 3xx: tools, 4xx: memory ------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { NotAuthenticated, PassingMemory, newId } from "../src/protocol/index.ts";
+import { NotAuthenticated, PassingMemory, Refused, newId } from "../src/protocol/index.ts";
 import { Scene } from "./scripted.ts";
 
 const SOON = 500;
@@ -90,6 +90,17 @@ describe("the handshake", () => {
     scene.line.welcome();
 
     expect(scene.client.connection.state).toBe("open");
+  });
+
+  test("what the server cannot do is told and not tried again", async () => {
+    const scene = new Scene();
+    const error = { id: "", code: 503, message: "This server has no LiveKit.", severity: 2, recoverable: false };
+    scene.failing = new Refused(error);
+    scene.client.open();
+    await vi.advanceTimersByTimeAsync(10 * LONG);
+
+    expect(scene.states).toEqual(["connecting", "refused"]);
+    expect(scene.client.connection).toEqual({ state: "refused", error });
   });
 
   test("the conversation opened elsewhere is left alone until it is taken back", async () => {

@@ -20,6 +20,7 @@ def as_response(error: AnamnesisError) -> Response:
         "status": problem.http,
         "detail": str(error),
         "code": problem.number,
+        "recoverable": problem.recoverable,
     }
     headers = {}
     if problem.http == 401:

@@ -209,6 +209,15 @@ async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     assert server.returncode == 0
 
 
+async def test_a_server_elsewhere_without_livekit_is_quoted(tmp_path: Path) -> None:
+    async with serving(tmp_path / "theirs", Address("", "", "")) as (told, _):
+        address = f"{told['url']}/#{told['key']}"
+        done = await asyncio.to_thread(run, tmp_path / "ours", "chat", "--server", address, "--livekit")
+
+    assert done.returncode == 2
+    assert "This server has no LiveKit." in done.stderr
+
+
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-153")
 async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(

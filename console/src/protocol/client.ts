@@ -19,7 +19,7 @@ import { BadPacket, decode, encode, type Envelope } from "./codec.ts";
 import { newId } from "./ids.ts";
 import type { ClientEntry, Entry, Fate, Memory } from "./memory.ts";
 import type { Body, ClientName, Said } from "./messages.ts";
-import { NotAuthenticated, type Dial, type Socket } from "./socket.ts";
+import { NotAuthenticated, Refused, type Dial, type Socket } from "./socket.ts";
 
 /** How the client stands with the server. Only `lost` passes by itself. */
 export type Connection =
@@ -147,7 +147,11 @@ export class Client {
     this.#await(() => this.#lose());
     this.#options.dial({ packet: current((packet) => this.#receive(packet)), closed: current(() => this.#lose()) }).then(
       (socket) => (dialled === this.#dialled ? this.#greet(socket) : socket.close()),
-      current((error) => (error instanceof NotAuthenticated ? this.#hangUp({ state: "unauthenticated" }) : this.#lose())),
+      current((error) => {
+        if (error instanceof NotAuthenticated) this.#hangUp({ state: "unauthenticated" });
+        else if (error instanceof Refused) this.#hangUp({ state: "refused", error: error.error });
+        else this.#lose();
+      }),
     );
   }
 

@@ -5,4 +5,4 @@ export { newId } from "./ids.ts";
 export { dialLiveKit } from "./livekit.ts";
 export { PassingMemory, StorageMemory, type ClientEntry, type Entry, type Fate, type Memory } from "./memory.ts";
 export type { Body, ClientName, Name, Said } from "./messages.ts";
-export { NotAuthenticated, dialWebSocket, type Dial, type Socket, type SocketEvents } from "./socket.ts";
+export { NotAuthenticated, Refused, dialWebSocket, type Dial, type Socket, type SocketEvents } from "./socket.ts";

@@ -10,7 +10,7 @@
 
 import type { RemoteParticipant } from "livekit-client";
 
-import { NotAuthenticated, type Dial } from "./socket.ts";
+import { NotAuthenticated, Refused, type Dial } from "./socket.ts";
 
 /** How long the server may take to come into the room. */
 const PATIENCE_MS = 10_000;
@@ -23,6 +23,12 @@ interface Admission {
   readonly token: string;
 }
 
+interface Problem {
+  readonly code: number;
+  readonly detail: string;
+  readonly recoverable: boolean;
+}
+
 /** Dial the room of the conversation that `conversationId` gives, or of a new one if it gives none. */
 export function dialLiveKit(server: string, conversationId: () => string, headers: HeadersInit = {}): Dial {
   let begun = "";
@@ -30,7 +36,7 @@ export function dialLiveKit(server: string, conversationId: () => string, header
   async function post<T>(path: string): Promise<T> {
     const response = await fetch(server + path, { method: "POST", headers });
     if (response.status === 401 || response.status === 403) throw new NotAuthenticated();
-    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    if (!response.ok) throw refusal(response.status, await response.json().catch(() => null));
     return (await response.json()) as T;
   }
 
@@ -91,6 +97,14 @@ export function dialLiveKit(server: string, conversationId: () => string, header
       close: end,
     };
   };
+}
+
+/** Why the server does not let us in, if it says so and says that this will not pass; else an error that may. */
+function refusal(status: number, problem: Problem | null): Error {
+  if (!problem?.detail || (problem.recoverable && (status === 429 || status >= 500)))
+    return new Error(`the server answered ${status}`);
+  const { code, detail: message } = problem;
+  return new Refused({ id: "", code, message, severity: 2, recoverable: false });
 }
 
 /** LiveKit may not have told us yet who is there. Nobody but the server and ourselves is let into the room. */

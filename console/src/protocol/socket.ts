@@ -1,5 +1,7 @@
 /** The seam through which packets travel, and the WebSocket behind it. */
 
+import type { Body } from "./messages.ts";
+
 /** Carries packets to the server, whole and in order. */
 export interface Socket {
   send(packet: Uint8Array): void;
@@ -12,11 +14,21 @@ export interface SocketEvents {
   closed(): void;
 }
 
-/** Opens a connection. Rejects with `NotAuthenticated` if trying again would not help, else with any error. */
+/** Opens a connection. Rejects with `NotAuthenticated` or `Refused` if trying again would not help, else with any error. */
 export type Dial = (events: SocketEvents) => Promise<Socket>;
 
 /** The server does not know who is asking. */
 export class NotAuthenticated extends Error {}
+
+/** The server says why there is no connection, and that there will be none. */
+export class Refused extends Error {
+  readonly error: Body<"ErrorMessage">;
+
+  constructor(error: Body<"ErrorMessage">) {
+    super(error.message);
+    this.error = error;
+  }
+}
 
 /** Dial a WebSocket; binary frames, one envelope each. */
 export function dialWebSocket(address: string): Dial {
