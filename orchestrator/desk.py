@@ -21,7 +21,7 @@ from orchestrator.errors import (
     TURN_RUNNING,
     AnamnesisError,
 )
-from orchestrator.mirror import edited, record, remembered
+from orchestrator.mirror import Request, edited, first_asked, record, remembered
 from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
@@ -321,7 +321,9 @@ def _was_cut_short(page: Page, answer_id: str) -> bool:
 def _(body: Commentary, page: Page, arrival: Arrival) -> Consequence:
     _check_message(page, body.message_id, "body.messageId")
     known = page.tx.notes.ever(body.id)
-    if known and (known.conversation_id, known.content) != (page.conversation.id, body.content):
+    if known is not None and (
+        known.conversation_id != page.conversation.id or body.content not in _contents(page, known, body)
+    ):
         raise AnamnesisError(ID_REUSE)
     record(page.tx, page.conversation, arrival.envelope)
     _acknowledge(page, arrival)
@@ -334,7 +336,7 @@ def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
     known = page.tx.notes.ever(body.id)
     if known is not None and known.conversation_id != page.conversation.id:
         raise AnamnesisError(ID_REUSE)
-    if known is not None and body.action == "create" and body.content not in _contents(page, known):
+    if known is not None and body.action == "create" and body.content not in _contents(page, known, body):
         raise AnamnesisError(ID_REUSE)
     record(page.tx, page.conversation, arrival.envelope)
     can_be = known is not None and (known.deleted_at is None or body.action == "delete")
@@ -350,43 +352,29 @@ def _(body: UserNote, page: Page, arrival: Arrival) -> Consequence:
     return Consequence()
 
 
-def _contents(page: Page, note: Note) -> Iterator[str]:
+def _contents(page: Page, note: Note, body: UserNote | Commentary) -> Iterator[str]:
     """What a note says and, if it was changed since, what it said when it was made."""
     yield note.content
-    for frame in page.tx.frames.of_type(page.conversation.id, UserNote.TYPE, "client"):
-        body = decode(frame.payload, sender="client", most=MOST_IN_FRAME).body
-        if isinstance(body, UserNote) and (body.id, body.action) == (note.id, "create"):
-            yield body.content
-            return
+    first = _first_asked(page, body)
+    if isinstance(first, UserNote | Commentary):
+        yield first.content
+
+
+def _first_asked(page: Page, body: Request) -> Body | None:
+    """What was first asked for under that id, as it was asked."""
+    stanza_id = first_asked(page.tx, page.conversation.id, body)
+    frame = None if stanza_id is None else page.tx.frames.client_frame(page.conversation.id, stanza_id)
+    return decode(frame.payload, sender="client", most=MOST_IN_FRAME).body if frame else None
 
 
 @_handle.register
 def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
-    confirmed = _confirmed(page, body)
-    if confirmed is not None:
-        if confirmed.action != body.action:
-            raise AnamnesisError(ID_REUSE)
-        if body.action != "create":
-            if confirmed.memory_id != body.memory_id:
-                raise AnamnesisError(ID_REUSE)
-            record(page.tx, page.conversation, arrival.envelope)
-            page.say(confirmed)
-            return Consequence()
+    first = _first_asked(page, body)
+    if first is not None and first != body:
+        raise AnamnesisError(ID_REUSE)
     created = body.action == "create"
     memory_id = remembered(page.conversation.id, body.id) if created else body.memory_id or ""
-    memory = page.tx.memories.ever(memory_id)
-    if created:
-        again = memory is not None
-        if memory is not None and body.memory is not None and memory.content != body.memory.content:
-            raise AnamnesisError(ID_REUSE)
-    else:
-        if memory is None or memory.user_id != page.conversation.user_id:
-            raise AnamnesisError(MEMORY_NOT_FOUND)
-        if memory.source_type == MEMORY_BLOCK:
-            raise AnamnesisError(NOT_ALLOWED, what="Changing a memory block this way")
-        again = memory.deleted_at is not None
-        if again and body.action != "delete":
-            raise AnamnesisError(MEMORY_NOT_FOUND)
+    done = first is not None or (not created and _is_deleted(page, body))
     record(page.tx, page.conversation, arrival.envelope)
     page.say(
         MemoryConfirmation(
@@ -397,18 +385,21 @@ def _(body: MemoryAction, page: Page, arrival: Arrival) -> Consequence:
             success=True,
         )
     )
-    if not again:
+    if not done:
         _trace_memory(page, body, page.tx.memories.ever(memory_id), arrival.allowance.snippet)
     return Consequence()
 
 
-def _confirmed(page: Page, body: MemoryAction) -> MemoryConfirmation | None:
-    """What an earlier request of that id was answered: it is given again, and nothing is done twice."""
-    for frame in page.tx.frames.of_type(page.conversation.id, MemoryConfirmation.TYPE):
-        said = decode(frame.payload, sender="server", most=MOST_IN_FRAME).body
-        if isinstance(said, MemoryConfirmation) and said.request_id == body.id:
-            return said
-    return None
+def _is_deleted(page: Page, body: MemoryAction) -> bool:
+    """Whether the memory to be changed is gone, which is all the better if it is to be deleted."""
+    memory = page.tx.memories.ever(body.memory_id or "")
+    if memory is None or memory.user_id != page.conversation.user_id:
+        raise AnamnesisError(MEMORY_NOT_FOUND)
+    if memory.source_type == MEMORY_BLOCK:
+        raise AnamnesisError(NOT_ALLOWED, what="Changing a memory block this way")
+    if memory.deleted_at is not None and body.action != "delete":
+        raise AnamnesisError(MEMORY_NOT_FOUND)
+    return memory.deleted_at is not None
 
 
 def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None, snippet: int) -> None:

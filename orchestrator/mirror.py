@@ -10,7 +10,7 @@ import json
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import Any
+from typing import Any, TypeAlias
 
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Conversation, Trace
@@ -36,6 +36,7 @@ from orchestrator.wire.messages import (
     UserNote,
 )
 
+Request: TypeAlias = MemoryAction | UserNote | Commentary
 SETTINGS = ("client_version", "preferred_language", "device", "features")
 """What of a Configuration stays in force until another one changes it."""
 
@@ -74,9 +75,21 @@ def remembered(conversation_id: str, request_id: str) -> str:
     return derived("mem_", conversation_id, request_id)
 
 
-def request(conversation_id: str, request_id: str) -> str:
-    """Under which id it is remembered that a MemoryAction was carried out."""
-    return derived("req_", conversation_id, request_id)
+def request(conversation_id: str, body: Request) -> str:
+    """The id of what a person asked for besides an answer: a note, or a change of a memory."""
+    what = "memory" if isinstance(body, MemoryAction) else "note"
+    return derived("req_", conversation_id, what, body.id)
+
+
+def first_asked(tx: Transaction, conversation_id: str, body: Request) -> int | None:
+    """The stanza that first asked for it: whatever comes later under that id is the same again, or wrong."""
+    known = tx.meta.get(derived("meta_", request(conversation_id, body)))
+    return int(known.value) if known else None
+
+
+def _remember_asking(tx: Transaction, conversation_id: str, body: Request, stanza_id: int) -> None:
+    about = request(conversation_id, body)
+    tx.meta.add(about, "stanza", str(stanza_id), id=derived("meta_", about))
 
 
 def subject(body: Body) -> str:
@@ -188,10 +201,11 @@ def _(body: Commentary, tx: Transaction, conversation: Conversation, stanza_id: 
     tx.notes.add(
         conversation.id, body.content, id=body.id, message_id=body.message_id, created_by=by, meta=about
     )
+    _remember_asking(tx, conversation.id, body, stanza_id)
 
 
 @_record.register
-def _(body: UserNote, tx: Transaction, conversation: Conversation, _: int) -> None:
+def _(body: UserNote, tx: Transaction, conversation: Conversation, stanza_id: int) -> None:
     about: JsonObject | None = {"category": body.category} if body.category else None
     match body.action:
         case "create":
@@ -205,6 +219,7 @@ def _(body: UserNote, tx: Transaction, conversation: Conversation, _: int) -> No
                 created_by=conversation.user_id,
                 meta=about,
             )
+            _remember_asking(tx, conversation.id, body, stanza_id)
         case "update":
             tx.notes.update(body.id, content=body.content, **({"meta": about} if about else {}))
         case "delete":
@@ -299,12 +314,11 @@ def _branch(tx: Transaction, conversation_id: str, message_id: str) -> Iterator[
 
 
 @_record.register
-def _(body: MemoryAction, tx: Transaction, conversation: Conversation, _: int) -> None:
+def _(body: MemoryAction, tx: Transaction, conversation: Conversation, stanza_id: int) -> None:
     """A request is carried out once, however often it is sent: a row of meta remembers it."""
-    about = request(conversation.id, body.id)
-    if tx.meta.of(about):
+    if first_asked(tx, conversation.id, body) is not None:
         return
-    tx.meta.add(about, "memory.action", body.action, id=derived("meta_", about))
+    _remember_asking(tx, conversation.id, body, stanza_id)
     draft = body.memory
     columns: dict[str, Any] = {}
     if draft is not None:

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, cast
 from sqlalchemy import bindparam
 
 from orchestrator.errors import CONSTRAINT, AnamnesisError
-from orchestrator.mirror import record, remembered, request, subject
+from orchestrator.mirror import Request, record, remembered, request, subject
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import (
     Audio,
@@ -125,8 +125,8 @@ def _subjects(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:
     """What the meta of these messages is about."""
     for body in bodies:
         yield subject(body) or conversation_id
-        if isinstance(body, MemoryAction):
-            yield request(conversation_id, body.id)
+        if isinstance(body, Request):
+            yield request(conversation_id, body)
 
 
 def _rows(tx: Transaction, kind: type[IsRow], column: str, *values: str) -> list[Any]:

@@ -1,7 +1,6 @@
 """Frames as they travelled, both ways: what a replay sends again, and what tables can be rebuilt from."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from sqlalchemy import bindparam, func, select
 
@@ -49,7 +48,7 @@ _ONE = Statement(
 
 _OF_TYPE = Statement(
     all_of(Frame)
-    .where(_here, _frames.c.direction == bindparam("direction"), _frames.c.type == bindparam("type"))
+    .where(_here, _frames.c.direction == "server", _frames.c.type == bindparam("type"))
     .order_by(_frames.c.position),
     Frame,
 )
@@ -124,11 +123,9 @@ class Frames:
             _ONE, conversation_id=conversation_id, direction="client", stanza_id=stanza_id
         )
 
-    def of_type(
-        self, conversation_id: str, type: int, direction: Literal["client", "server"] = "server"
-    ) -> list[Frame]:
-        """What one side sent of one kind."""
-        return self._unit.all(_OF_TYPE, conversation_id=conversation_id, type=type, direction=direction)
+    def of_type(self, conversation_id: str, type: int) -> list[Frame]:
+        """What the server sent of one kind."""
+        return self._unit.all(_OF_TYPE, conversation_id=conversation_id, type=type)
 
     def at(self, conversation_id: str, position: int) -> Frame | None:
         """What stands at that place in the order in which frames were stored."""

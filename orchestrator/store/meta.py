@@ -9,6 +9,7 @@ from orchestrator.store.unit import Unit
 _table = Meta.table
 _alive = _table.c.deleted_at.is_(None)
 _in_order = (_table.c.created_at, _table.c.id)
+_BY_ID = Statement(all_of(Meta).where(_table.c.id == bindparam("id"), _alive), Meta)
 _OF = Statement(all_of(Meta).where(_table.c.ref == bindparam("ref"), _alive).order_by(*_in_order), Meta)
 _FIND = Statement(
     all_of(Meta)
@@ -28,6 +29,10 @@ class Metadata:
         """Keep a pair as a row about the row with the id `ref`."""
         now = self._unit.now
         self._unit.insert(Meta(id or self._unit.ids.new("meta_"), ref, key, value, now, now, None))
+
+    def get(self, id: str) -> Meta | None:
+        """The pair with that id."""
+        return self._unit.first(_BY_ID, id=id)
 
     def of(self, ref: str) -> list[Meta]:
         """All that is known about a row."""

@@ -7,9 +7,11 @@ import pytest
 
 from agents.brains.scripted import ScriptedRecall
 from agents.ports import MemoryHit
+from orchestrator import desk
 from orchestrator.house import House
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Memory, Note, ToolUse
+from orchestrator.wire import codec
 from tests.houses import ANN, BOB, a_house, everything, messages, meta, rows
 from tests.peers import (
     ACKNOWLEDGEMENT,
@@ -317,6 +319,109 @@ async def test_a_change_of_a_memory_is_made_once_however_often_it_is_asked_for(a
         now = await memory(house, tea)
         assert now is not None
         assert now.content == "Drinks water"
+
+
+REQUESTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "create": ({"content": "Drinks water"}, {"content": "Drinks coffee"}),
+    "create, in another drawer": (
+        {"content": "Drinks water"},
+        {"content": "Drinks water", "category": "habits"},
+    ),
+    "update": ({"content": "Drinks water"}, {"content": "Drinks coffee"}),
+    "update, rated": ({"rating": 2}, {"rating": 3}),
+    "pin": ({"pinned": True}, {"pinned": False}),
+    "archive": ({}, {"pinned": True}),
+    "delete": ({}, {"rating": 1}),
+}
+"""What is asked for, and something else under the same id."""
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+async def test_a_request_of_the_same_id_that_asks_for_something_else_is_refused(
+    address: str, kind: str
+) -> None:
+    asked, other = REQUESTS[kind]
+    action = kind.partition(",")[0]
+    async with a_house(address).open() as house, conversing(house) as peer:
+        tea, juice = [
+            (await act(peer, "create", memory={"content": content}), await peer.next())[0].body["memoryId"]
+            for content in ("Drinks tea", "Drinks juice")
+        ]
+        named, request = (None if action == "create" else tea), new_id("req_")
+        confirmed = await act(peer, action, named, id=request, memory=asked)
+        await peer.next()
+        before = await everything(house)
+
+        refused = [
+            await act(peer, action, named, id=request, memory=other),
+            await act(peer, "pin" if action == "archive" else "archive", tea, id=request, memory=asked),
+            await act(peer, action, juice, id=request, memory=asked),
+        ]
+
+        assert [(frame.stanza, frame.code) for frame in refused] == [(0, 105)] * 3
+        assert await everything(house) == before
+        assert (await act(peer, action, named, id=request, memory=asked)).body == confirmed.body
+
+
+async def test_a_repeated_request_is_compared_with_what_was_asked_not_with_what_became_of_it(
+    address: str,
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        request = new_id("req_")
+        made = await act(peer, "create", id=request, memory={"content": "Drinks tea"})
+        await peer.next()
+        await act(peer, "update", made.body["memoryId"], memory={"content": "Drinks coffee"})
+        await peer.next()
+
+        again = await act(peer, "create", id=request, memory={"content": "Drinks tea"})
+        never_asked = await act(peer, "create", id=request, memory={"content": "Drinks coffee"})
+
+        assert again.body == made.body
+        assert never_asked.code == 105
+        now = await memory(house, made.body["memoryId"])
+        assert now is not None
+        assert now.content == "Drinks coffee"
+
+
+async def test_a_remark_that_was_changed_since_may_be_repeated(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        remark = {"id": new_id("note_"), "content": "Good question"}
+        await peer.request(COMMENTARY, **remark)
+        await peer.request(NOTE, id=remark["id"], content="Good answer", action="update")
+
+        again = await peer.request(COMMENTARY, **remark)
+
+        assert (again.type, again.body["success"]) == (ACKNOWLEDGEMENT, True)
+        assert [note.content for note in await notes(house, peer)] == ["Good answer"]
+        assert (await peer.request(COMMENTARY, id=remark["id"], content="Bad question")).code == 105
+
+
+async def test_a_request_is_looked_up_by_its_id_however_many_came_before(
+    embedded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[bytes] = []
+
+    def decode(packet: bytes, **given: Any) -> Any:
+        opened.append(packet)
+        return codec.decode(packet, **given)
+
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        tea = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
+        await peer.next()
+        for number in range(5):
+            await act(peer, "pin", tea, id=f"req_{number}")
+            await peer.next()
+            await peer.request(NOTE, id=f"note_{number}", content="Hm", action="create")
+        await peer.request(NOTE, id="note_4", content="Well", action="update")
+        monkeypatch.setattr(desk, "decode", decode)
+
+        await act(peer, "pin", tea)
+        await peer.next()
+        await peer.request(NOTE, id=new_id("note_"), content="Hm", action="create")
+        assert not opened
+        await act(peer, "pin", tea, id="req_4")
+        await peer.request(NOTE, id="note_4", content="Hm", action="create")
+        assert len(opened) == 2
 
 
 async def test_a_memory_has_the_id_the_server_gives_it(address: str) -> None:

@@ -83,12 +83,12 @@ async def talk(address: str) -> str:
 
 async def remember(peer: Peer, recall: Finding) -> None:
     """Memories made, changed in every way, and named again; one of them is found from now on."""
+    draft = {"content": "Likes tea.", "category": "profile", "pinned": True, "rating": 3}
     for number in (1, 2):
-        draft = {"content": f"Likes tea {number}.", "category": "profile", "pinned": True, "rating": 3}
         confirmed = await ask_for(peer, MEMORY, id=f"req_{number}", action="create", memory=draft)
     recall.memory_id = remembered(peer.conversation_id, "req_1")
-    await peer.request(MEMORY, id="req_1", action="create", memory={"content": "Likes tea 1."})
-    changed = {"memoryId": recall.memory_id, "memory": {"content": "Likes tea.", "rating": 5}}
+    await peer.request(MEMORY, id="req_1", action="create", memory=draft)
+    changed = {"memoryId": recall.memory_id, "memory": {"content": "Likes green tea.", "rating": 5}}
     await ask_for(peer, MEMORY, id="req_3", action="update", **changed)
     unpinned = {"memoryId": recall.memory_id, "memory": {"pinned": False}}
     await ask_for(peer, MEMORY, id="req_4", action="pin", **unpinned)
