@@ -290,8 +290,7 @@ def _to_stop(page: Page, body: ControlStop) -> Turn | None:
 @_handle.register
 def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
     turn = page.tx.turns.latest(page.conversation.id)
-    target = turn and (turn.user_message_id if body.mode == "edit" else turn.answer_id)
-    if turn is None or body.target_id != target:
+    if turn is None or body.target_id not in _targets(turn, body.mode):
         raise AnamnesisError(NOT_LATEST_TURN)
     if turn.state in OPEN_TURN_STATES:
         raise AnamnesisError(TURN_RUNNING)
@@ -309,6 +308,17 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
         _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)
     return Consequence(to_answer=True)
+
+
+def _targets(turn: Turn, mode: str) -> tuple[str | None, ...]:
+    """What of a turn can be named; an answer that never began has no id that a client knows."""
+    match mode:
+        case "edit":
+            return (turn.user_message_id,)
+        case "continue":
+            return (turn.answer_id,)
+        case _:
+            return turn.answer_id, turn.user_message_id
 
 
 def _was_cut_short(page: Page, answer_id: str) -> bool:

@@ -293,7 +293,10 @@ def _(body: ControlVariation, tx: Transaction, conversation: Conversation, stanz
     target = tx.messages.get(body.target_id)
     if target is None or body.mode == "continue":
         return
-    for each in _branch(tx, conversation.id, target.id):
+    branch = _branch(tx, conversation.id, target.id)
+    if body.mode == "regenerate" and target.message_role == "user":
+        next(branch)  # the message itself stands
+    for each in branch:
         if not any(pair.key == "superseded" for pair in tx.meta.of(each)):
             tx.meta.add(each, "superseded", "true", id=derived("meta_", each, "superseded"))
     if body.mode == "edit":

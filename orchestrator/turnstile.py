@@ -260,7 +260,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
     if conversation is None or message is None:
         raise AnamnesisError(NOT_FOUND)
     begun, target = tx.messages.get(turn.answer_id or ""), tx.messages.get(turn.target_id or "")
-    if target is not None and turn.variation == "regenerate":
+    if target is not None and turn.variation == "regenerate" and target.id != message.id:
         target = tx.messages.get(target.previous_id or "")  # a sibling follows what the other one followed
     follows = message if target is None or turn.variation == "edit" else target
     return OpenTurn(

@@ -72,6 +72,19 @@ describe("a turn", () => {
     expect(after(asked("msg_1"), whole)).toMatchObject([{ answers: [{ sentences: [{ text: "All of it." }], progress: "done" }] }]);
   });
 
+  test("that failed says what is to be asked for again: the answer that was cut off, or the message", () => {
+    const cut = [asked("msg_1"), started("msg_a", "msg_1"), failed("msg_1")];
+    const again = [...cut, started("msg_b", "msg_1"), failed("msg_1")];
+
+    for (const [entries, target] of [
+      [[asked("msg_1"), failed("msg_1")], "msg_1"],
+      [cut, "msg_a"],
+      [again, "msg_b"],
+      [[...again, failed("msg_1")], "msg_1"],
+    ] as const)
+      expect(after(...entries)[0]?.failed).toBe(target);
+  });
+
   test("about safety says of which kind", () => {
     const [exchange] = after(asked("msg_1"), started("msg_a", "msg_1", { kind: "emergency", tier: 1 }));
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -222,6 +223,30 @@ def test_a_failed_answer_says_why_and_can_be_asked_for_again(chromium: Browser, 
             "regenerate",
             "msg_a",
         )
+        assert page.texts(".failure") == []
+
+
+def test_a_message_whose_answer_never_began_can_be_asked_again(chromium: Browser, console: Path) -> None:
+    heard: list[Any] = []
+
+    def script(line: Line) -> None:
+        teller = Teller(line)
+        teller.hear()
+        teller.fail(501, "It was set aside.")
+        heard.extend((teller.question, line.hear()))
+        teller.acknowledge(heard[-1])
+        teller.start("msg_b")
+        teller.sentence("msg_b", 1, "Here it is.", final=True)
+
+    with page_with(chromium, console, script) as page:
+        page.until_text(".connection", "Connected").type(HEADACHE).press_enter().until_text(
+            ".failure", "set aside"
+        )
+
+        page.click("Ask again").until_text(".answer", "Here it is.")
+
+        question, request = heard
+        assert (request["body"]["mode"], request["body"]["targetId"]) == ("regenerate", question)
         assert page.texts(".failure") == []
 
 

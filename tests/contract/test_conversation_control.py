@@ -216,6 +216,28 @@ async def test_another_answer_is_a_sibling_and_takes_the_place_of_the_first(addr
         await peer.ask("And now?")
 
 
+async def test_another_answer_may_be_asked_for_by_the_message_and_replaces_all_that_was_answered(
+    address: str,
+) -> None:
+    brain = ScriptedBrain(answers=[halting()[1], ("Four.",), ("How long?",)])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        message_id = await peer.say()
+        stopped = await begun(peer)
+        await peer.send(STOP)
+        await peer.answer()
+        went_on = (await vary(peer, "continue", stopped))[1].body["id"]
+
+        started = (await vary(peer, "regenerate", message_id))[1].body
+
+        assert started["previousId"] == message_id
+        assert brain.briefs[-1].said == ""
+        superseded = [
+            (await meta(house, each)).get("superseded") for each in (message_id, stopped, went_on, started["id"])
+        ]
+        assert superseded == [None, "true", "true", None]
+        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "How long?")]
+
+
 async def test_a_corrected_message_gets_a_new_id_and_is_answered_in_the_same_turn(address: str) -> None:
     brain = ScriptedBrain(answers=[("Hi.",), ("Since when?",), ("Your knee?",)])
     async with a_house(address, brain).open() as house, conversing(house) as peer:
@@ -338,7 +360,8 @@ async def test_only_the_latest_turn_can_be_varied_and_only_in_ways_that_make_sen
             (203, {"mode": "regenerate", "targetId": earlier_answer}),
             (203, {"mode": "edit", "targetId": earlier, "newContent": "Hi"}),
             (203, {"mode": "continue", "targetId": earlier_answer}),
-            (203, {"mode": "regenerate", "targetId": latest}),
+            (203, {"mode": "regenerate", "targetId": earlier}),
+            (203, {"mode": "continue", "targetId": latest}),
             (203, {"mode": "edit", "targetId": latest_answer, "newContent": "Hi"}),
             (203, {"mode": "continue", "targetId": latest_answer}),  # it was not stopped
             (203, {"mode": "regenerate", "targetId": "msg_unknown"}),
@@ -354,7 +377,12 @@ async def test_only_the_latest_turn_can_be_varied_and_only_in_ways_that_make_sen
         running = await peer.say("And my hand")
         running_answer = await begun(peer)
         before = await everything(house)
-        for mode, target in (("regenerate", running_answer), ("continue", running_answer), ("edit", running)):
+        for mode, target in (
+            ("regenerate", running_answer),
+            ("regenerate", running),
+            ("continue", running_answer),
+            ("edit", running),
+        ):
             refused = await peer.request(VARIATION, mode=mode, targetId=target, newContent="Hi")
             assert refused.code == 202
         assert (await peer.request(VARIATION, mode="regenerate", targetId=latest_answer)).code == 203

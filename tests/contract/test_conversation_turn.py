@@ -38,6 +38,7 @@ from tests.peers import (
     SENTENCE,
     START_ANSWER,
     TRACE,
+    VARIATION,
     Frame,
     conversing,
     new_id,
@@ -437,6 +438,24 @@ async def test_a_message_that_brought_down_three_processes_is_set_aside_unread(a
         assert (await everything(house))["alicia_memory_used"] == 0  # what is deadly may be in the blocks
         await peer.ask("And now?")
         assert brain.heard == ["And now?"]
+
+
+async def test_a_message_that_was_set_aside_can_be_asked_again_by_its_own_id(address: str) -> None:
+    conversation_id, message_id = await left_behind(address, attempts=3)
+
+    async with a_house(address).open() as house, visiting(house) as peer:
+        await peer.open(conversation_id, lastSequenceSeen=0)
+        (error,) = await peer.answer()
+
+        await peer.send(VARIATION, mode="regenerate", targetId=message_id)
+        frames = await peer.answer()
+
+        assert (frames[1].type, frames[1].body["previousId"]) == (START_ANSWER, message_id)
+        assert frames[-1].body["isFinal"]
+        now = await turn(house, message_id)
+        assert (now.state, now.attempts) == ("completed", 1)
+        assert (await meta(house, error.body["id"]))["superseded"] == "true"
+        assert "superseded" not in await meta(house, message_id)
 
 
 async def test_an_answer_goes_on_when_nobody_listens(address: str) -> None:

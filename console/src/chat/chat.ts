@@ -1,7 +1,7 @@
 /** The conversation as a page sees it: one value that changes, and what a person can do. */
 
 import { newId, type Client, type ClientEvent, type Connection, type Entry } from "../protocol/index.ts";
-import { fold, isAwaited, type Answer, type Transcript } from "./transcript.ts";
+import { fold, isAwaited, type Exchange, type Transcript } from "./transcript.ts";
 
 /** Everything a page shows. A new value for every change, equal parts kept. */
 export interface View {
@@ -54,8 +54,8 @@ export class Chat {
   }
 
   /** Ask once more for an answer that failed. */
-  askAgain(answer: Answer): void {
-    this.#client.send({ name: "ControlVariation", body: { targetId: answer.id, mode: "regenerate" } });
+  askAgain({ failed }: Exchange): void {
+    this.#client.send({ name: "ControlVariation", body: { targetId: failed, mode: "regenerate" } });
   }
 
   startOver(): void {

@@ -37,6 +37,8 @@ export interface Exchange {
   readonly stopping: boolean;
   /** Why there is no answer, in the server's words. */
   readonly failure: string;
+  /** What is to be asked for again after a failure: the answer that was cut off, or the message if none had begun. */
+  readonly failed: string;
 }
 
 export type Transcript = readonly Exchange[];
@@ -90,6 +92,7 @@ function hear(transcript: Transcript, said: Said): Transcript {
     case "ErrorMessage": {
       const message = said.body.originatingId ?? transcript.at(-1)?.id ?? "";
       return change(transcript, message, ({ answers }) => ({
+        failed: answers.find(({ progress }) => progress === "running")?.id ?? message,
         answers: answers.map((answer) => (answer.progress === "running" ? { ...answer, progress: "cut" } : answer)),
         stopping: false,
         failure: said.body.message,
@@ -117,7 +120,7 @@ export function isAwaited({ question, answers, failure }: Exchange): boolean {
 
 function change(transcript: Transcript, id: string, edit: (exchange: Exchange) => Partial<Exchange>): Transcript {
   const known = transcript.some((exchange) => exchange.id === id);
-  const all = known ? transcript : [...transcript, { id, question: null, answers: [], traces: [], stopping: false, failure: "" }];
+  const all = known ? transcript : [...transcript, { id, question: null, answers: [], traces: [], stopping: false, failure: "", failed: "" }];
   return all.map((exchange) => (exchange.id === id ? { ...exchange, ...edit(exchange) } : exchange));
 }
 

@@ -2,7 +2,7 @@
 
 import { useCallback, useSyncExternalStore } from "react";
 import type { Chat } from "../chat/chat.ts";
-import { isAwaited, type Answer } from "../chat/transcript.ts";
+import { isAwaited, type Exchange } from "../chat/transcript.ts";
 import { Composer } from "./Composer.tsx";
 import { Conversation } from "./Conversation.tsx";
 import { Header } from "./Header.tsx";
@@ -12,7 +12,7 @@ import { useKept } from "./useKept.ts";
 export function App({ chat }: { chat: Chat }) {
   const { transcript, connection, notices, ready } = useSyncExternalStore(chat.watch, chat.view);
   const [tracesShown, setTracesShown] = useKept("anamnesis.traces", true);
-  const askAgain = useCallback((answer: Answer) => chat.askAgain(answer), [chat]);
+  const askAgain = useCallback((exchange: Exchange) => chat.askAgain(exchange), [chat]);
   return (
     <div className={tracesShown ? "page with-traces" : "page"}>
       <Header

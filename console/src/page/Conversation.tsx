@@ -12,7 +12,7 @@ const SAFETY_TITLES: Record<string, string> = { emergency: "This may be an emerg
 interface ConversationProps {
   transcript: Transcript;
   tracesShown: boolean;
-  onAskAgain: (answer: Answer) => void;
+  onAskAgain: (exchange: Exchange) => void;
 }
 
 export function Conversation({ transcript, tracesShown, onAskAgain }: ConversationProps) {
@@ -63,12 +63,11 @@ interface ExchangeProps {
   exchange: Exchange;
   tracesShown: boolean;
   /** Null when it is too late: only the latest can be asked again. */
-  onAskAgain: ((answer: Answer) => void) | null;
+  onAskAgain: ((exchange: Exchange) => void) | null;
 }
 
 const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgain }: ExchangeProps) {
   const { question, answers, traces, failure } = exchange;
-  const latest = answers.at(-1);
   const spoken = question || answers.length > 0 || failure;
   if (!spoken && !tracesShown) return null;
   return (
@@ -89,8 +88,8 @@ const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgai
         {failure && (
           <p className="failure">
             {failure}
-            {latest && onAskAgain && (
-              <button type="button" onClick={() => onAskAgain(latest)}>
+            {onAskAgain && (
+              <button type="button" onClick={() => onAskAgain(exchange)}>
                 Ask again
               </button>
             )}
