@@ -331,6 +331,25 @@ describe("what we say", () => {
     expect(scene.client.connection.state).toBe("open");
   });
 
+  test.each([204, 501, 504])("that the server never can take now (%i) is refused at last, and says why", async (code) => {
+    const scene = await connected();
+    const id = say(scene, "now?");
+
+    for (let tries = 1; tries < 6; tries++) {
+      scene.line.refuse(code, { originatingId: id });
+      expect(scene.client.connection.state).toBe("lost");
+      await vi.advanceTimersByTimeAsync(LONG);
+      scene.line.welcome();
+      expect(scene.line.heard.at(-1)?.body).toMatchObject({ id });
+    }
+    scene.line.refuse(code, { originatingId: id });
+    await vi.advanceTimersByTimeAsync(LONG);
+
+    expect(scene.client.connection.state).toBe("open");
+    expect(scene.lines).toHaveLength(6);
+    expect(scene.events.at(-1)).toMatchObject({ kind: "entry", entry: { said: { body: { id } }, fate: { state: "refused", code } } });
+  });
+
   test("that the server refuses is not sent again, and says why", async () => {
     const scene = await connected();
     const id = say(scene, "too long");

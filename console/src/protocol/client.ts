@@ -11,7 +11,7 @@
  *   shows that something is missing, and a new connection with `lastSequenceSeen` brings it.
  * - A message of ours is remembered before it is sent, under a number it keeps, and sent again on every new
  *   connection until the server has answered it. A resuming Configuration has number 0: a higher one would put the
- *   unanswered below it out of order.
+ *   unanswered below it out of order. One that the server could not take now, however often, is refused at last.
  * - Whoever listens hears each entry once, after it was remembered. An entry of ours is heard again when its fate changes.
  */
 
@@ -58,6 +58,7 @@ export interface ClientOptions {
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 const PATIENCE_MS = 15_000;
+const MOST_TRIES = 6; // with the pauses between them, about a quarter of a minute
 const CODE = { outOfOrder: 101, invalidState: 202, busy: 204, server: 500 } as const;
 
 /** See the top of this file. All methods return at once; what comes of them is heard by listeners. */
@@ -75,6 +76,7 @@ export class Client {
   #attempts = 0;
   #gapAfter = -1;
   #renumbered = new Set<string>();
+  #tries = new Map<string, number>();
   #remembers = true;
   #timers: { pause?: Timer; patience?: Timer; calm?: Timer } = {};
 
@@ -248,9 +250,16 @@ export class Client {
     // Frames are answered in their order, so a refusal that names none is about the oldest.
     const refused = error.originatingId ? this.#byId(error.originatingId) : this.#waiting[0];
     if (!refused) this.#tell({ kind: "error", error });
-    else if (passing) this.#lose();
+    else if (passing && this.#maySendAgain(refused)) this.#lose();
     else if (error.code === CODE.outOfOrder && !this.#renumbered.has(refused.key)) this.#renumber(refused);
     else this.#decide(refused, { state: "refused", code: error.code, message: error.message });
+  }
+
+  /** What passes for others may not pass for this message, so it is not sent for ever. */
+  #maySendAgain({ key }: ClientEntry): boolean {
+    const tries = (this.#tries.get(key) ?? 0) + 1;
+    this.#tries.set(key, tries);
+    return tries < MOST_TRIES;
   }
 
   /** Another tab used our number. The message's id still protects it from being taken twice. */
@@ -288,6 +297,7 @@ export class Client {
 
   #decide(entry: ClientEntry, fate: Fate): void {
     this.#waiting = this.#waiting.filter((one) => one !== entry);
+    this.#tries.delete(entry.key);
     clearTimeout(this.#timers.patience);
     delete this.#timers.patience;
     this.#attempts = 0;
