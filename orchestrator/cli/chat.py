@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options, user_option
+from orchestrator.cli.frame import Invocation, pass_invocation, shared_options, user_option
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -58,11 +58,9 @@ def chat(
 
     telemetry.start(settings.telemetry.endpoint)
     try:
-        all_answered = asyncio.run(_filter(entered) if as_json else _converse(entered, quiet))
+        asyncio.run(_filter(entered) if as_json else _converse(entered, quiet))
     finally:
         telemetry.stop()
-    if not all_answered:
-        raise SystemExit(FOUND_SOMETHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +123,11 @@ async def _at_home(
             await attending
 
 
-async def _filter(entered: AbstractAsyncContextManager[_Entrance]) -> bool:
-    """Answer each line of standard input; true when every line could be sent."""
+async def _filter(entered: AbstractAsyncContextManager[_Entrance]) -> None:
+    """Answer each line of standard input; one that cannot be sent is told of, and the others are answered."""
     from orchestrator.errors import AnamnesisError
     from orchestrator.wire.codec import as_json
 
-    readable = True
     async with entered as entrance:
         client = entrance.client
         async with aclosing(entrance.open()) as opening:
@@ -144,16 +141,13 @@ async def _filter(entered: AbstractAsyncContextManager[_Entrance]) -> bool:
                 message_id = await client.say(said)
             except UnicodeDecodeError:
                 click.echo(f"error: line {number} is not UTF-8; it was passed over", err=True)
-                readable = False
                 continue
             except AnamnesisError as refused:
                 click.echo(f"error: line {number} was passed over. {refused}", err=True)
-                readable = False
                 continue
             async with aclosing(client.answer_to(message_id)) as answer:
                 async for envelope in answer:
                     click.echo(as_json(envelope))
-    return readable
 
 
 async def _lines(read: Callable[[], bytes]) -> AsyncIterator[tuple[int, bytes]]:
@@ -164,7 +158,7 @@ async def _lines(read: Callable[[], bytes]) -> AsyncIterator[tuple[int, bytes]]:
         yield number, line
 
 
-async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool) -> bool:
+async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool) -> None:
     """Talk with whoever sits at the terminal, until they have had enough."""
     async with entered as entrance:
         client = entrance.client
@@ -188,7 +182,6 @@ async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool
                 answering = False
         await asyncio.gather(*stopping)
         click.secho(f"\nTo go on: the same command with --conversation {client.conversation_id}", dim=True)
-    return True
 
 
 async def _typed(enough: asyncio.Event) -> str | None:
