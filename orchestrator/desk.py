@@ -21,7 +21,7 @@ from orchestrator.errors import (
     TURN_RUNNING,
     AnamnesisError,
 )
-from orchestrator.mirror import Request, edited, first_asked, record, remembered
+from orchestrator.mirror import Request, edited, first_asked, follows_something, record, remembered
 from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
@@ -66,6 +66,10 @@ ANSWERED: Final = (
 
 STREAMING: Final = ("streaming",)
 """The features of a client that names none."""
+
+OF_THIS_CONVERSATION: Final = "must be a message of this conversation"
+FOLLOWS_NOTHING: Final = f"`previousId`: {OF_THIS_CONVERSATION}."
+"""Why an earlier message cannot be kept, in the words in which any other wrong field is told of."""
 
 OPEN_TOOL_STATES: Final = ("pending", "running")
 OPEN_TURN_STATES: Final = ("pending", "in_progress")
@@ -438,17 +442,21 @@ def _(body: SyncRequest, page: Page, arrival: Arrival) -> Consequence:
     page.say(
         SyncResponse(
             conversation_id=page.conversation_id,
-            synced_messages=tuple(_what_became_of(item, page) for item in body.messages),
+            synced_messages=tuple(_what_became_of(item, body, page) for item in body.messages),
             synced_at=page.tx.now,
         )
     )
     return Consequence()
 
 
-def _what_became_of(item: EarlierMessage | UnreadableMessage, page: Page) -> SyncedMessage:
+def _what_became_of(
+    item: EarlierMessage | UnreadableMessage, request: SyncRequest, page: Page
+) -> SyncedMessage:
     if isinstance(item, UnreadableMessage):
         return SyncedMessage(local_id=item.local_id, status="conflict", conflict=item.conflict)
     stored = page.tx.messages.by_local_id(page.conversation.id, item.local_id)
+    if stored is None and not follows_something(page.tx, page.conversation.id, item, request):
+        return SyncedMessage(local_id=item.local_id, status="conflict", conflict=FOLLOWS_NOTHING)
     if stored is None or (stored.message_role, stored.contents) != (item.role, item.contents):
         return SyncedMessage(local_id=item.local_id, status="conflict", conflict=ID_REUSE.says)
     return SyncedMessage(local_id=item.local_id, server_id=MessageId(stored.id), status="synced")
@@ -469,4 +477,4 @@ def _check_message(page: Page, message_id: str | None, field: str) -> None:
         return
     message = page.tx.messages.get(message_id)
     if message is None or message.conversation_id != page.conversation.id:
-        raise AnamnesisError(INVALID_FIELD, field=field, rule="must be a message of this conversation")
+        raise AnamnesisError(INVALID_FIELD, field=field, rule=OF_THIS_CONVERSATION)

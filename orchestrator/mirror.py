@@ -263,6 +263,8 @@ def _(body: SyncRequest, tx: Transaction, conversation: Conversation, _: int) ->
     for item in body.messages:
         if not isinstance(item, EarlierMessage) or tx.messages.by_local_id(conversation.id, item.local_id):
             continue
+        if not follows_something(tx, conversation.id, item, body):
+            continue
         tx.messages.append(
             conversation.id,
             item.role,
@@ -274,17 +276,32 @@ def _(body: SyncRequest, tx: Transaction, conversation: Conversation, _: int) ->
         )
 
 
+def follows_something(
+    tx: Transaction, conversation_id: str, item: EarlierMessage, request: SyncRequest
+) -> bool:
+    """Whether what an earlier message says it followed is here, or was sent along, be it kept or not."""
+    return (
+        item.previous_id is None
+        or any(item.previous_id == other.local_id for other in request.messages)
+        or _named_previous(tx, conversation_id, item.previous_id) is not None
+    )
+
+
 def _synced_previous(tx: Transaction, conversation_id: str, item: EarlierMessage) -> str | None:
-    """What an earlier message followed: named by the client's own id or by ours, else the last one."""
-    if item.previous_id:
-        for candidate in (
-            tx.messages.by_local_id(conversation_id, item.previous_id),
-            tx.messages.get(item.previous_id),
-        ):
-            if candidate is not None and candidate.conversation_id == conversation_id:
-                return candidate.id
+    """What an earlier message followed: the one it names, else the last one."""
+    named = item.previous_id and _named_previous(tx, conversation_id, item.previous_id)
+    if named:
+        return named
     last = tx.messages.last(conversation_id)
     return last.id if last else None
+
+
+def _named_previous(tx: Transaction, conversation_id: str, named: str) -> str | None:
+    """The message of this conversation that is meant, by the client's own id or by ours."""
+    for candidate in (tx.messages.by_local_id(conversation_id, named), tx.messages.get(named)):
+        if candidate is not None and candidate.conversation_id == conversation_id:
+            return candidate.id
+    return None
 
 
 @_record.register

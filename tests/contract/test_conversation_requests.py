@@ -519,6 +519,43 @@ async def test_a_bad_item_is_a_conflict_and_the_others_are_kept(address: str) ->
         assert kept == ["good", "better"]
 
 
+async def test_an_earlier_message_that_followed_one_from_elsewhere_is_a_conflict(address: str) -> None:
+    async with a_house(address).open() as house:
+        foreign = await a_message_elsewhere(house, BOB)
+        mine = await a_message_elsewhere(house)
+        async with conversing(house) as peer:
+            here = await peer.say()
+            await peer.answer()
+            items = [
+                earlier("foreign", previousId=foreign),
+                earlier("mine", previousId=mine),
+                earlier("unknown", previousId="msg_none"),
+                earlier("here", previousId=here),
+                earlier("blank", contents=" "),
+                earlier("after", previousId="blank"),
+            ]
+
+            said = (await peer.request(SYNC, messages=items)).body["syncedMessages"]
+
+            assert {each["localId"]: each["status"] for each in said} == {
+                "foreign": "conflict",
+                "mine": "conflict",
+                "unknown": "conflict",
+                "here": "synced",
+                "blank": "conflict",
+                "after": "synced",
+            }
+            assert {each["conflict"] for each in said[:3]} == {
+                "`previousId`: must be a message of this conversation."
+            }
+            kept = {
+                each.local_id: each.previous_id
+                for each in await messages(house, peer.conversation_id)
+                if each.local_id
+            }
+            assert kept == {"here": here, "after": said[3]["serverId"]}
+
+
 async def test_a_repeated_sync_gives_the_same_ids_and_another_text_under_one_is_a_conflict(
     address: str,
 ) -> None:
@@ -545,7 +582,7 @@ async def test_the_same_local_id_in_two_conversations_are_two_messages(address: 
         ids = set()
         for person in (ANN, ANN, BOB):
             async with conversing(house, person) as peer:
-                response = await peer.request(SYNC, messages=[earlier("l1", previousId="msg_elsewhere")])
+                response = await peer.request(SYNC, messages=[earlier("l1")])
                 ids.add(response.body["syncedMessages"][0]["serverId"])
                 assert (await peer.request(SYNC, messages=[])).body["syncedMessages"] == []
         assert len(ids) == 3
