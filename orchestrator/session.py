@@ -40,7 +40,6 @@ from orchestrator.wire.codec import Frame, encode, open_frame, read
 from orchestrator.wire.envelope import Envelope, error_envelope
 from orchestrator.wire.ids import ConversationId, ErrorId
 from orchestrator.wire.messages import (
-    MESSAGES,
     Acknowledgement,
     Body,
     Configuration,
@@ -53,10 +52,6 @@ from orchestrator.wire.messages import (
 log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
-BEFORE_ENTERING: Final = {
-    kind.TYPE for kind in MESSAGES if "client" in kind.SENDERS and kind is not Configuration
-}
-"""What a client may send, but not first: it is refused as such, whatever it holds."""
 MINUTE: Final = 60.0
 OUR_FAULT: Final = 500
 """From this number on, an error is the house's own."""
@@ -103,7 +98,7 @@ class Session:
                     pass
         except TimeoutError:
             await self._stop_following()
-            await self._refuse(AnamnesisError(SESSION_REPLACED))
+            await self._tell(AnamnesisError(SESSION_REPLACED))  # no frame of theirs was refused
         finally:
             self._leave()
             await self._stop_following()
@@ -134,8 +129,8 @@ class Session:
             if packet is None:
                 return False
             frame = await _opened(packet, self._transport.most)
-            if self.conversation_id is None and frame.fields.get("type") in BEFORE_ENTERING:
-                raise AnamnesisError(NOT_CONFIGURED)
+            if self.conversation_id is None:
+                _check_first(frame)
             arrival = Arrival(
                 read(frame, sender="client"),
                 frame.fields["type"],
@@ -279,6 +274,9 @@ class Session:
             error=error.problem.name,
             stanza=frame.stanza_id if frame else None,
         )
+        await self._tell(error, frame, safety)
+
+    async def _tell(self, error: AnamnesisError, frame: Frame | None = None, safety: str = "") -> None:
         await self._send(
             encode(
                 error_envelope(
@@ -317,3 +315,10 @@ async def _opened(packet: bytes, most: int) -> Frame:
     if len(packet) <= QUICKLY_OPENED:
         return open_frame(packet, most=most)
     return await asyncio.to_thread(open_frame, packet, most=most)
+
+
+def _check_first(frame: Frame) -> None:
+    """Whatever another type holds, and whether or not there is such a type: it does not come first."""
+    number = frame.fields.get("type")
+    if type(number) is int and number != Configuration.TYPE:
+        raise AnamnesisError(NOT_CONFIGURED)

@@ -231,9 +231,8 @@ async def test_another_answer_may_be_asked_for_by_the_message_and_replaces_all_t
 
         assert started["previousId"] == message_id
         assert brain.briefs[-1].said == ""
-        superseded = [
-            (await meta(house, each)).get("superseded") for each in (message_id, stopped, went_on, started["id"])
-        ]
+        told = (message_id, stopped, went_on, started["id"])
+        superseded = [(await meta(house, each)).get("superseded") for each in told]
         assert superseded == [None, "true", "true", None]
         assert await answers_in_block(house, peer) == [(1, "I am having a headache", "How long?")]
 

@@ -13,6 +13,7 @@ from tests.peers import (
     CONFIGURATION,
     NOTE,
     SERVER_INFO,
+    START_ANSWER,
     STOP,
     USER_MESSAGE,
     Frame,
@@ -133,6 +134,8 @@ async def test_a_foreign_an_unknown_and_a_deleted_conversation_are_not_found_and
         (USER_MESSAGE, {"id": "msg_1", "content": "hello"}),
         (STOP, {}),
         (ACKNOWLEDGEMENT, {"acknowledgedStanzaId": -1, "success": True}),
+        (START_ANSWER, {"id": "msg_1", "previousId": "msg_0"}),
+        (99, {}),
     ],
 )
 async def test_anything_but_a_configuration_first_is_refused(

@@ -444,3 +444,18 @@ async def test_a_refused_frame_is_logged_with_its_conversation(
 
     [refused] = [line for line in capsys.readouterr().err.splitlines() if "frame_refused" in line]
     assert json.loads(refused)["conversation_id"] == peer.conversation_id
+
+
+async def test_a_connection_that_is_taken_over_is_no_refused_frame(embedded: str) -> None:
+    before = refused_frames()
+    async with a_house(embedded).open() as house, conversing(house) as first, visiting(house) as second:
+        await second.open(first.conversation_id)
+
+        assert (await first.next()).code == 202
+        assert await first.gone()
+    assert refused_frames() == before
+
+
+def refused_frames() -> list[str]:
+    text, _ = telemetry.exposition()
+    return re.findall(r'anamnesis_frames_refused_total{error="session_replaced"} .*', text.decode())
