@@ -133,7 +133,8 @@ class Corrections:
                     yield Said("location", where)
                 elif where:
                     yield from self._moved(where, values, has_part=bool(parts))
-        if "age" in values and "age" not in given and "age" in kinds and (age := re.search(r"\d{1,3}", rest)):
+        meant = "age" in kinds or (number is not None and not kinds and "severity" not in values)
+        if "age" in values and "age" not in given and meant and (age := re.search(r"\d{1,3}", rest)):
             yield Said("age", age[0])
 
     def _sided(self, rest: str, part: str) -> str:
