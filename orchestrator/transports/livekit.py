@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from livekit import rtc
 from livekit.rtc.participant import PublishDataError
@@ -40,6 +40,12 @@ INBOX_BYTES: Final = 8 * MEBIBYTE
 """How much of one participant waits to be read. LiveKit holds nobody back: beyond it, they are let go."""
 
 FLOODED_SECONDS: Final = 60
+STREAM_SECONDS: Final = 60.0
+"""How long one frame may take to come, however steadily."""
+
+NAMING_SECONDS: Final = 0.05
+"""How long packets without a sender gather before the server is asked again who is there."""
+
 STRANGER_SECONDS: Final = 0.5
 RECONNECTING_SECONDS: Final = 3.0
 PARTING_SECONDS: Final = 2.0
@@ -95,6 +101,7 @@ class LiveKitRoom:
     ) -> None:
         self.ended = asyncio.Event()
         self._there, self._unnamed = there, deque[_Heard]()
+        self._naming: asyncio.Task[None] | None = None
         self._on_peer, self._remove, self._gate = on_peer, remove, gate or asyncio.Semaphore()
         self._renewing, self._streams_only = renewing, streams_only
         self._most, self._patience = most, patience
@@ -165,10 +172,10 @@ class LiveKitRoom:
         found = self._peers.get(identity)
         if found is None or found.ended:
             found = self._peers[identity] = LiveKitTransport(
-                self, identity, self._most, renewing=self._renewing
+                self, identity, self._most, self._patience, renewing=self._renewing
             )
             if identity not in self._room.remote_participants:
-                self._spawn(self._look_after(found))
+                self.spawn(self._look_after(found))
             if self._on_peer is not None:
                 self._on_peer(found)
         return found
@@ -201,7 +208,7 @@ class LiveKitRoom:
     def let_go(self, identity: str) -> None:
         """Say goodbye, and listen no more; whoever has not left after a while is removed."""
         if not self.ended.is_set():
-            self._spawn(self._part_with(identity))
+            self.spawn(self._part_with(identity))
 
     async def _part_with(self, identity: str) -> None:
         self._parting.add(identity)
@@ -215,7 +222,8 @@ class LiveKitRoom:
         finally:
             self._parting.discard(identity)
 
-    def _spawn(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
+    def spawn(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        """Do something beside, for as long as we are in the room."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -227,48 +235,56 @@ class LiveKitRoom:
         if packet.topic in (TOPIC, GOODBYE) and packet.kind == rtc.DataPacketKind.KIND_RELIABLE:
             sender = packet.participant.identity if packet.participant else ""
             known = frozenset() if sender else frozenset(self._room.remote_participants)
-            self._sort(_Heard(sender, packet.topic, packet.data, len(packet.data), known))
+            self._sort(_Heard(sender, packet.topic, packet.data, known))
 
     def _on_stream(self, reader: rtc.ByteStreamReader, sender: str) -> None:
         if self.ended.is_set():
-            return
-        size = min(reader.info.size or 0, self._most)
-        self._sort(_Heard(sender, TOPIC, self._spawn(_read(reader, self._most, self._patience)), size))
+            reader.close()
+        else:
+            self._sort(_Heard(sender, TOPIC, reader))
 
     def _sort(self, heard: "_Heard") -> None:
-        """Hand it to its sender's transport; behind one that is held, in the order in which they came."""
-        if self._unnamed:
-            if len(self._unnamed) < INBOX_FRAMES:
-                self._unnamed.append(heard)
-        elif heard.sender:
+        """Hand it to its sender's transport; behind one that is held and may be theirs, in their order."""
+        if heard.sender and not any(each.may_be_from(heard.sender) for each in self._unnamed):
             self._hand_out(heard)
-        else:
-            self._unnamed.append(heard)
-            self._spawn(self._name())
+            return
+        waiting = [each for each in self._unnamed if each.sender == heard.sender]
+        if any(each.frame is None for each in waiting):
+            heard.drop()
+            return
+        if len(waiting) >= INBOX_FRAMES or sum(each.size for each in waiting) + heard.size > INBOX_BYTES:
+            heard.drop()
+            heard = replace(heard, topic=TOPIC, frame=None)
+        self._unnamed.append(heard)
+        if self._naming is None or self._naming.done():
+            self._naming = self.spawn(self._name())
 
     async def _name(self) -> None:
-        """Find out who sent what is held, one after the other."""
-        while self._unnamed:
-            heard = self._unnamed[0]
-            sender = heard.sender or await self._only_stranger(heard.known)
-            self._unnamed.popleft()
-            self._hand_out(replace(heard, sender=sender))
+        """Find out who sent what is held. Who is there now says nothing of what comes from now on."""
+        while count := len(self._unnamed):
+            there = set(self._peers)
+            with suppress(AnamnesisError):
+                there.update(await self._there())
+            for _ in range(count):
+                heard = self._unnamed.popleft()
+                self._hand_out(replace(heard, sender=heard.sender or self._only_stranger(there, heard.known)))
+            await asyncio.sleep(NAMING_SECONDS)
 
-    async def _only_stranger(self, known: Collection[str]) -> str:
+    def _only_stranger(self, there: Collection[str], known: Collection[str]) -> str:
         """The one in the room whom LiveKit had not told us of when it gave us the packet, if there is one."""
-        strangers = set(self._peers)
-        with suppress(AnamnesisError):
-            strangers.update(await self._there())
-        strangers -= {*known, self._room.local_participant.identity}
+        strangers = {*there} - {*known, self._room.local_participant.identity}
         return strangers.pop() if len(strangers) == 1 else ""
 
     def _hand_out(self, heard: "_Heard") -> None:
         if not heard.sender:
+            heard.drop()
             log.warning("packet_refused", conversation_id=self._room.name, size=heard.size)
         elif heard.topic == GOODBYE:
             self._part_from(heard.sender)
-        elif heard.sender not in self._parting:
-            self.peer(heard.sender).hear(heard.frame, heard.size)
+        elif heard.sender in self._parting:
+            heard.drop()
+        else:
+            self.peer(heard.sender).hear(heard.frame)
 
     def _on_left(self, participant: rtc.RemoteParticipant) -> None:
         self._part_from(participant.identity)
@@ -290,7 +306,7 @@ class LiveKitRoom:
         self._end_all()
 
     def _on_reconnecting(self) -> None:
-        self._spawn(self._give_up_reconnecting())
+        self.spawn(self._give_up_reconnecting())
 
     async def _give_up_reconnecting(self) -> None:
         """LiveKit tries for half a minute; coming in again with another token is sooner done."""
@@ -299,7 +315,7 @@ class LiveKitRoom:
             self._on_end()
 
     def _start_over(self) -> None:
-        self._spawn(self.start_over(tuple(self._peers)))
+        self.spawn(self.start_over(tuple(self._peers)))
 
     def _end_all(self) -> None:
         for identity in tuple(self._peers):
@@ -309,11 +325,13 @@ class LiveKitRoom:
 class LiveKitTransport:
     """One participant of a room, as the house hears and answers them; or the house, as a client does."""
 
-    def __init__(self, room: LiveKitRoom, identity: str, most: int, *, renewing: bool = False) -> None:
+    def __init__(
+        self, room: LiveKitRoom, identity: str, most: int, patience: float, *, renewing: bool
+    ) -> None:
         self.identity = identity
         self.ended = False
-        self._room, self._most, self._renewing = room, most, renewing
-        self._inbox: deque[tuple[bytes | asyncio.Task[bytes] | AnamnesisError, int]] = deque()
+        self._room, self._most, self._patience, self._renewing = room, most, patience, renewing
+        self._inbox: deque[bytes | asyncio.Task[bytes] | AnamnesisError] = deque()
         self._held = 0
         self._flooded = False
         self._changed = asyncio.Event()
@@ -336,22 +354,26 @@ class LiveKitTransport:
                 return None
             self._changed.clear()
             await self._changed.wait()
-        frame, size = self._inbox[0]
+        frame = self._inbox[0]
         if isinstance(frame, asyncio.Task):
             await asyncio.wait([frame])
             if not self._inbox:  # closed meanwhile
                 return None
+            if frame.cancelled():
+                self._inbox.popleft()
+                return None
         self._inbox.popleft()
-        self._held -= size
         if isinstance(frame, AnamnesisError):
             raise frame
-        if isinstance(frame, asyncio.Task):
-            if frame.cancelled():
-                return None
-            return frame.result()
-        if len(frame) > self._most:
-            raise AnamnesisError(FRAME_TOO_LARGE, size=len(frame), most=self._most)
-        return frame
+        if self._renewing and isinstance(frame, asyncio.Task) and frame.exception() is not None:
+            self.end()
+            self._inbox.clear()
+            return None
+        whole = frame.result() if isinstance(frame, asyncio.Task) else frame
+        self._held -= len(whole)
+        if len(whole) > self._most:
+            raise AnamnesisError(FRAME_TOO_LARGE, size=len(whole), most=self._most)
+        return whole
 
     async def send(self, packet: bytes) -> None:
         """Hand one frame to the participant, in the order of the calls; waits while the link is slow."""
@@ -373,23 +395,57 @@ class LiveKitTransport:
             self._inbox.clear()
             self._changed.set()
 
-    def hear(self, frame: bytes | asyncio.Task[bytes], size: int) -> None:
+    def hear(self, frame: "_Frame") -> None:
         """Put a frame into the inbox; where there is no room for it, they are told so and let go.
 
         A client that is slow blames nobody: what is in its inbox is the last it reads here.
         """
+        size = len(frame) if isinstance(frame, bytes) else 0
         if self.ended or self._flooded:
-            return
-        if self._held + size > INBOX_BYTES or len(self._inbox) >= INBOX_FRAMES:
-            if self._renewing:
-                self.end()
-                return
-            self._inbox.append((AnamnesisError(RATE_LIMITED, seconds=FLOODED_SECONDS), 0))
-            self._flooded = True
-        else:
-            self._inbox.append((frame, size))
+            _drop(frame)
+        elif frame is None or self._held + size > INBOX_BYTES or len(self._inbox) >= INBOX_FRAMES:
+            _drop(frame)
+            self._overflow()
+        elif isinstance(frame, bytes):
+            self._inbox.append(frame)
             self._held += size
+        else:
+            self._inbox.append(self._room.spawn(self._read(frame)))
         self._changed.set()
+
+    def _overflow(self) -> None:
+        log.warning("inbox_full", frames=len(self._inbox), bytes=self._held)
+        if self._renewing:
+            self.end()
+        else:
+            self._inbox.append(AnamnesisError(RATE_LIMITED, seconds=FLOODED_SECONDS))
+            self._flooded = True
+
+    async def _read(self, reader: rtc.ByteStreamReader) -> bytes:
+        """The whole stream, if there is room for it, it is not too large, and it goes on coming."""
+        frame, whole = bytearray(), False
+        try:
+            async with asyncio.timeout(STREAM_SECONDS):
+                while (size := max(reader.info.size or 0, len(frame))) <= self._most:
+                    async with asyncio.timeout(self._patience):
+                        chunk = await anext(reader)
+                    frame += chunk
+                    self._held += len(chunk)
+                    if self._held > INBOX_BYTES and not self._flooded:
+                        self._overflow()
+                    if self._flooded or self._held > INBOX_BYTES:
+                        raise AnamnesisError(RATE_LIMITED, seconds=FLOODED_SECONDS)
+            raise AnamnesisError(FRAME_TOO_LARGE, size=size, most=self._most)
+        except StopAsyncIteration:
+            whole = True
+            return bytes(frame)
+        except (rtc.StreamError, TimeoutError):
+            pass
+        finally:
+            if not whole:
+                self._held -= len(frame)
+            reader.close()
+        raise AnamnesisError(STREAM_CUT_SHORT)
 
     def end(self) -> None:
         """Nothing more comes; what is in the inbox can still be read."""
@@ -397,29 +453,33 @@ class LiveKitTransport:
         self._changed.set()
 
 
+_Frame: TypeAlias = bytes | rtc.ByteStreamReader | None
+"""A frame; or one that is still coming; or none, where there was no room to hold it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A frame, or one that is still coming; who sent it, if that is known, else who surely did not."""
+    """A frame; who sent it, if that is known, else who surely did not."""
 
     sender: str
     topic: str
-    frame: bytes | asyncio.Task[bytes]
-    size: int
+    frame: _Frame
     known: frozenset[str] = frozenset()
 
+    @property
+    def size(self) -> int:
+        """How many bytes are held with it; of a stream, none are taken before it has its place."""
+        return len(self.frame) if isinstance(self.frame, bytes) else 0
 
-async def _read(reader: rtc.ByteStreamReader, most: int, patience: float) -> bytes:
-    """The whole stream, if it is not too large and goes on coming."""
-    frame = bytearray()
-    try:
-        while (size := max(reader.info.size or 0, len(frame))) <= most:
-            async with asyncio.timeout(patience):
-                frame += await anext(reader)
-        raise AnamnesisError(FRAME_TOO_LARGE, size=size, most=most)
-    except StopAsyncIteration:
-        return bytes(frame)
-    except (rtc.StreamError, TimeoutError):
-        pass
-    finally:
-        reader.close()
-    raise AnamnesisError(STREAM_CUT_SHORT)
+    def may_be_from(self, sender: str) -> bool:
+        """Whether that participant sent it, as far as is known."""
+        return sender == self.sender if self.sender else sender not in self.known
+
+    def drop(self) -> None:
+        """Let it go unread."""
+        _drop(self.frame)
+
+
+def _drop(frame: _Frame) -> None:
+    if isinstance(frame, rtc.ByteStreamReader):
+        frame.close()

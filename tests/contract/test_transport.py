@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pytest
-from livekit import api
+from livekit import api, rtc
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.types import Message
@@ -20,7 +20,7 @@ from orchestrator.api.server import listening
 from orchestrator.errors import FRAME_TOO_LARGE, RATE_LIMITED, STREAM_CUT_SHORT, TEXT_FRAME, AnamnesisError
 from orchestrator.ports import Transport
 from orchestrator.transports import in_process
-from orchestrator.transports.livekit import INBOX_FRAMES, SERVER, LiveKitRoom, LiveKitTransport
+from orchestrator.transports.livekit import INBOX_BYTES, INBOX_FRAMES, SERVER, LiveKitRoom, LiveKitTransport
 from orchestrator.transports.websocket import WebSocketTransport
 from tests.rooms import RoomLine, a_room, administering, token
 from tools.servers.livekit import Address, livekit_process, new_address
@@ -560,9 +560,9 @@ async def test_a_livekit_that_stands_still_holds_back_the_sender_and_loses_nothi
 async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:
     async with in_a_room(livekit) as connection:
         for _ in range(INBOX_FRAMES + 2):
-            connection.transport.hear(b"x", 1)
+            connection.transport.hear(b"x")
         heard = await receive_all(connection.transport.receive, INBOX_FRAMES)
-        connection.transport.hear(b"the rest is not heard", 1)
+        connection.transport.hear(b"the rest is not heard")
 
         with pytest.raises(AnamnesisError) as refused:
             await connection.transport.receive()
@@ -573,6 +573,62 @@ async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) 
         assert await connection.transport.receive() is None
 
 
+async def test_who_sends_more_bytes_than_may_wait_is_told_so(livekit: Address) -> None:
+    frame = bytes(MEBIBYTE)
+    async with in_a_room(livekit) as connection:
+        for _ in range(INBOX_BYTES // MEBIBYTE + 1):
+            connection.transport.hear(frame)
+
+        assert await receive_all(connection.transport.receive, INBOX_BYTES // MEBIBYTE) == [frame] * 8
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+        assert refused.value.problem is RATE_LIMITED
+
+
+async def test_streams_that_tell_no_size_are_counted_as_they_come(
+    livekit: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.transports.livekit.INBOX_BYTES", 25 * KIBIBYTE)
+    async with in_a_room(livekit) as connection, asyncio.timeout(60):
+        me = connection.peer.line.room.local_participant
+        writer = await me.stream_bytes("long", topic="anamnesis", destination_identities=[SERVER])
+        for _ in range(3):
+            await writer.write(bytes(10 * KIBIBYTE))
+        await writer.aclose()
+
+        with pytest.raises(AnamnesisError) as refused:
+            await connection.transport.receive()
+        assert refused.value.problem is RATE_LIMITED
+
+
+async def test_a_flood_without_a_sender_costs_one_question_and_is_told_to_its_sender(
+    livekit: Address,
+) -> None:
+    asked, met = 0, asyncio.Queue[LiveKitTransport]()
+
+    async def there() -> list[str]:
+        nonlocal asked
+        asked += 1
+        return [SERVER, "user:ann"]
+
+    async with (
+        a_room(livekit) as name,
+        joined(livekit, name, SERVER, LiveKitRoom(there, on_peer=met.put_nowait)) as room,
+        asyncio.timeout(60),
+    ):
+        for _ in range(INBOX_FRAMES + 500):
+            room.sdk.emit(
+                "data_received", rtc.DataPacket(b"x", rtc.DataPacketKind.KIND_RELIABLE, None, "anamnesis")
+            )
+        transport = await met.get()
+
+        assert await receive_all(transport.receive, INBOX_FRAMES) == [b"x"] * INBOX_FRAMES
+        with pytest.raises(AnamnesisError) as refused:
+            await transport.receive()
+        assert refused.value.problem is RATE_LIMITED
+        assert asked <= 2  # once more where it is looked after
+
+
 async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
@@ -580,7 +636,7 @@ async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(l
     ):
         before = room.peer(SERVER)
         for _ in range(INBOX_FRAMES + 2):
-            before.hear(b"x", 1)
+            before.hear(b"x")
 
         heard = await receive_all(before.receive, INBOX_FRAMES + 1)
 
