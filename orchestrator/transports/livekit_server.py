@@ -15,8 +15,9 @@ from livekit import api
 from orchestrator.errors import LIVEKIT_UNAVAILABLE, UNAUTHENTICATED, AnamnesisError
 from orchestrator.transports.livekit import SERVER
 
-EMPTY_SECONDS: Final = 300
-"""How long LiveKit keeps a room that nobody is in; with the next token it is made again."""
+EMPTY_SECONDS: Final = 420
+"""How long LiveKit keeps a room that nobody is in: longer than it takes a token, which is a minute after that
+has ended, for one that is gone cannot be joined. With the next token it is made again."""
 
 MOST_PARTICIPANTS: Final = 8
 """The house, one person's connections that replace each other, and some who are about to be removed."""
@@ -47,7 +48,10 @@ class LiveKitServer:
         async with _as_ours():
             await self._api.room.create_room(
                 api.CreateRoomRequest(
-                    name=name, empty_timeout=EMPTY_SECONDS, max_participants=MOST_PARTICIPANTS
+                    name=name,
+                    empty_timeout=EMPTY_SECONDS,
+                    departure_timeout=EMPTY_SECONDS,
+                    max_participants=MOST_PARTICIPANTS,
                 )
             )
 
