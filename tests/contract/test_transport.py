@@ -20,7 +20,14 @@ from orchestrator.api.server import listening
 from orchestrator.errors import FRAME_TOO_LARGE, RATE_LIMITED, STREAM_CUT_SHORT, TEXT_FRAME, AnamnesisError
 from orchestrator.ports import Transport
 from orchestrator.transports import in_process
-from orchestrator.transports.livekit import INBOX_BYTES, INBOX_FRAMES, SERVER, LiveKitRoom, LiveKitTransport
+from orchestrator.transports.livekit import (
+    GOODBYE,
+    INBOX_BYTES,
+    INBOX_FRAMES,
+    SERVER,
+    LiveKitRoom,
+    LiveKitTransport,
+)
 from orchestrator.transports.websocket import WebSocketTransport
 from tests.rooms import RoomLine, a_room, administering, token
 from tools.servers.livekit import Address, livekit_process, new_address
@@ -629,6 +636,54 @@ async def test_a_flood_without_a_sender_costs_one_question_and_is_told_to_its_se
         assert asked <= 2  # once more where it is looked after
 
 
+async def test_after_a_reconnect_the_house_tells_those_it_hears_to_begin_anew(livekit: Address) -> None:
+    told = asyncio.Event()
+    async with in_a_room(livekit) as connection, asyncio.timeout(60):
+        line = connection.peer.line.room
+        line.on("data_received", lambda packet: told.set() if packet.topic == GOODBYE else None)
+
+        connection.room.sdk.emit("reconnected")
+
+        await told.wait()
+
+
+async def test_after_a_reconnect_a_client_goes_on_through_another_transport(livekit: Address) -> None:
+    async with (
+        a_room(livekit) as name,
+        joined(livekit, name, "user:ann", LiveKitRoom(the_house, renewing=True)) as room,
+        asyncio.timeout(60),
+    ):
+        before = room.peer(SERVER)
+
+        room.sdk.emit("reconnected")
+
+        assert await before.receive() is None
+        assert room.peer(SERVER) is not before
+        assert not room.ended.is_set()
+
+
+async def test_in_a_room_one_send_is_under_way_at_a_time(
+    livekit: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way = most = 0
+
+    async def publish(*_: object, **__: object) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+
+    async with (
+        a_room(livekit) as name,
+        joined(livekit, name, SERVER, LiveKitRoom(nobody, gate=asyncio.Semaphore(4))) as room,
+    ):
+        monkeypatch.setattr(rtc.LocalParticipant, "publish_data", publish)
+        await asyncio.gather(*(room.send(f"user:{number}", b"x") for number in range(8)))
+
+    assert most == 1
+
+
 async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
@@ -646,6 +701,10 @@ async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(l
 
 async def nobody() -> list[str]:
     return []
+
+
+async def the_house() -> list[str]:
+    return [SERVER]
 
 
 async def test_a_stream_that_breaks_off_is_refused_and_the_next_frame_is_heard(livekit: Address) -> None:

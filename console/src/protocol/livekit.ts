@@ -69,7 +69,7 @@ export function dialLiveKit(server: string, conversationId: () => string, header
       };
       room
         .on(RoomEvent.DataReceived, (packet, sender, _, topic) => {
-          if (!isHouse(sender)) return;
+          if (!isHouse(sender, room.remoteParticipants.has(HOUSE))) return;
           if (topic === TOPIC) take(Promise.resolve(packet));
           else if (topic === GOODBYE) greeted ? end() : greet();
         })
@@ -107,9 +107,9 @@ function refusal(status: number, problem: Problem | null): Error {
   return new Refused({ id: "", code, message, severity: 2, recoverable: false });
 }
 
-/** LiveKit may not have told us yet who is there. Nobody but the server and ourselves is let into the room. */
-function isHouse(sender: RemoteParticipant | undefined): boolean {
-  return sender === undefined || sender.identity === HOUSE;
+/** A packet has no sender until LiveKit has told us who is there; from then on, one without is not the server's. */
+function isHouse(sender: RemoteParticipant | undefined, isKnown: boolean): boolean {
+  return sender === undefined ? !isKnown : sender.identity === HOUSE;
 }
 
 function joined(chunks: Uint8Array[]): Uint8Array {
