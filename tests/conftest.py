@@ -1,5 +1,6 @@
 """What every test can ask for, and what is asked of every test."""
 
+import logging
 import os
 
 import pytest
@@ -33,5 +34,7 @@ os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
 
 @pytest.fixture(autouse=True)
 def logs_as_they_begin() -> None:
-    """What one test said of the log's level or place does not hold for the next."""
+    """What one test said of the log's level or place does not hold for the next, nor a server's levels."""
     logs.configure()
+    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logging.getLogger(name).setLevel(logging.NOTSET)

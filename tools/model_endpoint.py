@@ -125,7 +125,12 @@ def running_model_endpoint(delay_seconds: float = 0.0, port: int = 0) -> Iterato
     """An endpoint that is up during the body, in a thread of this process; its `url` ends in `/v1`."""
     server = uvicorn.Server(
         uvicorn.Config(
-            _application(delay_seconds), port=port, log_level="critical", lifespan="off", ws="none"
+            _application(delay_seconds),
+            port=port,
+            log_config=None,
+            log_level="critical",
+            lifespan="off",
+            ws="none",
         )
     )
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined] # it is not the main thread

@@ -74,7 +74,14 @@ async def before(server: str) -> AsyncIterator[HttpProxy]:
     """A proxy before the server at that address, with an address of its own."""
     proxy = HttpProxy(server)
     running = uvicorn.Server(
-        uvicorn.Config(proxy, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            proxy,
+            port=0,
+            log_config=None,
+            log_level="critical",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
     )
     task = asyncio.create_task(running.serve())
     while not running.started:  # noqa: ASYNC110 - uvicorn has no event for it
