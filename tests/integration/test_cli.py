@@ -140,7 +140,7 @@ def test_what_nobody_foresaw_is_told_by_type_and_place_and_ends_with_70(
 
     assert done.exit_code == 70
     assert CANARY not in done.output
-    assert "error: LookupError at unit/test_cli.py:" in done.stderr
+    assert "error: LookupError at integration/test_cli.py:" in done.stderr
     assert ("cli/database.py:" in done.stderr) == (level == "debug")
 
 
