@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,7 +14,7 @@ from agents.brains.letta import LettaAgents
 from agents.brains.modelled import Model, ModelBrain, Sureness
 from agents.brains.openai_style import ChatModel
 from agents.brains.patience import Breaker, Patience
-from agents.ports import Brief, NoTools, Prompt, Recalled, ToolUser
+from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
 from agents.roster import pick
 from agents.sentences import sentences
 from agents.tools.toolbox import Tool
@@ -32,6 +32,18 @@ ASKS_ALL: Final = Sureness(context=2.0, intent=2.0)
 
 PATIENT: Final = Patience(reply_seconds=30.0, stall_seconds=30.0, budget_seconds=60.0)
 """A busy machine is not a fault."""
+
+
+class Using:
+    """Notes what it is asked to use."""
+
+    def __init__(self) -> None:
+        self.used: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+        """Note it; the outcome is always the same."""
+        self.used.append((name, arguments))
+        return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
 
 
 def prompts() -> dict[str, str]:

@@ -1,17 +1,14 @@
 """Starts a Letta server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.letta`."""
 
 import argparse
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
-from tools.bootstrap import PYTHON
-from tools.progress import SetupError, Word, step
+from tools.house import serve
+from tools.progress import SetupError, step
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, running_letta
-from tools.toolchain import CHECKOUT, ensure_letta
+from tools.toolchain import ensure_letta
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,18 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with step("starting Letta"):
                 address = running.enter_context(running_letta(chosen.letta_port))
             print(f"Letta listens at {address.base_url}, its models at {address.models_url}.", flush=True)
-            environment = {
-                **os.environ,
+            told = {
                 "LETTA_BASE_URL": address.base_url,
                 "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
                 "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
             }
-            command: list[Word] = [PYTHON, "-m", "orchestrator", "serve", "--port", str(chosen.port)]
-            house = subprocess.Popen([*command, *further], env=environment, cwd=CHECKOUT)
-            signal.signal(signal.SIGTERM, lambda *_: house.terminate())
-            with suppress(KeyboardInterrupt):  # the house hears it, too
-                house.wait()
-            sys.exit(house.wait())
+            sys.exit(serve(chosen.port, told, further))
     except SetupError as failure:
         sys.exit(f"\n{failure}")
 

@@ -1,18 +1,13 @@
 """Starts a LiveKit server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.livekit`."""
 
 import argparse
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
-from tools.bootstrap import PYTHON
-from tools.progress import SetupError, Word
+from tools.house import serve
+from tools.progress import SetupError
 from tools.servers.keeper import free_port
 from tools.servers.livekit import new_address, running_livekit
-from tools.toolchain import CHECKOUT
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -23,8 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     port = chosen.port or free_port()
     try:
         with running_livekit(new_address(), [f"http://127.0.0.1:{port}/v1/livekit/webhook"]) as address:
-            environment = {
-                **os.environ,
+            told = {
                 "LIVEKIT_URL": address.url,
                 "LIVEKIT_API_KEY": address.api_key,
                 "LIVEKIT_API_SECRET": address.api_secret,
@@ -33,12 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 f"LiveKit listens at {address.url}; `anamnesis chat --livekit --server URL` goes through it."
             )
             print("URL is the address of the page below, with its key in quotes.", flush=True)
-            command: list[Word] = [PYTHON, "-m", "orchestrator", "serve", "--port", str(port), *further]
-            house = subprocess.Popen(command, env=environment, cwd=CHECKOUT)
-            signal.signal(signal.SIGTERM, lambda *_: house.terminate())
-            with suppress(KeyboardInterrupt):  # the house hears it, too
-                house.wait()
-            sys.exit(house.wait())
+            sys.exit(serve(port, told, further))
     except SetupError as failure:
         sys.exit(f"\n{failure}")
 

@@ -12,9 +12,8 @@ from agents.brains.asking import CLASSIFIER, EXTRACTOR
 from agents.brains.modelled import ModelBrain
 from agents.embedding import embed
 from agents.errors import AnswerCut
-from agents.ports import ToolOutcome
 from agents.tools.built_in import built_in
-from tests.brains import ASKS_ALL, Cast, a_brief, letta_brain, local_words, said
+from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, some_blocks
 from tests.faults.proxy import between
 from tests.houses import agents
@@ -82,17 +81,6 @@ async def test_a_garbled_decision_is_asked_for_once_more(
 
     assert (taken.repairs, taken.stood_in) == (1, "")
     assert word in enrichment.enriched_message
-
-
-class Using:
-    """Notes what it is asked to use."""
-
-    def __init__(self) -> None:
-        self.used: list[tuple[str, Mapping[str, Any]]] = []
-
-    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        self.used.append((name, arguments))
-        return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
 
 
 async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cast) -> None:

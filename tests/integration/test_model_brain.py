@@ -1,11 +1,10 @@
 """A brain with a model behind a real endpoint, in good days and bad: refused, cut, slow, garbled, gone."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 import pytest
 
@@ -16,11 +15,11 @@ from agents.brains.patience import Breaker, Patience
 from agents.embedding import embed
 from agents.errors import AnswerCut
 from agents.minutes import Minutes
-from agents.ports import Brief, ToolOutcome
+from agents.ports import Brief
 from agents.tools.built_in import built_in
 from agents.values import Enrichment, Intent
 from orchestrator.house import House
-from tests.brains import ASKS_ALL, PATIENT, a_brief, chat_brain, local_words, said
+from tests.brains import ASKS_ALL, PATIENT, Using, a_brief, chat_brain, local_words, said
 from tests.builders import START, some_blocks
 from tests.houses import a_house, agents, local_brain, meta
 from tests.models import minilm
@@ -297,17 +296,6 @@ async def test_an_empty_answer_is_none(model_endpoint: ModelEndpoint, word: str)
 
 
 # --- tools and reasons --------------------------------------------------------------------------------------
-
-
-class Using:
-    """Notes what it is asked to use."""
-
-    def __init__(self) -> None:
-        self.used: list[tuple[str, Mapping[str, Any]]] = []
-
-    async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        self.used.append((name, arguments))
-        return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
 
 
 async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: ModelEndpoint) -> None:
