@@ -41,7 +41,7 @@ letta:
 	@$(BIN)/python -m tools.letta $(ARGS)
 
 test: setup lint
-	@$(BIN)/pytest -n 3  # many tests wait for a server, so two processors have time for a third worker
+	@$(BIN)/pytest -n 3 --dist worksteal  # a third worker, for many tests wait; who is done takes from the others
 	@$(BIN)/python -m tools.ledger
 
 check: ready lint
