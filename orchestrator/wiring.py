@@ -173,6 +173,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     from agents.tools.built_in import built_in
     from agents.tools.toolbox import Toolbox
 
+    store = open_store(settings)  # first: a database that cannot be used is told before models are loaded
     agents = load_roster(overlay)
     embedder = load_embedder(settings)
     local = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
@@ -180,7 +181,6 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     watch = build_watch(settings, embedder)
     prompts = PromptShelf(configured("prompts", overlay))
-    store = open_store(settings)
     registry = load_registry(settings, store, agents, prompts)
     mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
     shown = build_shown(settings, registry, ledger, store)

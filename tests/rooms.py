@@ -22,6 +22,7 @@ from orchestrator.house import House
 from orchestrator.rooms import Rooms
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import PersonId
+from tests.faults.changes import served
 from tests.peers import PATIENCE, Peer
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
@@ -218,11 +219,19 @@ async def serving(
         "LIVEKIT_API_KEY": address.api_key,
         "LIVEKIT_API_SECRET": address.api_secret,
     }
-    as_changed = f"from tests.faults.changes import CHANGES; CHANGES[{change!r}](); " if change else ""
-    program = f"{as_changed}from orchestrator.cli import main; main()"
     with log.open("wb") if log else nullcontext() as stderr:
         server = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", program, "--data", str(data), "serve", "--json", "--port", f"{port}"),
+            *(
+                sys.executable,
+                "-c",
+                served(change),
+                "--data",
+                str(data),
+                "serve",
+                "--json",
+                "--port",
+                f"{port}",
+            ),
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             env=environment,

@@ -7,8 +7,11 @@ import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import Self
+
+from tests.faults.changes import served
 
 
 @dataclass(slots=True)
@@ -25,22 +28,15 @@ class House(AbstractContextManager["House"]):
         """What `anamnesis serve` prints for people: it carries the key."""
         return f"{self.url}/#{self.key}"
 
-    def start(self, *, fault: str = "") -> Self:
-        """Open it, perhaps with a fault waiting; returns once it is ready."""
+    def start(self, *, fault: str = "", change: str = "") -> Self:
+        """Open it, perhaps with a fault waiting or changed as `tests.faults.changes` says; returns once ready."""
         port = self.url.rpartition(":")[2] or "0"
         env = {**os.environ, "ANAMNESIS_FAULT": fault} if fault else None
         with (self.data.parent / "server.log").open("a") as log:
             self._process = subprocess.Popen(
                 [
-                    sys.executable,
-                    "-m",
-                    "orchestrator",
-                    "serve",
-                    "--json",
-                    "--port",
-                    port,
-                    "--data",
-                    self.data,
+                    *(sys.executable, "-c", served(change)),
+                    *("serve", "--json", "--port", port, "--data", self.data),
                 ],
                 env=env,
                 stdout=subprocess.PIPE,
@@ -51,6 +47,11 @@ class House(AbstractContextManager["House"]):
         ready = json.loads(self._process.stdout.readline())
         self.url, self.key = ready["url"], ready["key"]
         return self
+
+    def signal(self, number: Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def wait(self) -> None:
         """Until it has ended by itself, as by a fault."""

@@ -1,5 +1,6 @@
 """The page's chat through a LiveKit room, with the real server and livekit-client in a real Chromium."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,13 +18,13 @@ WAYS_GONE = "performance.getEntriesByType('resource').map(({ name }) => new URL(
 
 
 @contextmanager
-def a_house(data: Path, address: Address) -> Iterator[House]:
-    """`anamnesis serve` with that LiveKit server."""
+def a_house(data: Path, address: Address, change: str = "") -> Iterator[House]:
+    """`anamnesis serve` with that LiveKit server, perhaps changed as `tests.faults.changes` says."""
     with pytest.MonkeyPatch.context() as environment, sound_in_the_end(House(data)) as house:
         environment.setenv("LIVEKIT_URL", address.url)
         environment.setenv("LIVEKIT_API_KEY", address.api_key)
         environment.setenv("LIVEKIT_API_SECRET", address.api_secret)
-        yield house.start()
+        yield house.start(change=change)
 
 
 def through_livekit(house: House) -> str:
@@ -67,3 +68,35 @@ def test_a_livekit_server_that_dies_as_one_speaks_and_comes_back_costs_the_page_
             page.reload().until(CALM)
 
             assert told == page.texts(".question p") == [HEADACHE, "8", "It began yesterday"]
+
+
+@pytest.mark.requirement("003-151", "003-153")
+def test_the_rest_of_an_answer_that_went_on_without_the_page_is_told_once(
+    tmp_path: Path, console: Path, profile: Profile
+) -> None:
+    address = new_address()
+    with ExitStack() as servers:
+        servers.enter_context(running_livekit(address))
+        with a_house(tmp_path / "data", address, "waits_in_the_middle") as house:
+            page = profile.open(through_livekit(house)).until(CALM)
+            page.type(HEADACHE).press_enter().until_text(".sentence", "Sentence 1")
+            servers.close()
+            page.until_text(".connection", "Connection lost")
+            house.signal(signal.SIGUSR1)
+            servers.enter_context(running_livekit(address))
+            page.until_answered(1, SECONDS_TO_COME_BACK).until(CALM, SECONDS_TO_COME_BACK)
+            seen = page.seen()
+
+            told = [text.strip() for text in page.texts(".sentence")]
+            assert told == [f"Sentence {number} of ten." for number in range(1, 11)]
+            assert page.reload().until(CALM).seen() == seen
+
+
+def test_without_livekit_the_page_that_asks_for_it_says_so(
+    tmp_path: Path, console: Path, profile: Profile
+) -> None:
+    with sound_in_the_end(House(tmp_path / "data")) as house:
+        page = profile.open(through_livekit(house.start())).until_text(".notice", "LiveKit")
+
+        assert page.texts(".exchange") == []
+

@@ -17,7 +17,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from orchestrator.api.server import listening
-from orchestrator.errors import FRAME_TOO_LARGE, RATE_LIMITED, STREAM_CUT_SHORT, TEXT_FRAME, AnamnesisError
+from orchestrator.errors import (
+    FRAME_TOO_LARGE,
+    LIVEKIT_UNAVAILABLE,
+    RATE_LIMITED,
+    STREAM_CUT_SHORT,
+    TEXT_FRAME,
+    AnamnesisError,
+)
 from orchestrator.ports import Transport
 from orchestrator.transports import in_process
 from orchestrator.transports.livekit import (
@@ -27,6 +34,7 @@ from orchestrator.transports.livekit import (
     SERVER,
     LiveKitRoom,
     LiveKitTransport,
+    settle,
 )
 from orchestrator.transports.websocket import WebSocketTransport
 from tests.rooms import RoomLine, a_room, administering, token
@@ -562,6 +570,25 @@ async def test_a_livekit_that_stands_still_holds_back_the_sender_and_loses_nothi
 
     assert held_back_at <= 3 * MEBIBYTE
     assert seen == frames
+
+
+async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_in_late() -> None:
+    address = new_address()
+    with livekit_process(address) as livekit:
+        async with a_room(address) as name, administering(address) as server:
+
+            async def there() -> list[str]:
+                listed = await server.room.list_participants(api.ListParticipantsRequest(room=name))
+                return [each.identity for each in listed.participants]
+
+            livekit.send_signal(signal.SIGSTOP)
+            with pytest.raises(AnamnesisError) as refused:
+                await LiveKitRoom(there, patience=0.3).join(address.url, token(address, name, SERVER))
+            livekit.send_signal(signal.SIGCONT)
+            await settle()  # the native side would end the process here, had it been left to itself
+
+            assert refused.value.problem is LIVEKIT_UNAVAILABLE
+            assert await there() == []
 
 
 async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:

@@ -30,6 +30,12 @@ def _put(where: object, **parts: object) -> None:
         setattr(where, name, part)
 
 
+def served(change: str = "") -> str:
+    """The program of `anamnesis`, changed in the way of that name."""
+    as_changed = f"from tests.faults.changes import CHANGES; CHANGES[{change!r}](); " if change else ""
+    return f"{as_changed}from orchestrator.cli import main; main()"
+
+
 def change(make: Callable[[], None]) -> Callable[[], None]:
     """Let a server be asked for by the name of this function."""
     CHANGES[make.__name__] = make
@@ -115,6 +121,21 @@ def falls_silent() -> None:
         for fragment in ("Let me think. ", "I wonder. ", "Now"):
             yield fragment
         await asyncio.Event().wait()
+
+    _put(LocalBrain, speak=speak)
+
+
+@change
+def waits_in_the_middle() -> None:
+    """Says ten sentences, the latter half only once SIGUSR1 has come."""
+    may_go_on = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: may_go_on.set())
+
+    async def speak(self: LocalBrain, brief: Brief) -> AsyncIterator[str]:
+        for number in range(1, 11):
+            yield f"Sentence {number} of ten. "
+            if number == 5:
+                await asyncio.to_thread(may_go_on.wait)
 
     _put(LocalBrain, speak=speak)
 
