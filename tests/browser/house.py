@@ -29,7 +29,7 @@ class House(AbstractContextManager["House"]):
         return f"{self.url}/#{self.key}"
 
     def start(self, *, fault: str = "", change: str = "") -> Self:
-        """Open it, perhaps with a fault waiting or changed as `tests.faults.changes` says; returns once ready."""
+        """Open it, perhaps with a fault waiting, or with a change of `tests.faults.changes`."""
         port = self.url.rpartition(":")[2] or "0"
         env = {**os.environ, "ANAMNESIS_FAULT": fault} if fault else None
         with (self.data.parent / "server.log").open("a") as log:

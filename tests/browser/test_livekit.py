@@ -99,4 +99,3 @@ def test_without_livekit_the_page_that_asks_for_it_says_so(
         page = profile.open(through_livekit(house.start())).until_text(".notice", "LiveKit")
 
         assert page.texts(".exchange") == []
-
