@@ -69,9 +69,13 @@ class StaleRevision(BlockError):
 
 
 class MirrorUnavailable(BlockError):
-    """The place where the blocks are shown, too, does not answer; what is stored stands."""
+    """The place where the blocks are shown, too, does not answer; what is stored stands.
+
+    `for_one` says that this is so for one conversation, and nothing is wrong with the others.
+    """
 
     name = "mirror_unavailable"
 
-    def __init__(self) -> None:
+    def __init__(self, *, for_one: bool = False) -> None:
         super().__init__("the mirror of the blocks does not answer")
+        self.for_one = for_one

@@ -149,11 +149,16 @@ class AgentRegistry:
             return True
         return _as_wanted(made, self._recipes.recipe(made.role)) is not None
 
-    async def forget(self, conversation_id: str) -> None:
-        """Remove all that stands for a conversation there, and then that it stood here."""
+    async def forget(self, conversation_id: str, *, lost: str = "") -> None:
+        """Remove all that stands for a conversation there, and then that it stood here.
+
+        `lost` names an agent that is there no more; once another stands in its place, nothing is removed.
+        """
         agents, blocks = await self._store.read(
             lambda tx: (tx.letta.agents(conversation_id), tx.letta.blocks(conversation_id))
         )
+        if lost and lost not in {each.agent_id for each in agents}:
+            return
         there = await self.server.agents(self.tag, f"conversation:{conversation_id}")
         ids = {each.agent_id for each in agents if each.agent_id} | {each.id for each in there}
         of_blocks = {each.block_id for each in blocks.values()}

@@ -13,27 +13,38 @@ from memory_blocks.trace import digest
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import AgentRegistry
 from orchestrator.letta_server import LettaServer
+from orchestrator.logs import get_logger
 from orchestrator.store.database import Store
+
+log = get_logger()
 
 WRITES: Final = 3
 """How often a text is written at most, where what came of it is not known or was not good."""
 
 PAUSE_SECONDS: Final = 0.05
+MAKING_SECONDS: Final = 30.0
 
 
 class LettaPlace:
-    """The blocks of the agents that stand for a conversation."""
+    """The blocks of the agents that stand for a conversation.
 
-    def __init__(self, registry: AgentRegistry, store: Store) -> None:
-        self._registry, self._store = registry, store
+    One whose agent takes longer to be made than `making_seconds` has no place yet; the others have theirs.
+    """
+
+    def __init__(
+        self, registry: AgentRegistry, store: Store, *, making_seconds: float = MAKING_SECONDS
+    ) -> None:
+        self._registry, self._store, self._making_seconds = registry, store, making_seconds
 
     async def read(self, conversation_id: str) -> Mapping[Label, ShownText]:
-        """The blocks of its extractor, which is made when there is none."""
+        """The blocks of its extractor, which is made when there is none, and anew where it was removed."""
+        agent_id = await self._extractor(conversation_id)
         try:
-            agent_id = await self._registry.agent(conversation_id, EXTRACTOR)
             found = await self._server.blocks_of(agent_id)
-        except (LettaTrouble, TimeoutError):
-            raise MirrorUnavailable from None
+        except LettaTrouble as trouble:
+            if trouble.is_missing:
+                await self._renew(conversation_id, agent_id)
+            raise MirrorUnavailable(for_one=trouble.is_missing) from None
         return {label: ShownText(found[label].value, found[label].given) for label in Label if label in found}
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
@@ -61,10 +72,10 @@ class LettaPlace:
     async def author(self, conversation_id: str, label: Label) -> str | None:
         """Its extractor, if that used a memory tool on the block since it was shown last."""
         row = await self._store.read(lambda tx: tx.letta.blocks(conversation_id).get(label))
+        agent_id = await self._extractor(conversation_id)
         try:
-            agent_id = await self._registry.agent(conversation_id, EXTRACTOR)
             edits = await self._server.memory_edits(agent_id)
-        except (LettaTrouble, TimeoutError):
+        except LettaTrouble:
             raise MirrorUnavailable from None
         shown_at = row.updated_at.replace(microsecond=0) if row else None  # Letta tells whole seconds
         if any(edit.label == label and (shown_at is None or edit.at >= shown_at) for edit in edits):
@@ -74,6 +85,23 @@ class LettaPlace:
     @property
     def _server(self) -> LettaServer:
         return self._registry.server
+
+    async def _extractor(self, conversation_id: str) -> str:
+        try:
+            async with asyncio.timeout(self._making_seconds):
+                return await self._registry.agent(conversation_id, EXTRACTOR)
+        except LettaTrouble:
+            raise MirrorUnavailable from None
+        except TimeoutError:
+            self._registry.prepare(conversation_id)  # for whoever asks next
+            raise MirrorUnavailable(for_one=True) from None
+
+    async def _renew(self, conversation_id: str, agent_id: str) -> None:
+        """Somebody removed the agent: whoever asks next has all of it made again."""
+        try:
+            await self._registry.forget(conversation_id, lost=agent_id)
+        except LettaTrouble:
+            log.warning("letta_agent_not_ready", conversation_id=conversation_id)
 
     async def _holds(self, block_id: str, wanted: str) -> bool:
         try:

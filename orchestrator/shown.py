@@ -1,7 +1,7 @@
 """The blocks as they are shown elsewhere: what others change there is taken over or undone, never unseen.
 
 The store stays the truth: a mirror that fails, or lets one wait, costs a turn a moment and nothing else, and
-is then left alone for a while.
+is then left alone for a while; by one conversation, where only that one's place there is not ready.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ log = get_logger()
 
 PATIENCE_SECONDS: Final = 2.0
 REST_SECONDS: Final = 10.0
+EVERYBODY: Final = ""
 ROUNDS: Final = 5
 """How often somebody may be quicker than we are, before the next turn sees to it."""
 
@@ -42,7 +43,7 @@ class Shown:
     ) -> None:
         self._mirror, self._ledger, self._store = mirror, ledger, store
         self._patience_seconds, self._rest_seconds = patience_seconds, rest_seconds
-        self._rests_until = 0.0
+        self._rests_until: dict[str, float] = {}
 
     async def changes(self, conversation_id: str) -> Sequence[ForeignChange]:
         """What others changed since it was shown last; nothing, where that cannot be told now."""
@@ -80,7 +81,7 @@ class Shown:
     async def _asked(
         self, conversation_id: str, ask: Callable[[], Coroutine[Any, Any, Sequence[ForeignChange]]]
     ) -> Sequence[ForeignChange]:
-        if monotonic() < self._rests_until:
+        if any(monotonic() < self._rests_until.get(whom, 0.0) for whom in (EVERYBODY, conversation_id)):
             return ()
         try:
             async with asyncio.timeout(self._patience_seconds):
@@ -88,5 +89,11 @@ class Shown:
         except (MirrorUnavailable, TimeoutError) as error:
             kind = error.name if isinstance(error, MirrorUnavailable) else "timed_out"
             log.warning("mirror_failed", conversation_id=conversation_id, error=kind)
-            self._rests_until = monotonic() + self._rest_seconds
+            for_one = isinstance(error, MirrorUnavailable) and error.for_one
+            self._rest(conversation_id if for_one else EVERYBODY)
             return ()
+
+    def _rest(self, whom: str) -> None:
+        now = monotonic()
+        resting = {each: until for each, until in self._rests_until.items() if until > now}
+        self._rests_until = {**resting, whom: now + self._rest_seconds}

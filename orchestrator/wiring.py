@@ -260,8 +260,9 @@ def build_shown(settings: Settings, registry: "AgentRegistry | None", ledger: Le
     from memory_blocks.mirrors.letta import LettaMirror
     from orchestrator.letta_blocks import LettaPlace, StoredJournal
 
-    mirror = LettaMirror(LettaPlace(registry, store), StoredJournal(store))
-    return Shown(mirror, ledger, store, patience_seconds=settings.letta.show_seconds)
+    patience = settings.letta.show_seconds
+    place = LettaPlace(registry, store, making_seconds=patience / 2)
+    return Shown(LettaMirror(place, StoredJournal(store)), ledger, store, patience_seconds=patience)
 
 
 def build_upkeep(registry: "AgentRegistry", store: Store, shown: Shown) -> "Upkeep":

@@ -93,8 +93,12 @@ class LettaMirror:
             there = await self._place.read(conversation_id)
             noted = await self._journal.noted(conversation_id)
             written_over = await self._changes(conversation_id, there, noted)
-            wrong = {label: block for label, block in blocks.items() if not _stands(there.get(label), block)}
-            await self._settle(conversation_id, there, noted)
+            noted = await self._settle(conversation_id, there, noted)
+            wrong = {
+                label: block
+                for label, block in blocks.items()
+                if not _stands(there.get(label), block) or noted.get(label) != Noted(block.digest, None)
+            }
             if wrong:
                 digests = {label: block.digest for label, block in wrong.items()}
                 await self._journal.intend(conversation_id, digests)
@@ -107,8 +111,10 @@ class LettaMirror:
         async with self._alone(conversation_id):
             there = await self._place.read(conversation_id)
             noted = await self._journal.noted(conversation_id)
-            await self._settle(conversation_id, there, noted)
-            self._looked_at[conversation_id] = there
+            settled = await self._settle(conversation_id, there, noted)
+            self._looked_at[conversation_id] = {
+                label: text for label, text in there.items() if settled.get(label) == Noted(text.given, None)
+            }
             return await self._changes(conversation_id, there, noted)
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
@@ -123,8 +129,11 @@ class LettaMirror:
 
     async def _settle(
         self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
-    ) -> None:
-        """Close what a process left open that died, or whose write had an outcome nobody knew."""
+    ) -> Mapping[Label, Noted]:
+        """Close what a process left open that died, or whose write had an outcome nobody knew.
+
+        Tells what is noted then.
+        """
         found = {
             label: text.given
             for label, text in there.items()
@@ -132,6 +141,7 @@ class LettaMirror:
         }
         if found:
             await self._journal.applied(conversation_id, found)
+        return {**noted, **{label: Noted(given, None) for label, given in found.items()}}
 
     async def _changes(
         self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]

@@ -11,19 +11,21 @@ import pytest
 
 from agents.brains.scripted import ScriptedBrain
 from agents.values import Enrichment
-from memory_blocks.errors import BlockInvalid, StaleRevision
+from memory_blocks.errors import BlockInvalid, MirrorUnavailable, StaleRevision
 from memory_blocks.ledger import Ledger
+from memory_blocks.limits import DEFAULTS
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import ActiveSession, Conversation, ConversationHistory, Label, Sentiment
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 from orchestrator.house import House
+from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Transaction
 from orchestrator.store.packing import pack
 from orchestrator.store.rows import Quarantined
 from tests.builders import HandClock
-from tests.houses import a_house, history, local_brain, rows
+from tests.houses import a_house, a_store, agents, history, local_brain, rows
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store
 
@@ -366,6 +368,39 @@ async def test_a_mirror_that_does_not_answer_costs_nobody_their_answer(embedded:
 
         assert frames[-1].code is None
         assert (await history(house, peer.conversation_id)).total_turns == 1
+
+
+class NotReadyFor(ScriptedMirror):
+    """A place that one conversation does not have yet."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__()
+        self._without = conversation_id
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        if conversation_id == self._without:
+            raise MirrorUnavailable(for_one=True)
+        return await super().foreign(conversation_id)
+
+
+async def test_a_conversation_without_a_place_there_keeps_no_other_from_being_shown(embedded: str) -> None:
+    store = a_store(embedded)
+    ledger = Ledger(HandClock(), DEFAULTS, agents().agent_types)
+    mirror = NotReadyFor("conv_1")
+    shown = Shown(mirror, ledger, store, rest_seconds=600)
+    block = StoredBlock("What is known.", 1, digest("What is known."), "mem_1")
+    try:
+        assert await shown.changes("conv_1") == ()
+        await mirror.put("conv_2", {SUMMARY: block})
+        mirror.append("conv_2", SUMMARY, "And more.", actor=AGENT)
+        assert [each.actor for each in await shown.changes("conv_2")] == [AGENT]
+
+        mirror.silent = True
+        assert await shown.changes("conv_3") == ()
+        mirror.silent = False
+        assert await shown.changes("conv_2") == ()
+    finally:
+        store.close_now()
 
 
 async def test_a_mirror_that_answers_again_is_shown_what_it_missed(embedded: str) -> None:

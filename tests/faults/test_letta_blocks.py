@@ -123,6 +123,22 @@ async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
+async def test_an_intent_that_came_to_nothing_does_not_stay_open_where_the_text_stands_again(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (_, mirror):
+        stored = house.take_turn().stored
+        await mirror.put(HERE, stored)
+        opened.write_now(lambda tx: tx.letta.intend(HERE, {Label.CONTEXT_SUMMARY.value: "0" * 64}))
+
+        await mirror.foreign(HERE)
+        await mirror.put(HERE, stored)
+
+        assert journal(opened) == {label.value: (block.digest, None) for label, block in stored.items()}
+        assert all_stand(mirror, house)
+
+
 async def test_one_that_hangs_is_not_waited_for_longer_than_one_has_patience(
     letta: Address, tag: str, opened: Store
 ) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from letta_client import Letta
@@ -16,7 +17,7 @@ from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation
 from orchestrator.clock import SystemClock
-from orchestrator.letta_agents import AgentRegistry
+from orchestrator.letta_agents import AgentRegistry, are_shown
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.letta_upkeep import Upkeep
 from orchestrator.shown import Shown
@@ -41,27 +42,27 @@ class Desk:
     upkeep: Upkeep
     ledger: Ledger
 
-    def take_turns(self, count: int) -> None:
-        """Write turns into the blocks of `c1`, and nothing into Letta."""
+    def take_turns(self, count: int, conversation_id: str = "c1") -> None:
+        """Write turns into the blocks of a conversation, and nothing into Letta."""
         for _ in range(count):
-            self.store.write_now(self._take_turn)
+            self.store.write_now(partial(self._take_turn, conversation_id))
 
-    def _take_turn(self, tx: Transaction) -> None:
-        row = tx.conversations.lock("c1")
+    def _take_turn(self, conversation_id: str, tx: Transaction) -> None:
+        row = tx.conversations.lock(conversation_id)
         conversation, blocks = Conversation(row.id, row.user_id, row.created_at), SqlBlockStore(tx.blocks)
         reading = self.ledger.read(blocks, conversation, actor="test")
         turn = replace(a_completed_turn(reading.blocks.next_turn), timestamp=tx.now)
         after = complete_turn(reading.blocks, turn, tx.now, self.ledger.limits)
         written = self.ledger.write(blocks, conversation, reading, after, actor="test")
-        keep_receipts(tx, "c1", (*reading.receipts, *written.receipts))
+        keep_receipts(tx, conversation_id, (*reading.receipts, *written.receipts))
 
 
 @asynccontextmanager
-async def a_desk(base_url: str, store: Store, tag: str) -> AsyncIterator[Desk]:
+async def a_desk(base_url: str, store: Store, tag: str, *, rest_seconds: float = 0) -> AsyncIterator[Desk]:
     ledger = Ledger(SystemClock(), Limits(), agents().agent_types)
     async with a_registry(base_url, store, tag) as registry:
         mirror = LettaMirror(LettaPlace(registry, store), StoredJournal(store))
-        shown = Shown(mirror, ledger, store, patience_seconds=60, rest_seconds=0)
+        shown = Shown(mirror, ledger, store, patience_seconds=60, rest_seconds=rest_seconds)
         yield Desk(store, registry, Upkeep(registry, store, shown, holder="worker_1"), ledger)
 
 
@@ -120,6 +121,32 @@ async def test_an_agent_that_somebody_removed_is_made_again_with_the_blocks_as_t
 
         assert left == []
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+
+
+async def test_a_removed_agent_is_made_again_beside_the_turns_and_keeps_no_other_waiting(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag, rest_seconds=600) as desk:
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        removed = await desk.registry.agent("c1", "extractor")
+        await desk.registry.agent("c2", "extractor")
+        desk.take_turns(1)
+        desk.take_turns(1, "c2")
+        await desk.upkeep.look()
+        desk.take_turns(1)
+        desk.take_turns(1, "c2")
+        await desk.registry.server.delete_agent(removed)
+
+        await desk.upkeep.look()
+
+        assert opened.read_now(partial(are_shown, "c2"))
+        assert not opened.read_now(partial(are_shown, "c1"))
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        await desk.registry.agent("c1", "extractor")
+        await desk.upkeep.look()
+
+        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+    assert opened.read_now(partial(are_shown, "c1"))
 
 
 async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(

@@ -1,0 +1,151 @@
+"""Letta is killed and started again amid conversations: each goes on, and all agrees in the end."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from letta_client import Letta
+
+from agents.brains.asking import EXTRACTOR
+from memory_blocks.models import Label
+from memory_blocks.trace import digest
+from orchestrator.house import House
+from orchestrator.letta_agents import are_shown
+from orchestrator.store.database import Transaction
+from tests.commands import run
+from tests.houses import history
+from tests.integration.test_letta_scenario import a_letta_house, said
+from tests.peers import SENTENCE, Frame, Peer, conversing
+from tools.model_endpoint import running_model_endpoint
+from tools.servers.keeper import free_port
+from tools.servers.letta import Address, letta_database, serving
+
+pytestmark = pytest.mark.timeout(900)
+
+TAG: Final = "restarted"
+AT_ONCE: Final = 4
+"""More than a Letta server answers in good time."""
+
+
+class Restarted:
+    """A Letta server that can be killed and started again: another process on the same database and port."""
+
+    def __init__(self, database: str, models_url: str) -> None:
+        self._start = partial(serving, database, models_url, free_port())
+        self._running = ExitStack()
+
+    def start(self) -> Address:
+        """Start it, which takes a while."""
+        return self._running.enter_context(self._start())
+
+    def kill(self) -> None:
+        """End it as `kill -9` does."""
+        self._running.close()
+
+
+@contextmanager
+def a_restarted_letta() -> Iterator[Restarted]:
+    """One that is not started yet; whatever runs in the end is killed."""
+    with running_model_endpoint() as endpoint, letta_database() as database:
+        server = Restarted(database, endpoint.url)
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+@dataclass
+class Talk:
+    """One conversation: what was said in it, and what was heard."""
+
+    peer: Peer
+    said: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
+
+    async def ask(self, content: str) -> Frame:
+        """Say something and hear all of the answer; its last frame."""
+        frames = await self.peer.ask(content)
+        self.said.append(content)
+        self.heard.append(said(frames))
+        assert frames[-1].type == SENTENCE, "the turn ended with an error"
+        return frames[-1]
+
+
+async def ask_all(talks: Sequence[Talk], content: str) -> list[Frame]:
+    """Let everybody say it, some at a time."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(talk: Talk) -> Frame:
+        async with gate:
+            return await talk.ask(content)
+
+    return await asyncio.gather(*map(ask, talks))
+
+
+async def all_shown(house: House, talks: Sequence[Talk]) -> None:
+    """Wait until every block in Letta is known to be the one that stands here."""
+    for talk in talks:
+        while not await house.store.read(partial(are_shown, talk.peer.conversation_id)):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+
+def digests(conversation_id: str, tx: Transaction) -> dict[str, str | None]:
+    """The digests of the conversation's blocks here."""
+    return {label: block.digest for label, block in tx.blocks.load(conversation_id).items()}
+
+
+def in_letta(client: Letta, conversation_id: str) -> dict[str, str | None]:
+    """The digests of the conversation's blocks there, of which there is one set."""
+    tags = [TAG, f"conversation:{conversation_id}", f"role:{EXTRACTOR}"]
+    (extractor,) = client.agents.list(tags=tags, match_all_tags=True)
+    return {str(each.label): digest(each.value) for each in client.agents.blocks.list(agent_id=extractor.id)}
+
+
+@pytest.mark.parametrize("conversations", [5, pytest.param(20, marks=pytest.mark.soak)])
+async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
+    tmp_path: Path, conversations: int
+) -> None:
+    with a_restarted_letta() as server:
+        address = await asyncio.to_thread(server.start)
+        async with a_letta_house(address.base_url, tmp_path, TAG) as house:
+            async with AsyncExitStack() as line:
+                talks = [
+                    Talk(await line.enter_async_context(conversing(house, f"person_{number}")))
+                    for number in range(conversations)
+                ]
+                with_it = await ask_all(talks, "I am having a headache")
+
+                answering = asyncio.create_task(ask_all(talks, "8"))
+                while sum(len(talk.heard) > 1 for talk in talks) < conversations // 4:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(server.kill)
+                without = await answering
+                starting = asyncio.create_task(asyncio.to_thread(server.start))
+                without += await ask_all(talks, "since this morning")
+                await starting
+                await all_shown(house, talks)
+                while "model.stood_in" in (await talks[0].ask("nothing else")).meta:  # noqa: ASYNC110
+                    await asyncio.sleep(1)
+                await all_shown(house, talks)
+            kept = [(await history(house, talk.peer.conversation_id)).turns for talk in talks]
+            stored = {
+                talk.peer.conversation_id: await house.store.read(partial(digests, talk.peer.conversation_id))
+                for talk in talks
+            }
+        with Letta(base_url=address.base_url, max_retries=0) as client:
+            there = {id: in_letta(client, id) for id in stored}
+    checked = run("--data", tmp_path, "check", "--at-rest")
+
+    assert not any("model.stood_in" in frame.meta for frame in with_it)
+    assert any("model.stood_in" in frame.meta for frame in without)
+    for talk, turns in zip(talks, kept, strict=True):
+        assert [turn.user_message.content for turn in turns] == talk.said
+        assert [turn.agent_response and turn.agent_response.content for turn in turns] == talk.heard
+    assert all(blocks.keys() == set(Label) for blocks in stored.values())
+    assert there == stored
+    assert checked.exit_code == 0, checked.output
