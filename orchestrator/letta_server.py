@@ -1,18 +1,24 @@
 """What we ask of a Letta server: agents with their blocks, passages and people, in few and plain calls.
 
 It neither compares nor counts when it writes, and one never knows of a call that broke off whether it was
-carried out. So only what can be done twice without harm is tried again here; whoever makes something looks
-first whether it is there.
+carried out. So its client library repeats nothing by itself, and only what can be done twice without harm is
+tried again here; whoever makes something looks first whether it is there. The library takes over a second to
+load: nobody imports this module but who needs it, and not on a loop.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import httpx
+from letta_client import APIConnectionError, APIError, APIStatusError, AsyncLetta, Omit, omit
+from letta_client.pagination import AsyncArrayPage
+from letta_client.types import AgentState, BlockResponse
+from letta_client.types.agents import Block, ToolCallMessage
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -22,6 +28,8 @@ from tenacity import (
 )
 
 from orchestrator.errors import LettaTrouble
+
+T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 100
 """How many of a list are asked for at a time."""
@@ -71,169 +79,145 @@ class LettaServer:
     """Pooled connections to one Letta server. Its errors quote what it was sent; ours name a number."""
 
     def __init__(self, base_url: str, api_key: str = "", *, seconds: float = 10.0) -> None:
-        self._http = httpx.AsyncClient(
-            base_url=f"{base_url.rstrip('/')}/v1/",
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
-            trust_env=False,
+        timeout = httpx.Timeout(seconds, connect=_CONNECT_SECONDS)
+        self._letta = AsyncLetta(
+            base_url=base_url.rstrip("/"),
+            api_key=api_key or None,
+            timeout=timeout,
+            max_retries=0,
+            http_client=httpx.AsyncClient(timeout=timeout, trust_env=False),
         )
+        self._agents, self._blocks = self._letta.agents, self._letta.blocks  # loads what they need
 
     async def close(self) -> None:
         """Hang up."""
-        await self._http.aclose()
+        await self._letta.close()
 
     async def answers(self) -> None:
         """Ask something that costs it little; an error says that it is down."""
-        await self._once("GET", "health/")
+        await _once(self._letta.health, lambda said: str(said.version))
 
     # --- people and agents ----------------------------------------------------------------------------------
 
     async def person(self, key: str, name: str) -> str:
-        """The id of the identity with that key, made when missing."""
-        query = {"identifier_key": key}
-        if not (found := await self._get("identities/", query)):
-            with_type = {"identifier_key": key, "name": name, "identity_type": "user"}
+        """The id of the identity with that key, made when missing. The library does not know of them."""
+        path, query = "/v1/identities/", {"params": {"identifier_key": key}}
+        find = partial(self._letta.get, path, cast_to=list[dict[str, Any]], options=query)
+        if not (found := await _again(find, _ids)):
+            who = {"identifier_key": key, "name": name, "identity_type": "user"}
+            make = partial(self._letta.post, path, cast_to=dict[str, Any], body=who)
             try:
-                return str((await self._once("POST", "identities/", with_type))["id"])
+                return await _once(make, lambda made: str(made["id"]))
             except LettaTrouble as trouble:  # another was quicker, or nobody knows who was
                 if not trouble.again and not trouble.unknown:
                     raise
-            found = await self._get("identities/", query)
+            found = await _again(find, _ids)
         if not found:
             raise LettaTrouble("no_identity")
-        return str(found[0]["id"])
+        return found[0]
 
     async def make_agent(self, recipe: Mapping[str, Any]) -> LettaAgent:
         """Make an agent. One whose making broke off may be there: look for its tags."""
-        return _agent(await self._once("POST", "agents/", recipe))
+        return await _once(partial(self._agents.create, **recipe), _agent)
 
     async def change_agent(self, agent_id: str, recipe: Mapping[str, Any]) -> None:
         """Let it be what the recipe says from now on."""
-        await self._again("PATCH", f"agents/{agent_id}", recipe)
+        await _again(partial(self._agents.update, agent_id, **recipe), _agent)
 
     async def agents(self, *tags: str) -> list[LettaAgent]:
         """The agents that have all these tags."""
-        query = {"tags": list(tags), "match_all_tags": True, "include": ["agent.blocks", "agent.tags"]}
-        return [_agent(each) async for each in self._listed("agents/", query)]
+        found = partial(
+            self._agents.list, tags=tags, match_all_tags=True, include=["agent.blocks", "agent.tags"]
+        )
+        return await _listed(found, _agent)
 
     async def delete_agent(self, agent_id: str) -> None:
         """Remove it; its blocks stay behind. Nothing happens when it is gone already."""
-        await self._delete(f"agents/{agent_id}")
+        await _gone(partial(self._agents.delete, agent_id))
 
     # --- blocks ---------------------------------------------------------------------------------------------
 
     async def blocks_of(self, agent_id: str) -> Mapping[str, LettaBlock]:
         """An agent's blocks by label, as they stand."""
-        found = await self._get(f"agents/{agent_id}/core-memory/blocks", {})
-        return {block.label: block for block in map(_block, found)}
+        found = await _again(partial(self._agents.blocks.list, agent_id), _items(_block))
+        return {block.label: block for block in found}
 
     async def block(self, block_id: str) -> LettaBlock:
         """One block as it stands."""
-        return _block(await self._again("GET", f"blocks/{block_id}"))
+        return await _again(partial(self._blocks.retrieve, block_id), _block)
 
     async def blocks(self, *tags: str) -> list[LettaBlock]:
         """The blocks that have all these tags."""
-        query: dict[str, Any] = {"tags": list(tags), "match_all_tags": True}
-        return [_block(each) async for each in self._listed("blocks/", query)]
+        return await _listed(partial(self._blocks.list, tags=tags, match_all_tags=True), _block)
 
     async def write_block(self, block_id: str, value: str, metadata: Mapping[str, Any]) -> None:
         """Write a text, with what is to be known of it. Where that broke off, nobody knows whether it was."""
-        await self._once("PATCH", f"blocks/{block_id}", {"value": value, "metadata": metadata})
+        await _once(partial(self._blocks.update, block_id, value=value, metadata=dict(metadata)), _block)
 
     async def delete_block(self, block_id: str) -> None:
         """Remove it. Nothing happens when it is gone already."""
-        await self._delete(f"blocks/{block_id}")
+        await _gone(partial(self._blocks.delete, block_id))
 
     async def memory_edits(self, agent_id: str) -> list[MemoryEdit]:
         """The latest edits that an agent made of its blocks by its tools."""
-        query = {"limit": LATEST_MESSAGES, "order": "desc"}
-        edits = []
-        for each in await self._get(f"agents/{agent_id}/messages", query):
-            call = each.get("tool_call") or {}
-            if each.get("message_type") == "tool_call_message" and "memory" in str(call.get("name")):
-                with suppress(
-                    ValueError, TypeError, AttributeError
-                ):  # a model may have called it with anything
-                    label = json.loads(call["arguments"]).get("label")
-                    edits.append(MemoryEdit(str(label), datetime.fromisoformat(each["date"])))
-        return edits
+        latest = partial(self._agents.messages.list, agent_id, limit=LATEST_MESSAGES, order="desc")
+        return [edit for edit in await _again(latest, _items(_edit)) if edit is not None]
 
     # --- passages -------------------------------------------------------------------------------------------
 
     async def remember(self, agent_id: str, text: str, tags: Sequence[str]) -> str:
         """Put a passage into an agent's archival memory, and tell its id."""
-        made = await self._once("POST", f"agents/{agent_id}/archival-memory", {"text": text, "tags": tags})
-        return str(made[0]["id"])
+        made = partial(self._agents.passages.create, agent_id, text=text, tags=list(tags))
+        return await _once(made, lambda passages: str(passages[0].id))
 
     async def passage_tagged(self, agent_id: str, tag: str) -> str | None:
         """The id of the passage with that tag; None when there is none."""
-        query = {"query": tag, "tags": [tag], "top_k": 1}
-        found = await self._again("GET", f"agents/{agent_id}/archival-memory/search", query=query)
-        return str(found["results"][0]["id"]) if found["results"] else None
+        search = partial(self._agents.passages.search, agent_id, query=tag, tags=[tag], top_k=1)
+        return await _again(search, lambda found: str(found.results[0].id) if found.results else None)
 
-    # --- one call -------------------------------------------------------------------------------------------
 
-    async def _listed(self, path: str, query: Mapping[str, Any]) -> AsyncIterator[Mapping[str, Any]]:
-        after: dict[str, Any] = {}
-        while True:
-            page = await self._get(path, {**query, **after, "limit": MOST_AT_ONCE, "order": "asc"})
-            for each in page:
-                yield each
-            if len(page) < MOST_AT_ONCE:
-                return
-            after = {"after": page[-1]["id"]}
+# --- one call -----------------------------------------------------------------------------------------------
 
-    async def _get(self, path: str, query: Mapping[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._again("GET", path, query=query)
-        return found
 
-    async def _delete(self, path: str) -> None:
-        try:
-            await self._again("DELETE", path)
-        except LettaTrouble as trouble:
-            if not trouble.is_missing:
-                raise
+async def _once(call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
+    with _as_ours():
+        return read(await call())
 
-    async def _again(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        query: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """A call that does no harm when it is made twice."""
-        asking = AsyncRetrying(
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=_pause,
-            retry=retry_if_exception(_worthwhile),
-            reraise=True,
-        )
-        return await asking(self._once, method, path, body, query)
 
-    async def _once(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        query: Mapping[str, Any] | None = None,
-    ) -> Any:
-        async with _as_ours():
-            answer = await self._http.request(method, path, json=body, params=query)
-        if not answer.is_success:
-            status = answer.status_code
-            again = status in _PASSING or status >= httpx.codes.INTERNAL_SERVER_ERROR
-            unknown = status >= httpx.codes.INTERNAL_SERVER_ERROR
-            after = answer.headers.get("retry-after", "")
-            raise LettaTrouble(
-                f"http_{status}",
-                again=again,
-                unknown=unknown,
-                after=float(after) if after.replace(".", "", 1).isdecimal() else None,
-            )
-        try:
-            return json.loads(answer.content or b"null")
-        except ValueError:
-            raise LettaTrouble("not_understood", again=True, unknown=True) from None
+async def _again(call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
+    """A call that does no harm when it is made twice."""
+    asking = AsyncRetrying(
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=_pause,
+        retry=retry_if_exception(_worthwhile),
+        reraise=True,
+    )
+    return await asking(_once, call, read)
+
+
+async def _gone(delete: Callable[[], Awaitable[Any]]) -> None:
+    try:
+        await _again(delete, _nothing)
+    except LettaTrouble as trouble:
+        if not trouble.is_missing:
+            raise
+
+
+async def _listed(call: Callable[..., Awaitable[AsyncArrayPage[Any]]], read: Callable[[Any], T]) -> list[T]:
+    """All of a list; the library's own pages go on until one is empty, which costs a call more."""
+    found: list[T] = []
+    after: str | Omit = omit
+    while True:
+        ask = partial(call, limit=MOST_AT_ONCE, order="asc", after=after)
+        ids, page = await _again(ask, lambda page: ([each.id for each in page.items], _items(read)(page)))
+        found += page
+        if len(ids) < MOST_AT_ONCE:
+            return found
+        after = ids[-1]
+
+
+def _items(read: Callable[[Any], T]) -> Callable[[AsyncArrayPage[Any]], list[T]]:
+    return lambda page: [read(each) for each in page.items]
 
 
 def _worthwhile(error: BaseException) -> bool:
@@ -246,33 +230,71 @@ def _pause(state: RetryCallState) -> float:
     return max(_PAUSE(state), told or 0)
 
 
-@asynccontextmanager
-async def _as_ours() -> AsyncIterator[None]:
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    """What the library raises, and what comes of an answer that is not what it should be, as our error."""
     try:
         yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
-        raise LettaTrouble("unreachable", again=True) from None
-    except httpx.HTTPError:
-        raise LettaTrouble("broken_off", again=True, unknown=True) from None
+    except APIStatusError as error:
+        raise _refusal(error) from None
+    except APIConnectionError as error:
+        unreached = isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+        rule = "unreachable" if unreached else "broken_off"
+        raise LettaTrouble(rule, again=True, unknown=not unreached) from None
+    except (APIError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise LettaTrouble("not_understood", again=True, unknown=True) from None
 
 
-def _agent(said: Mapping[str, Any]) -> LettaAgent:
-    blocks = [_block(each) for each in said.get("blocks") or ()]
+def _refusal(error: APIStatusError) -> LettaTrouble:
+    status, after = error.status_code, error.response.headers.get("retry-after", "")
+    failed = status >= httpx.codes.INTERNAL_SERVER_ERROR
+    return LettaTrouble(
+        f"http_{status}",
+        again=failed or status in _PASSING,
+        unknown=failed,
+        after=float(after) if after.replace(".", "", 1).isdecimal() else None,
+    )
+
+
+# --- what it says -------------------------------------------------------------------------------------------
+
+
+def _nothing(said: object) -> None:
+    """That it answered is enough."""
+
+
+def _ids(said: object) -> list[str]:
+    if not isinstance(said, list):
+        raise TypeError
+    return [str(each["id"]) for each in said]
+
+
+def _agent(said: AgentState) -> LettaAgent:
+    blocks = [_block(each) for each in said.blocks or ()]
     return LettaAgent(
-        str(said["id"]),
-        str(said.get("name")),
-        frozenset(map(str, said.get("tags") or ())),
+        str(said.id),
+        str(said.name),
+        frozenset(map(str, said.tags or ())),
         {block.label: block for block in blocks},
     )
 
 
-def _block(said: Mapping[str, Any]) -> LettaBlock:
-    given = (said.get("metadata") or {}).get("digest")
-    value, limit = said.get("value"), said.get("limit")
+def _block(said: Block | BlockResponse) -> LettaBlock:
+    """The library does not check what it was told."""
+    given = (said.metadata or {}).get("digest")
     return LettaBlock(
-        id=str(said["id"]),
-        label=str(said.get("label")),
-        value=value if isinstance(value, str) else "",
-        limit=limit if isinstance(limit, int) else 0,
+        id=str(said.id),
+        label=str(said.label),
+        value=said.value if isinstance(said.value, str) else "",
+        limit=said.limit if isinstance(said.limit, int) else 0,
         given=given if isinstance(given, str) else "",
     )
+
+
+def _edit(message: object) -> MemoryEdit | None:
+    """An edit, if the message calls a memory tool; a model may have called it with anything."""
+    with suppress(AttributeError, TypeError, ValueError):
+        if isinstance(message, ToolCallMessage) and "memory" in str(message.tool_call.name):
+            label = json.loads(message.tool_call.arguments or "").get("label")
+            return MemoryEdit(str(label), message.date)
+    return None
