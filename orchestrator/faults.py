@@ -11,6 +11,17 @@ from typing import Final
 STEPS: Final = ("open", "accept", "take", "begin", "recall", "sentence", "end", "release")
 """What every turn does in one transaction each; a process may die right before its commit and right after."""
 
+IN_LETTA: Final = (
+    "after_agent_made",
+    "after_intent_commit",
+    "after_block_put",
+    "after_applied_commit",
+    "after_plan_commit",
+    "after_passage_put",
+    "after_kept_commit",
+)
+"""Where a Letta server is told something: the arrows between what is noted here and what is done there."""
+
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
     "after_extract",
@@ -19,6 +30,7 @@ POINTS: Final = (
     "after_send",
     "before_tool_commit",
     "after_tool_commit",
+    *IN_LETTA,
 )
 
 _name, _left, _signal = "", 0, signal.SIGKILL

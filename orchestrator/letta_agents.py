@@ -15,7 +15,7 @@ from agents.errors import ModelTrouble
 from agents.roster import Roster
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
-from orchestrator import settings
+from orchestrator import faults, settings
 from orchestrator.errors import NOT_FOUND, AnamnesisError, LettaTrouble
 from orchestrator.letta_server import LettaAgent, LettaServer
 from orchestrator.logs import get_logger
@@ -195,6 +195,7 @@ class AgentRegistry:
         except BaseException:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, role, self._holder))
             raise
+        faults.point("after_agent_made")
 
         def settle(tx: Transaction) -> bool:
             if not tx.letta.made(

@@ -10,6 +10,7 @@ from memory_blocks.mirrors.letta import Noted, ShownText
 from memory_blocks.models import SCHEMA_VERSION, Label
 from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
+from orchestrator import faults
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import AgentRegistry
 from orchestrator.letta_server import LettaServer
@@ -60,6 +61,7 @@ class LettaPlace:
         for attempt in range(WRITES):
             try:
                 await self._server.write_block(block_id, block.text, about)
+                faults.point("after_block_put")
                 return
             except LettaTrouble as trouble:
                 if not trouble.again or attempt == WRITES - 1:
@@ -125,10 +127,12 @@ class StoredJournal:
     async def intend(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """These texts are about to be written."""
         await self._store.write(lambda tx: tx.letta.intend(conversation_id, _plain(digests)))
+        faults.point("after_intent_commit")
 
     async def applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """These texts stand there."""
         await self._store.write(lambda tx: tx.letta.applied(conversation_id, _plain(digests)))
+        faults.point("after_applied_commit")
 
 
 def _plain(digests: Mapping[Label, str]) -> dict[str, str]:

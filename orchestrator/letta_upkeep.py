@@ -12,6 +12,7 @@ from agents.brains.asking import EXTRACTOR
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
+from orchestrator import faults
 from orchestrator.errors import AnamnesisError
 from orchestrator.letta_agents import CLAIM_SECONDS, AgentRegistry
 from orchestrator.logs import get_logger
@@ -84,7 +85,9 @@ class Upkeep:
         if not await self._store.write(claim):
             return  # somebody else is at it
         try:
-            for passage, turns in await self._store.write(partial(_planned, conversation_id)):
+            planned = await self._store.write(partial(_planned, conversation_id))
+            faults.point("after_plan_commit")
+            for passage, turns in planned:
                 known_by = f"digest:{passage.digest}"
                 passage_id = await self._registry.server.passage_tagged(agent_id, known_by)
                 if passage_id is None:
@@ -94,8 +97,10 @@ class Upkeep:
                         known_by,
                     ]
                     passage_id = await self._registry.server.remember(agent_id, _text(turns), tags)
+                    faults.point("after_passage_put")
                 kept = partial(_kept, passage, passage_id)
                 await self._store.write(kept)
+                faults.point("after_kept_commit")
         finally:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, EXTRACTOR, self._holder))
 

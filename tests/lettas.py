@@ -7,17 +7,19 @@ from contextlib import asynccontextmanager
 import pytest
 from letta_client import Letta
 
+from agents.brains.asking import EXTRACTOR
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Label
 from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.trace import digest
 from orchestrator import settings
 from orchestrator.letta_agents import AgentRegistry, Recipes
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.letta_server import LettaServer
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
-from orchestrator.store.database import Store
+from orchestrator.store.database import Store, Transaction
 from tests.houses import a_store, agents
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
@@ -51,6 +53,25 @@ def tag(letta: Address) -> Iterator[str]:
             client.agents.delete(agent_id=agent.id)
         for block in client.blocks.list(tags=[tag], limit=200):
             client.blocks.delete(block_id=block.id)
+
+
+def digests_in_letta(client: Letta, tag: str, conversation_id: str) -> dict[str, str | None]:
+    """The digests of a conversation's blocks there, of which there is one set."""
+    tags = [tag, f"conversation:{conversation_id}", f"role:{EXTRACTOR}"]
+    (extractor,) = client.agents.list(tags=tags, match_all_tags=True)
+    return {str(each.label): digest(each.value) for each in client.agents.blocks.list(agent_id=extractor.id)}
+
+
+def digests_here(conversation_id: str, tx: Transaction) -> dict[str, str | None]:
+    """The same as they stand in our store."""
+    return {label: block.digest for label, block in tx.blocks.load(conversation_id).items()}
+
+
+def turns_in_letta(client: Letta, extractor: str) -> list[int]:
+    """The turns that passages of the agent's archival memory speak of, one by one, in order."""
+    tags = [tag for each in client.agents.passages.list(agent_id=extractor) for tag in each.tags or ()]
+    ranges = [tag.partition(":")[2].split("-") for tag in tags if tag.startswith("turns:")]
+    return sorted(turn for first, last in ranges for turn in range(int(first), int(last) + 1))
 
 
 @asynccontextmanager

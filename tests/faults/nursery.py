@@ -108,6 +108,7 @@ def _import_everything() -> None:
     import orchestrator.api.app
     import orchestrator.api.server
     import orchestrator.cli
+    import orchestrator.letta_upkeep
     import tests.faults.changes
     from orchestrator import wiring
 

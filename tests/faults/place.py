@@ -93,6 +93,8 @@ class Place:
     folder: Path
     database_url: str = ""
     lease_seconds: float = LEASE_SECONDS
+    settings: dict[str, object] = field(default_factory=dict)
+    """What every server here is told besides."""
     servers: list[Server] = field(default_factory=list)
 
     async def start(self, *changes: str, fault: str = "", **settings: object) -> Server:
@@ -101,7 +103,7 @@ class Place:
             "ANAMNESIS_FAULT": fault,
             "ANAMNESIS_DATABASE_URL": self.database_url,
             "ANAMNESIS_TURN_LEASE_SECONDS": str(self.lease_seconds),
-            **{f"ANAMNESIS_{name.upper()}": str(value) for name, value in settings.items()},
+            **{f"ANAMNESIS_{name.upper()}": str(value) for name, value in (self.settings | settings).items()},
         }
         self.folder.mkdir(exist_ok=True)
         arguments = ["--data", str(self.folder), "serve", "--json", "--port", "0"]

@@ -23,7 +23,7 @@ IN_DANGER = ("I have crushing chest pain", "Thank you")
 WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you")
 """The first is worked out by a tool, which is asked for and has answered in a transaction each."""
 
-IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point]
+IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and point not in faults.IN_LETTA]
 
 SWEEPS = [
     *((point, 1, 1) for point in IN_EVERY_TURN if not point.endswith("_send")),

@@ -11,15 +11,13 @@ from typing import Final
 import pytest
 from letta_client import Letta
 
-from agents.brains.asking import EXTRACTOR
 from memory_blocks.models import Label
-from memory_blocks.trace import digest
 from orchestrator.house import House
 from orchestrator.letta_agents import are_shown
-from orchestrator.store.database import Transaction
 from tests.commands import run
 from tests.houses import history
 from tests.integration.test_letta_scenario import a_letta_house, said
+from tests.lettas import digests_here, digests_in_letta
 from tests.peers import SENTENCE, Frame, Peer, conversing
 from tools.model_endpoint import running_model_endpoint
 from tools.servers.keeper import free_port
@@ -94,18 +92,6 @@ async def all_shown(house: House, talks: Sequence[Talk]) -> None:
             await asyncio.sleep(0.2)
 
 
-def digests(conversation_id: str, tx: Transaction) -> dict[str, str | None]:
-    """The digests of the conversation's blocks here."""
-    return {label: block.digest for label, block in tx.blocks.load(conversation_id).items()}
-
-
-def in_letta(client: Letta, conversation_id: str) -> dict[str, str | None]:
-    """The digests of the conversation's blocks there, of which there is one set."""
-    tags = [TAG, f"conversation:{conversation_id}", f"role:{EXTRACTOR}"]
-    (extractor,) = client.agents.list(tags=tags, match_all_tags=True)
-    return {str(each.label): digest(each.value) for each in client.agents.blocks.list(agent_id=extractor.id)}
-
-
 @pytest.mark.parametrize("conversations", [5, pytest.param(20, marks=pytest.mark.soak)])
 async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
     tmp_path: Path, conversations: int
@@ -134,11 +120,13 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
                 await all_shown(house, talks)
             kept = [(await history(house, talk.peer.conversation_id)).turns for talk in talks]
             stored = {
-                talk.peer.conversation_id: await house.store.read(partial(digests, talk.peer.conversation_id))
+                talk.peer.conversation_id: await house.store.read(
+                    partial(digests_here, talk.peer.conversation_id)
+                )
                 for talk in talks
             }
         with Letta(base_url=address.base_url, max_retries=0) as client:
-            there = {id: in_letta(client, id) for id in stored}
+            there = {id: digests_in_letta(client, TAG, id) for id in stored}
     checked = run("--data", tmp_path, "check", "--at-rest")
 
     assert not any("model.stood_in" in frame.meta for frame in with_it)

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import faults
 from tests.faults.client import Client, Cut
 from tests.faults.nursery import Nursery
 from tests.faults.place import Place, Server, a_place
 from tests.faults.proof import Run, after_a_death, converse, heard_again, in_the_end
-from tests.faults.test_crash_points import SAID
+from tests.faults.test_crash_points import IN_EVERY_TURN, SAID
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -127,11 +126,11 @@ async def test_kills_at_random_moments_lose_nothing(either_place: Place, servers
     assert turmoil.problems == []
 
 
-@pytest.mark.parametrize("first", faults.POINTS)
+@pytest.mark.parametrize("first", IN_EVERY_TURN)
 async def test_who_dies_anywhere_while_recovering_from_anything_loses_nothing(
     nursery: Nursery, tmp_path: Path, first: str
 ) -> None:
-    for second in faults.POINTS:
+    for second in IN_EVERY_TURN:
         async with a_place(nursery, tmp_path / second) as place:
             deaths = [f"{first}:1", f"{second}:1"]
             run = await converse(place, Client(repeats=True), SAID, "recalling", faults=deaths)

@@ -1,0 +1,131 @@
+"""A process is killed between what it noted and what it did in Letta: the next one makes both agree."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from letta_client import Letta
+
+from agents.brains.asking import EXTRACTOR
+from orchestrator.letta_agents import are_shown
+from orchestrator.store.database import Store
+from tests.faults.client import PATIENCE, Client, Cut
+from tests.faults.nursery import Nursery
+from tests.faults.place import Place
+from tests.faults.proof import Run, after_a_death, finish
+from tests.integration.test_letta_upkeep import a_desk
+from tests.lettas import digests_here, digests_in_letta, turns_in_letta
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+
+pytestmark = pytest.mark.timeout(600)
+
+KILLED = -9
+
+
+def over_letta(letta: Address, tag: str) -> dict[str, object]:
+    """What a server is told to use these agents, with patience for a busy machine."""
+    return {
+        "letta_base_url": letta.base_url,
+        "letta_model": LETTA_MODEL,
+        "letta_embedding": LETTA_EMBEDDING,
+        "letta_tag": tag,
+        "letta_show_seconds": PATIENCE,
+    }
+
+
+def let_claims_end(store: Store) -> None:
+    """As if the time had passed that a dead process may still be thought to be at work."""
+    past = "UPDATE letta_agents SET expires_at = created_at WHERE holder IS NOT NULL"
+    store.write_now(lambda tx: tx.unit.connection.execute(past))
+
+
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [
+        ("after_agent_made", 1),
+        ("after_intent_commit", 1),
+        ("after_intent_commit", 2),
+        ("after_block_put", 1),
+        ("after_block_put", 6),
+        ("after_applied_commit", 1),
+        ("after_applied_commit", 2),
+    ],
+)
+async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
+    place: Place, letta: Address, tag: str, point: str, number: int
+) -> None:
+    place.settings.update(over_letta(letta, tag))
+    client = Client()
+    run = Run(client)
+    dying = await place.start(fault=f"{point}:{number}")
+    with suppress(Cut):
+        await dying.meet(client)
+        await client.ask("I am having a headache")
+        await client.ask("8")
+        await client.until(lambda: False)
+    code = await dying.ended()
+    run.problems += after_a_death(place, run)
+    store = place.open_store()
+    let_claims_end(store)
+
+    server = await place.start()
+    await server.meet(client)
+    for message_id in client.asked:
+        await client.answered(message_id)
+    await client.ask("Since yesterday")
+    async with asyncio.timeout(PATIENCE):
+        while not store.read_now(partial(are_shown, client.conversation_id)):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    await finish(place, run, server)
+
+    with Letta(base_url=letta.base_url, max_retries=0) as plain:
+        there = digests_in_letta(plain, tag, client.conversation_id)
+    here = store.read_now(partial(digests_here, client.conversation_id))
+    store.close_now()
+    assert (code, run.problems) == (KILLED, [])
+    assert there == here
+
+
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [("after_plan_commit", 1), ("after_passage_put", 1), ("after_passage_put", 2), ("after_kept_commit", 1)],
+)
+async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
+    nursery: Nursery,
+    letta: Address,
+    tag: str,
+    opened: Store,
+    embedded: str,
+    tmp_path: Path,
+    point: str,
+    number: int,
+) -> None:
+    async def sync(fault: str = "") -> int:
+        told = {**over_letta(letta, tag), "database_url": embedded, "fault": fault}
+        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in told.items()}
+        with (tmp_path / "log").open("ab") as log:
+            arguments = ["--data", str(tmp_path), "letta", "sync"]
+            pid = nursery.fork(arguments, environment, (), log.fileno(), log.fileno())
+        return await asyncio.to_thread(nursery.exit_code, pid)
+
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        extractor = await desk.registry.agent("c1", EXTRACTOR)
+        desk.take_turns(45)
+
+    killed = await sync(f"{point}:{number}")
+    let_claims_end(opened)
+    ended = await sync()
+
+    with Letta(base_url=letta.base_url, max_retries=0) as plain:
+        there = turns_in_letta(plain, extractor)
+        digests = digests_in_letta(plain, tag, "c1")
+        passages = list(plain.agents.passages.list(agent_id=extractor))
+    turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
+    noted = opened.read_now(lambda tx: tx.letta.planned("c1"))
+    assert (killed, ended) == (KILLED, 0), (tmp_path / "log").read_text()
+    assert there == turns
+    assert len(passages) > number
+    assert noted == []
+    assert digests == opened.read_now(partial(digests_here, "c1"))
