@@ -6,6 +6,7 @@ tried again here; whoever makes something looks first whether it is there. The l
 load: nobody imports this module but who needs it, and not on a loop.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -79,7 +80,7 @@ class LettaServer:
     """Pooled connections to one Letta server. Its errors quote what it was sent; ours name a number."""
 
     def __init__(self, base_url: str, api_key: str = "", *, seconds: float = 10.0) -> None:
-        timeout = httpx.Timeout(seconds, connect=_CONNECT_SECONDS)
+        self._seconds, timeout = seconds, httpx.Timeout(seconds, connect=_CONNECT_SECONDS)
         self._letta = AsyncLetta(
             base_url=base_url.rstrip("/"),
             api_key=api_key or None,
@@ -95,7 +96,7 @@ class LettaServer:
 
     async def answers(self) -> None:
         """Ask something that costs it little; an error says that it is down."""
-        await _once(self._letta.health, lambda said: str(said.version))
+        await self._once(self._letta.health, lambda said: str(said.version))
 
     # --- people and agents ----------------------------------------------------------------------------------
 
@@ -103,117 +104,118 @@ class LettaServer:
         """The id of the identity with that key, made when missing. The library does not know of them."""
         path, query = "/v1/identities/", {"params": {"identifier_key": key}}
         find = partial(self._letta.get, path, cast_to=list[dict[str, Any]], options=query)
-        if not (found := await _again(find, _ids)):
+        if not (found := await self._again(find, _ids)):
             who = {"identifier_key": key, "name": name, "identity_type": "user"}
             make = partial(self._letta.post, path, cast_to=dict[str, Any], body=who)
             try:
-                return await _once(make, lambda made: str(made["id"]))
+                return await self._once(make, lambda made: str(made["id"]))
             except LettaTrouble as trouble:  # another was quicker, or nobody knows who was
                 if not trouble.again and not trouble.unknown:
                     raise
-            found = await _again(find, _ids)
+            found = await self._again(find, _ids)
         if not found:
             raise LettaTrouble("no_identity")
         return found[0]
 
     async def make_agent(self, recipe: Mapping[str, Any]) -> LettaAgent:
         """Make an agent. One whose making broke off may be there: look for its tags."""
-        return await _once(partial(self._agents.create, **recipe), _agent)
+        return await self._once(partial(self._agents.create, **recipe), _agent)
 
     async def change_agent(self, agent_id: str, recipe: Mapping[str, Any]) -> None:
         """Let it be what the recipe says from now on."""
-        await _again(partial(self._agents.update, agent_id, **recipe), _agent)
+        await self._again(partial(self._agents.update, agent_id, **recipe), _agent)
 
     async def agents(self, *tags: str) -> list[LettaAgent]:
         """The agents that have all these tags."""
         found = partial(
             self._agents.list, tags=tags, match_all_tags=True, include=["agent.blocks", "agent.tags"]
         )
-        return await _listed(found, _agent)
+        return await self._listed(found, _agent)
 
     async def delete_agent(self, agent_id: str) -> None:
         """Remove it; its blocks stay behind. Nothing happens when it is gone already."""
-        await _gone(partial(self._agents.delete, agent_id))
+        await self._gone(partial(self._agents.delete, agent_id))
 
     # --- blocks ---------------------------------------------------------------------------------------------
 
     async def blocks_of(self, agent_id: str) -> Mapping[str, LettaBlock]:
         """An agent's blocks by label, as they stand."""
-        found = await _again(partial(self._agents.blocks.list, agent_id), _items(_block))
+        found = await self._again(partial(self._agents.blocks.list, agent_id), _items(_block))
         return {block.label: block for block in found}
 
     async def block(self, block_id: str) -> LettaBlock:
         """One block as it stands."""
-        return await _again(partial(self._blocks.retrieve, block_id), _block)
+        return await self._again(partial(self._blocks.retrieve, block_id), _block)
 
     async def blocks(self, *tags: str) -> list[LettaBlock]:
         """The blocks that have all these tags."""
-        return await _listed(partial(self._blocks.list, tags=tags, match_all_tags=True), _block)
+        return await self._listed(partial(self._blocks.list, tags=tags, match_all_tags=True), _block)
 
     async def write_block(self, block_id: str, value: str, metadata: Mapping[str, Any]) -> None:
         """Write a text, with what is to be known of it. Where that broke off, nobody knows whether it was."""
-        await _once(partial(self._blocks.update, block_id, value=value, metadata=dict(metadata)), _block)
+        await self._once(partial(self._blocks.update, block_id, value=value, metadata=dict(metadata)), _block)
 
     async def delete_block(self, block_id: str) -> None:
         """Remove it. Nothing happens when it is gone already."""
-        await _gone(partial(self._blocks.delete, block_id))
+        await self._gone(partial(self._blocks.delete, block_id))
 
     async def memory_edits(self, agent_id: str) -> list[MemoryEdit]:
         """The latest edits that an agent made of its blocks by its tools."""
         latest = partial(self._agents.messages.list, agent_id, limit=LATEST_MESSAGES, order="desc")
-        return [edit for edit in await _again(latest, _items(_edit)) if edit is not None]
+        return [edit for edit in await self._again(latest, _items(_edit)) if edit is not None]
 
     # --- passages -------------------------------------------------------------------------------------------
 
     async def remember(self, agent_id: str, text: str, tags: Sequence[str]) -> str:
         """Put a passage into an agent's archival memory, and tell its id."""
         made = partial(self._agents.passages.create, agent_id, text=text, tags=list(tags))
-        return await _once(made, lambda passages: str(passages[0].id))
+        return await self._once(made, lambda passages: str(passages[0].id))
 
     async def passage_tagged(self, agent_id: str, tag: str) -> str | None:
         """The id of the passage with that tag; None when there is none."""
         search = partial(self._agents.passages.search, agent_id, query=tag, tags=[tag], top_k=1)
-        return await _again(search, lambda found: str(found.results[0].id) if found.results else None)
+        return await self._again(search, lambda found: str(found.results[0].id) if found.results else None)
 
+    # --- one call -------------------------------------------------------------------------------------------
 
-# --- one call -----------------------------------------------------------------------------------------------
+    async def _once(self, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
+        """One answer, all of it within the time there is: one that drips in is no better than none."""
+        with _as_ours():
+            async with asyncio.timeout(self._seconds):
+                return read(await call())
 
+    async def _again(self, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
+        """A call that does no harm when it is made twice."""
+        asking = AsyncRetrying(
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=_pause,
+            retry=retry_if_exception(_worthwhile),
+            reraise=True,
+        )
+        return await asking(self._once, call, read)
 
-async def _once(call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
-    with _as_ours():
-        return read(await call())
+    async def _gone(self, delete: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            await self._again(delete, _nothing)
+        except LettaTrouble as trouble:
+            if not trouble.is_missing:
+                raise
 
-
-async def _again(call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
-    """A call that does no harm when it is made twice."""
-    asking = AsyncRetrying(
-        stop=stop_after_attempt(_ATTEMPTS),
-        wait=_pause,
-        retry=retry_if_exception(_worthwhile),
-        reraise=True,
-    )
-    return await asking(_once, call, read)
-
-
-async def _gone(delete: Callable[[], Awaitable[Any]]) -> None:
-    try:
-        await _again(delete, _nothing)
-    except LettaTrouble as trouble:
-        if not trouble.is_missing:
-            raise
-
-
-async def _listed(call: Callable[..., Awaitable[AsyncArrayPage[Any]]], read: Callable[[Any], T]) -> list[T]:
-    """All of a list; the library's own pages go on until one is empty, which costs a call more."""
-    found: list[T] = []
-    after: str | Omit = omit
-    while True:
-        ask = partial(call, limit=MOST_AT_ONCE, order="asc", after=after)
-        ids, page = await _again(ask, lambda page: ([each.id for each in page.items], _items(read)(page)))
-        found += page
-        if len(ids) < MOST_AT_ONCE:
-            return found
-        after = ids[-1]
+    async def _listed(
+        self, call: Callable[..., Awaitable[AsyncArrayPage[Any]]], read: Callable[[Any], T]
+    ) -> list[T]:
+        """All of a list; the library's own pages go on until one is empty, which costs a call more."""
+        found: list[T] = []
+        after: str | Omit = omit
+        while True:
+            ask = partial(call, limit=MOST_AT_ONCE, order="asc", after=after)
+            ids, page = await self._again(
+                ask, lambda page: ([each.id for each in page.items], _items(read)(page))
+            )
+            found += page
+            if len(ids) < MOST_AT_ONCE:
+                return found
+            after = ids[-1]
 
 
 def _items(read: Callable[[Any], T]) -> Callable[[AsyncArrayPage[Any]], list[T]]:
@@ -241,6 +243,8 @@ def _as_ours() -> Iterator[None]:
         unreached = isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
         rule = "unreachable" if unreached else "broken_off"
         raise LettaTrouble(rule, again=True, unknown=not unreached) from None
+    except TimeoutError:
+        raise LettaTrouble("broken_off", again=True, unknown=True) from None
     except (APIError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise LettaTrouble("not_understood", again=True, unknown=True) from None
 

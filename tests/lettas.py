@@ -76,10 +76,10 @@ def turns_in_letta(client: Letta, extractor: str) -> list[int]:
 
 @asynccontextmanager
 async def a_registry(
-    base_url: str, store: Store, tag: str, holder: str = "worker_1", **chosen: object
+    base_url: str, store: Store, tag: str, holder: str = "worker_1", seconds: float = 10.0, **chosen: object
 ) -> AsyncIterator[AgentRegistry]:
-    """A process's knowledge of the agents."""
-    server = LettaServer(base_url)
+    """A process's knowledge of the agents; `seconds` is its patience for one call."""
+    server = LettaServer(base_url, seconds=seconds)
     try:
         yield AgentRegistry(server, store, recipes(base_url, tag, **chosen), Limits(), tag=tag, holder=holder)
     finally:
@@ -130,11 +130,17 @@ class HandEdited:
 
 @asynccontextmanager
 async def a_mirror(
-    base_url: str, store: Store, tag: str, conversation_id: str = "c1", *, by_hand: str = ""
+    base_url: str,
+    store: Store,
+    tag: str,
+    conversation_id: str = "c1",
+    *,
+    by_hand: str = "",
+    seconds: float = 10.0,
 ) -> AsyncIterator[HandEdited]:
     """A mirror in Letta; the conversation is begun if it was not."""
     if store.read_now(lambda tx: tx.conversations.get(conversation_id)) is None:
         store.write_now(lambda tx: tx.conversations.create("ann", id=conversation_id))
     with Letta(base_url=by_hand or base_url, max_retries=0) as client:
-        async with a_registry(base_url, store, tag) as registry:
+        async with a_registry(base_url, store, tag, seconds=seconds) as registry:
             yield HandEdited(LettaMirror(LettaPlace(registry, store), StoredJournal(store)), client, store)

@@ -1,9 +1,13 @@
-"""Starts a Letta server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.letta`."""
+"""Starts a Letta server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.letta`.
+
+With LETTA_BASE_URL set, it serves over that server instead, with the models that the settings name.
+"""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from tools.house import serve
 from tools.progress import SetupError, step
@@ -18,19 +22,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--letta-port", type=int, default=8283, help="where Letta does; 0 picks a free one")
     chosen, further = parser.parse_known_args(arguments)
     try:
-        ensure_letta()
-        with ExitStack() as running:
-            with step("starting Letta"):
-                address = running.enter_context(running_letta(chosen.letta_port))
-            print(f"Letta listens at {address.base_url}, its models at {address.models_url}.", flush=True)
-            told = {
-                "LETTA_BASE_URL": address.base_url,
-                "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
-                "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
-            }
+        with _letta(chosen.letta_port) as told:
             sys.exit(serve(chosen.port, told, further))
     except SetupError as failure:
         sys.exit(f"\n{failure}")
+
+
+@contextmanager
+def _letta(port: int) -> Iterator[Mapping[str, str]]:
+    """A server that is up during the body; what the house is told of it."""
+    if os.environ.get("LETTA_BASE_URL"):
+        yield {}
+        return
+    ensure_letta()
+    with ExitStack() as running:
+        with step("starting Letta"):
+            address = running.enter_context(running_letta(port))
+        print(f"Letta listens at {address.base_url}, its models at {address.models_url}.", flush=True)
+        yield {
+            "LETTA_BASE_URL": address.base_url,
+            "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
+            "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
+        }
 
 
 if __name__ == "__main__":

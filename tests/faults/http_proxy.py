@@ -1,4 +1,4 @@
-"""An HTTP proxy before a server, which lets some requests be refused, lost on the way back, or hang."""
+"""An HTTP proxy before a server, which lets some requests be refused, lost on the way back, drip or hang."""
 
 import asyncio
 import re
@@ -9,17 +9,20 @@ from dataclasses import dataclass, field
 import httpx
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What becomes of a request: refused with `status`, done with its answer `lost`, or left to `hang`."""
+    """What becomes of a request: refused with `status`, or left to `hang`; or done with its answer `lost`,
+    or coming in bytes with a pause of `drip` seconds between any two.
+    """
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     lost: bool = False
+    drip: float = 0.0
     hang: bool = False
 
 
@@ -63,10 +66,21 @@ class HttpProxy:
             )
         headers = {"content-type": answer.headers.get("content-type", "application/json")}
         content = answer.content
+        if fault.drip:
+            await StreamingResponse(_dripping(content, fault.drip), answer.status_code, headers)(
+                scope, receive, send
+            )
+            return
         if fault.lost:
             headers["content-length"] = str(len(content) + 1)  # the server then ends the connection
             content = content[:10]
         await Response(content, answer.status_code, headers)(scope, receive, send)
+
+
+async def _dripping(content: bytes, pause: float) -> AsyncIterator[bytes]:
+    for byte in content:
+        yield bytes([byte])
+        await asyncio.sleep(pause)
 
 
 @asynccontextmanager

@@ -25,11 +25,13 @@ READS = r"GET /v1/agents/[^/]+/core-memory/blocks"
 
 
 @asynccontextmanager
-async def a_way(letta: Address, store: Store, tag: str) -> AsyncIterator[tuple[HttpProxy, HandEdited]]:
-    """A mirror whose way to Letta is not sure."""
+async def a_way(
+    letta: Address, store: Store, tag: str, seconds: float = 10.0
+) -> AsyncIterator[tuple[HttpProxy, HandEdited]]:
+    """A mirror whose way to Letta is not sure; it has `seconds` of patience for one call."""
     async with (
         before(letta.base_url) as proxy,
-        a_mirror(proxy.url, store, tag, HERE, by_hand=letta.base_url) as mirror,
+        a_mirror(proxy.url, store, tag, HERE, by_hand=letta.base_url, seconds=seconds) as mirror,
     ):
         yield proxy, mirror
 
@@ -81,6 +83,22 @@ async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(
         await mirror.put(HERE, house.take_turn().stored)
 
         assert proxy.count(WRITES) - before_it == len(Label)
+        assert all_stand(mirror, house)
+
+
+async def test_a_write_whose_answer_drips_in_is_given_up_looked_at_and_not_written_again(
+    letta: Address, tag: str, opened: Store
+) -> None:  # F4
+    house = House()
+    async with a_way(letta, opened, tag) as (_, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+    async with a_way(letta, opened, tag, seconds=3.0) as (proxy, mirror):
+        proxy.script(WRITES, Fault(drip=0.5))
+
+        await mirror.put(HERE, house.take_turn().stored)
+
+        assert proxy.count(WRITES) == len(Label)
+        assert proxy.count(r"GET /v1/blocks/") >= 1
         assert all_stand(mirror, house)
 
 

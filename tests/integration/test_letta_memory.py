@@ -43,7 +43,7 @@ async def shown(house: House, conversation_id: str) -> None:
 @pytest.mark.requirement("001-008", "001-060", "001-038")
 async def test_edits_by_the_agent_and_by_hand_become_revisions_and_all_digests_agree(
     letta: Address, tag: str, tmp_path: Path
-) -> None:
+) -> None:  # F21
     models = ModelEndpoint(letta.models_url)
     models.script(
         tag, Step(tool="core_memory_append", arguments={"label": "context_summary", "content": NOTE})
