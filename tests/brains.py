@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
+import pytest
 
 from agents.brains.asking import CLASSIFIER, ENRICHMENT, EXTRACTOR, intent_schema
 from agents.brains.letta import LettaAgents
@@ -25,7 +26,7 @@ from orchestrator.settings import shipped_config
 from tests.builders import some_blocks
 from tests.houses import agents, local_brain
 from tools.model_endpoint import MODEL, ModelEndpoint
-from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 ASKS_ALL: Final = Sureness(context=2.0, intent=2.0)
 """The local brain is never sure enough: the model is asked everything."""
@@ -142,6 +143,18 @@ class Cast:
             }
         made = httpx.post(f"{self.base_url}/v1/agents/", json=agent, timeout=60).raise_for_status().json()
         return str(made["id"])
+
+
+@pytest.fixture(scope="session")
+def cast(letta: Address) -> Cast:
+    """Agents that play every role."""
+    return Cast(letta.base_url)
+
+
+@pytest.fixture
+def models(letta: Address) -> ModelEndpoint:
+    """What the server's agents think with."""
+    return ModelEndpoint(letta.models_url)
 
 
 def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brief:

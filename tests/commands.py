@@ -1,16 +1,22 @@
 """`anamnesis` as a test calls it: in this process or in one of its own."""
 
+import asyncio
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from orchestrator.cli import cli
 from orchestrator.settings import VARIABLES
+from tools.toolchain import CHECKOUT
 
 
 @pytest.fixture
@@ -35,6 +41,53 @@ def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@dataclass(frozen=True)
+class Served:
+    """How a tool that serves and a chat with its house ended, what it printed before, and what was heard."""
+
+    codes: tuple[int | None, int | None]
+    printed: str
+    frames: list[dict[str, Any]]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The body of the answer's last frame."""
+        (last,) = [frame["body"] for frame in self.frames if frame.get("body", {}).get("isFinal")]
+        found: dict[str, Any] = last
+        return found
+
+
+async def served(tool_and_options: str, *of_chat: str, seconds: float, **environment: str) -> Served:
+    """Let a tool serve on a free port, say one thing to its house, and stop it."""
+    tool = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *tool_and_options.split(), "--port", "0"),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **environment},
+        cwd=CHECKOUT,
+    )
+    assert tool.stdout is not None
+    printed, page = "", None
+    try:
+        async with asyncio.timeout(seconds):
+            while page is None:
+                line = (await tool.stdout.readline()).decode()
+                assert line, "it ended before it served"
+                page = re.search(r"http://\S+#\S+", line)
+                printed += line
+        chat = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "orchestrator", "chat", "--json", *of_chat, "--server", page.group()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            cwd=CHECKOUT,
+        )
+        said, _ = await chat.communicate(b"I am having a headache\n")
+    finally:
+        if tool.returncode is None:
+            tool.send_signal(signal.SIGTERM)
+        code = await tool.wait()
+    return Served((chat.returncode, code), printed, [json.loads(line) for line in said.splitlines()])
 
 
 def findings(done: Result) -> dict[str, dict[str, str]]:

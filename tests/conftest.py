@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.stores",
     "tests.houses",
     "tests.lettas",
+    "tests.brains",
 ]
 
 # There is a worker per processor at least, so none computes on more than one; numpy reads this once.

@@ -21,25 +21,12 @@ from tests.faults.http_proxy import Fault, HttpProxy, before
 from tests.houses import agents
 from tests.models import minilm
 from tools.model_endpoint import ModelEndpoint, Step
-from tools.servers.letta import Address
 
 pytestmark = pytest.mark.timeout(600)
 
 MESSAGES = r"POST /v1/agents/[^/]+/messages/stream"
 SPECIALIST = "GENERAL_HEALTH"
 SHORT = Patience(reply_seconds=1.0, stall_seconds=1.0, budget_seconds=5.0)
-
-
-@pytest.fixture(scope="module")
-def cast(letta: Address) -> Cast:
-    """Agents that play every role."""
-    return Cast(letta.base_url)
-
-
-@pytest.fixture
-def models(letta: Address) -> ModelEndpoint:
-    """What the server's agents think with."""
-    return ModelEndpoint(letta.models_url)
 
 
 @asynccontextmanager

@@ -20,22 +20,9 @@ from tests.houses import agents
 from tests.models import minilm
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.keeper import free_port
-from tools.servers.letta import Address
 
 SPECIALIST = "GENERAL_HEALTH"
 TOOLS = built_in(START.date)
-
-
-@pytest.fixture(scope="session")
-def cast(letta: Address) -> Cast:
-    """Agents that play every role."""
-    return Cast(letta.base_url)
-
-
-@pytest.fixture
-def models(letta: Address) -> ModelEndpoint:
-    """What the server's agents think with."""
-    return ModelEndpoint(letta.models_url)
 
 
 @asynccontextmanager
