@@ -111,7 +111,7 @@ async def test_a_tool_that_gives_nothing_is_kept_with_why_and_the_answer_goes_on
     assert "Anything else?" in [frame.body.get("text") for frame in frames]
 
 
-@pytest.mark.requirement("003-109")
+@pytest.mark.requirement("003-109", "003-160")
 @pytest.mark.parametrize("success", [True, False])
 async def test_a_client_does_its_part_of_a_tool(address: str, success: bool) -> None:
     brain = Using("read_scale", {"of": 1})
@@ -121,6 +121,7 @@ async def test_a_client_does_its_part_of_a_tool(address: str, success: bool) -> 
     ):
         await peer.say()
         request = (await peer.until_type(TOOL_REQUEST))[-1].body
+        (waiting,) = await uses(house, peer)
         facts = {"result": {"kg": 75}} if success else {"errorCode": 305, "errorMessage": "no battery"}
         await peer.send(TOOL_RESULT, id="tool_mine", requestId=request["id"], success=success, **facts)
         frames = await peer.answer()
@@ -128,6 +129,7 @@ async def test_a_client_does_its_part_of_a_tool(address: str, success: bool) -> 
 
     assert (request["execution"], request["timeoutMs"]) == ("client", 20_000)
     assert not [frame for frame in frames if frame.type == TOOL_RESULT]
+    assert waiting.status == "pending"
     assert (row.status, row.tool_result) == (("success", {"kg": 75}) if success else ("error", None))
     assert brain.outcomes == [ToolOutcome(success, row.tool_result, row.error_message or "")]
 

@@ -17,7 +17,7 @@ from tools.servers.letta import Address
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.requirement("001-001", "001-007", "001-008", "001-037", "001-038")
+@pytest.mark.requirement("001-001", "001-007", "001-008", "001-037", "001-038", "001-119")
 async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
     letta: Address, tag: str, opened: Store
 ) -> None:
