@@ -126,9 +126,9 @@ def load_languages(rules: Guard) -> Languages:
         raise as_ours(error) from None
 
 
-def load_ears(settings: Settings, embedder: Embedder, rules: Guard) -> Ears:
+def load_ears(settings: Settings, embedder: Embedder) -> Ears:
     """The second pair of ears; they learn their phrases once, which takes a minute."""
-    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir, rules)
+    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
 
 
 def build_watch(settings: Settings, embedder: Embedder) -> Watch:
@@ -140,7 +140,7 @@ def build_watch(settings: Settings, embedder: Embedder) -> Watch:
             output.load(folder),
             wording.load(folder, settings.safety.region),
             load_languages(rules),
-            load_ears(settings, embedder, rules),
+            load_ears(settings, embedder),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
     except AgentError as error:

@@ -39,7 +39,12 @@ from tools.toolchain import (
 PYTHON = VENV / "bin" / "python"
 PINNED = CHECKOUT / "requirements" / "dev.txt"
 PROJECT = CHECKOUT / "pyproject.toml"
-MODELS = (CHECKOUT / "config" / "models.toml", CHECKOUT / "config" / "agents.toml")
+CONFIG = CHECKOUT / "config"
+MODELS = (
+    CONFIG / "models.toml",
+    CONFIG / "agents.toml",
+    *sorted((CONFIG / "safety" / "phrases").glob("*.toml")),
+)
 BUILD_HOOK = CHECKOUT / "hatch_build.py"
 INSTALLING = CHECKOUT / ".cache" / "installing"
 

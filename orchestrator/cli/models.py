@@ -1,5 +1,6 @@
 """`anamnesis models`: fetches the files that the embedding model needs, once."""
 
+import os
 from pathlib import Path
 
 import click
@@ -30,16 +31,10 @@ def install(invocation: Invocation, source: Path | None) -> None:
     there is kept. Then the router learns the examples of agents.toml and the guard its phrases, so that the
     house opens at once.
     """
-    settings = invocation.settings(quietly=True)
+    all_cores = {"models.threads": os.cpu_count() or 1}  # nobody talks to us yet
+    settings = invocation.settings(all_cores, quietly=True)
 
-    from orchestrator.wiring import (
-        load_ears,
-        load_embedder,
-        load_guard,
-        load_roster,
-        load_router,
-        model_files,
-    )
+    from orchestrator.wiring import load_ears, load_embedder, load_roster, load_router, model_files
 
     files = model_files(settings)
     fetched = files.install(source)
@@ -47,4 +42,4 @@ def install(invocation: Invocation, source: Path | None) -> None:
     embedder = load_embedder(settings)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")
-    load_ears(settings, embedder, load_guard())
+    load_ears(settings, embedder)

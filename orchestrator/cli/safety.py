@@ -39,7 +39,7 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
     languages = load_languages(guard)
     ears: Ears | None = None
     if not rules_only and model_files(settings).what_is_wrong() is None:
-        ears = load_ears(settings, load_embedder(settings), guard)
+        ears = load_ears(settings, load_embedder(settings))
     elif not rules_only:
         click.echo("The embedding model is not installed: the rules decide alone.", err=True)
     for number, line in enumerate(source, 1):

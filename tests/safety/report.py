@@ -30,7 +30,7 @@ def flagged(texts: list[str], guard: Guard, ears: Ears | None) -> int:
 def main() -> None:
     """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
     settings, guard = load(None, {}), load_guard()
-    ears = load_ears(settings, load_embedder(settings), guard)
+    ears = load_ears(settings, load_embedder(settings))
     table = ["| phrases | set | count | rules alone | rules and ears |", "|---|---|---|---|---|"]
     parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER}
     for part, folder in parts.items():
