@@ -26,7 +26,7 @@ from tools.servers.letta import Address, letta_database, serving
 pytestmark = pytest.mark.timeout(900)
 
 TAG: Final = "restarted"
-AT_ONCE: Final = 4
+AT_ONCE: Final = 3
 """More than a Letta server answers in good time."""
 
 
