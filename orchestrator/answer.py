@@ -19,7 +19,7 @@ from agents.errors import AnswerCut
 from agents.minutes import Minutes
 from agents.ports import Recalled, ToolUser
 from agents.questions import kinds_asked
-from agents.roster import Specialist
+from agents.roster import Roster, Specialist
 from agents.specialist import next_topics
 from agents.tools.toolbox import Toolbox
 from agents.values import COORDINATOR, EMERGENCY, Enrichment, Intent
@@ -245,6 +245,8 @@ class Answer:
         """
         before, self._heard = self._heard, self._heard.raised_by(hearing)
         if self._heard.verdict.tier <= before.verdict.tier:
+            if hearing.doubtful:
+                await self.say(f"{self._watch.wording.error} ")
             return self._heard
         first = self._words()[0]
 
@@ -261,8 +263,9 @@ class Answer:
         await uninterrupted(settle())
         return self._heard
 
-    async def reassure(self) -> None:
+    async def reassure(self, enrichment: Enrichment, roster: Roster) -> None:
         """Say the rest of a safety answer, after its first words."""
+        self.routed(enrichment, self._heard.intent, roster.agents[EMERGENCY])
         for sentence in self._words()[1:]:
             await self.say(sentence)
 

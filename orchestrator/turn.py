@@ -10,7 +10,7 @@ from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, R
 from agents.roster import Roster, pick
 from agents.sentences import sentences
 from agents.tools.toolbox import Toolbox
-from agents.values import EMERGENCY, Enrichment, Intent
+from agents.values import Enrichment, Intent
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import Blocks
 from orchestrator import faults
@@ -61,15 +61,14 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         faults.point("after_extract")
 
         with station("guard"):
-            heard = await answer.heard(house.watch.hear_again(enrichment.enriched_message))
+            heard = await answer.heard(house.watch.hear_again(said, enrichment, blocks))
         if not heard.is_danger:  # who is in danger waits for no model
             with station("embed"):
                 embedded = await embedding.embed(house.embedder, said, enrichment)
             with station("guard"):
-                heard = await answer.heard(house.watch.hear_meaning(embedded))
+                heard = await answer.heard(house.watch.hear_meaning(said, enrichment, embedded))
         if heard.is_danger:
-            answer.routed(enrichment, heard.intent, house.roster.agents[EMERGENCY])
-            await answer.reassure()
+            await answer.reassure(enrichment, house.roster)
             return
 
         async with asyncio.TaskGroup() as beside:
@@ -77,7 +76,12 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             classifying = beside.create_task(_classify(house, enrichment, blocks, embedded))
         recalled, intent = recalling.result(), classifying.result()
         faults.point("after_classify")
+        hearing, intent = house.watch.hear_intent(said, enrichment, embedded, intent)
+        heard = await answer.heard(hearing)
         await answer.understood(recalled, intent)
+        if heard.is_danger:
+            await answer.reassure(enrichment, house.roster)
+            return
 
         with station("pick"):
             specialist = pick(intent, house.roster)

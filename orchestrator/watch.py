@@ -5,11 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from agents.ports import Embedded
-from agents.safety.guard import Verdict
+from agents.safety.guard import Reason, Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
-from agents.safety.wording import Wording
-from agents.values import EMERGENCY, Intent
+from agents.safety.retold import Before, added, replies
+from agents.safety.wording import ROUTER, Wording
+from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import SafetyEvent
@@ -23,12 +25,26 @@ Stage: TypeAlias = Literal["message", "enriched", "answer"]
 LANGUAGE: Final = "language."
 """Begins the rule that is kept where nobody could listen because of the language, before its name."""
 
+SURE: Final = 0.8
+"""How sure a brain must be of an emergency that neither rules nor ears heard, for it to be one."""
+
+LOOKS_BACK: Final = 12
+"""How many turns before this one are asked what was known before."""
+
 
 class Listener(Protocol):
     """Hears danger in a text. Pure: it keeps nothing, and the same text gives the same verdict."""
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message; `context` is what the assistant asked last."""
+        ...
+
+    def explain(self, text: str) -> Sequence[Reason]:
+        """Every rule that fired or was stopped, with the words that did it."""
+        ...
+
+    def takes_back(self, text: str) -> bool:
+        """Whether danger is spoken of and taken back."""
         ...
 
 
@@ -48,6 +64,8 @@ class Hearing:
     failed: bool = False
     language: str | None = None
     """The language of a message that is not in English, and so could not be judged."""
+    doubtful: bool = False
+    """Whether it may be an emergency, though too little speaks for it: whom to call is said first."""
 
     @property
     def is_danger(self) -> bool:
@@ -81,6 +99,7 @@ class Hearing:
             self.verdict.raised_by(other.verdict),
             self.failed or other.failed,
             self.language or other.language,
+            self.doubtful or other.doubtful,
         )
 
 
@@ -98,22 +117,65 @@ class Watch:
     def hear(self, text: str, context: str | None = None) -> Hearing:
         """What the rules hear. It never raises: a guard that fails is itself a reason for caution."""
         try:
-            return Hearing(self.guard.check(text, context), language=self.languages.foreign(text))
+            heard = Hearing(self.guard.check(text, context))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            heard = Hearing(failed=True)
+        try:
+            return replace(heard, language=self.languages.foreign(text))
+        except Exception as error:  # what was heard stands
+            log.error("guard_failed", exc_info=error)
+            return heard if heard.is_danger else replace(heard, failed=True)
+
+    def hear_again(self, said: str, enrichment: Enrichment, blocks: Blocks) -> Hearing:
+        """What the rules hear in the retelling of a message that this message, and none before it, brings."""
+        turns = blocks.conversation_history.turns[-LOOKS_BACK:]
+        retold = (turn.context_enrichment for turn in turns)
+        before = Before(
+            tuple(turn.user_message.content for turn in turns),
+            tuple(each.enriched_message for each in retold if each is not None),
+            turns[-1].agent_response.content if turns and turns[-1].agent_response else "",
+        )
+        try:
+            return Hearing(added(self.guard, said, enrichment, before))
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             return Hearing(failed=True)
 
-    def hear_again(self, text: str) -> Hearing:
-        """What the rules hear in a message that was made to stand on its own."""
-        return replace(self.hear(text), language=None)  # the retelling is in English whatever it retells
+    def hear_meaning(self, said: str, enrichment: Enrichment, embedded: Embedded) -> Hearing:
+        """What the ears hear where the rules heard nothing; ears that fail change nothing.
 
-    def hear_meaning(self, embedded: Embedded) -> Hearing:
-        """What the ears hear where the rules heard nothing; ears that fail change nothing."""
+        A few words that were retold and tell nothing that was asked for bring nothing of their own.
+        """
+        if self.ears is None or (embedded.bare and not replies(said, enrichment)):
+            return Hearing()
         try:
-            return Hearing(self.ears.hear(embedded)) if self.ears else Hearing()
+            return Hearing(self.ears.hear(embedded))
         except Exception as error:
             log.error("ears_failed", exc_info=error)
             return Hearing()
+
+    def hear_intent(
+        self, said: str, enrichment: Enrichment, embedded: Embedded, intent: Intent
+    ) -> tuple[Hearing, Intent]:
+        """What it means that a brain takes a message for an emergency that nobody heard, and what it is.
+
+        It is one where the brain is sure. Else it is unclear, and who may be in danger is told whom to call
+        before the answer; not so where the person's own words take danger back or bring nothing.
+        """
+        if intent.intent != EMERGENCY:
+            return Hearing(), intent
+        unclear = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
+        try:
+            taken_back = self.guard.takes_back(said)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            taken_back = False
+        if taken_back or (embedded.bare and not replies(said, enrichment)):
+            return Hearing(), unclear
+        if intent.confidence < SURE:
+            return Hearing(doubtful=True), unclear
+        return Hearing(Verdict("emergency", 3, (ROUTER,))), intent
 
     def words(self, hearing: Hearing, earlier: int) -> tuple[str, ...]:
         """What is said before anything else, sentence by sentence."""

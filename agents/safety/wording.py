@@ -13,6 +13,9 @@ from agents.safety.language import OTHER
 
 ELSEWHERE: Final = "elsewhere"
 
+ROUTER: Final = "router"
+"""The rule of an emergency that only the router took for one; it cannot tell a crisis from it."""
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -37,6 +40,7 @@ class _Texts(_Section):
     caution: str
     refused: str
     error: str
+    or_crisis: str
     emergency: Mapping[str, tuple[Text, ...]]
     crisis: Mapping[str, tuple[Text, ...]]
     foreign: Mapping[str, str]
@@ -67,7 +71,8 @@ class Wording:
         tiers = self._texts.crisis if verdict.kind == "crisis" else self._texts.emergency
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
         text = variants[earlier % len(variants)]
-        return tuple(sentence.format_map(self._numbers) for sentence in (text.first, *text.rest))
+        either = (self._texts.or_crisis,) if verdict.rule_ids == (ROUTER,) else ()
+        return tuple(sentence.format_map(self._numbers) for sentence in (text.first, *either, *text.rest))
 
 
 def load(folder: Path, region: str) -> Wording:

@@ -13,14 +13,16 @@ from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
 from agents.ports import Embedded, Vectors
 from agents.safety import wording
-from agents.safety.guard import Verdict
+from agents.safety.guard import Reason, Verdict
+from agents.safety.language import Languages
 from agents.values import Enrichment, Intent
+from memory_blocks.models import Blocks
 from orchestrator.errors import STORAGE_FULL, AnamnesisError
 from orchestrator.house import House
 from orchestrator.settings import shipped_config
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import SafetyEvent
-from tests.houses import a_house, a_watch, everything, history, message, meta, turn
+from tests.houses import a_house, a_watch, everything, history, local_brain, message, meta, turn
 from tests.peers import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
@@ -234,6 +236,12 @@ class Broken:
     def check(self, text: str, context: str | None = None) -> Verdict:
         raise RuntimeError("cannot listen")
 
+    def explain(self, text: str) -> list[Reason]:
+        raise RuntimeError("cannot listen")
+
+    def takes_back(self, text: str) -> bool:
+        raise RuntimeError("cannot listen")
+
 
 @pytest.mark.parametrize("features", [["streaming"], []])
 async def test_a_guard_that_fails_is_told_with_caution_and_kept(address: str, features: list[str]) -> None:
@@ -365,6 +373,116 @@ async def test_a_turn_embeds_one_text_once_for_the_ears_and_for_routing(address:
         await peer.ask(CALM)
 
         assert counting.embedded == heard == [CALM]
+
+
+class NoLanguages(Languages):
+    """Cannot tell any language."""
+
+    def __init__(self) -> None:
+        pass
+
+    def foreign(self, text: str) -> str | None:
+        raise RuntimeError("no languages")
+
+
+async def test_danger_is_answered_though_no_language_can_be_told(address: str) -> None:
+    watch = replace(a_watch(), languages=NoLanguages())
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        danger = await peer.ask(CHEST)
+        calm = await peer.ask("what helps against a runny nose?")
+
+        assert_safety_first(danger, "emergency", 3)
+        assert of_type(SENTENCE, calm)[0].meta == {"guard": "unavailable"}
+
+
+async def test_an_emergency_answered_earlier_makes_no_other_message_one(address: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        assert_safety_first(await peer.ask("I have crushing chest pain"), "emergency", 3)
+        for harmless in (
+            "thanks",
+            "what is the weather like",
+            "I have a runny nose",
+            "What vitamins are good in winter?",
+        ):
+            frames = await peer.ask(harmless)
+
+            assert "safety" not in of_type(START_ANSWER, frames)[0].body
+            assert [frame.meta for frame in of_type(SENTENCE, frames) if "safety" in frame.meta] == []
+        assert len(await events(house, peer)) == 1
+
+
+async def test_what_one_had_years_ago_is_no_emergency_now_or_later(address: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        for said in ("I had a stroke in 2010", "what should I eat?"):
+            frames = await peer.ask(said)
+
+            assert [frame.meta for frame in of_type(SENTENCE, frames) if "safety" in frame.meta] == []
+        assert await events(house, peer) == []
+
+
+class Asking(ScriptedBrain):
+    """Understands like the local brain, and says what it is told."""
+
+    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
+        return await local_brain().extract(message, blocks)
+
+
+async def test_a_number_is_heard_with_the_question_that_it_answers(address: str) -> None:
+    brain = Asking(answers=[["How bad is the chest pain?"]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I need some advice")
+        frames = await peer.ask("8")
+
+        assert of_type(SENTENCE, frames)[0].meta == {"safety": "emergency", "tier": 3}
+
+
+def routed(confidence: float) -> ScriptedBrain:
+    intent = Intent(intent="EMERGENCY", confidence=confidence, reasoning="Reads like danger")
+    return ScriptedBrain(intents=[intent])
+
+
+@pytest.mark.parametrize("features", [["streaming", "reasoning"], []])
+async def test_an_emergency_that_only_a_brain_sees_is_told_and_kept_like_any_other(
+    address: str, features: list[str]
+) -> None:
+    brain = routed(0.95)
+    watch = replace(a_watch(), wording=wording.load(shipped_config() / "safety", "GB"))
+    async with (
+        a_house(address, brain, watch=watch).open() as house,
+        conversing(house, features=features) as peer,
+    ):
+        frames = await peer.ask("everything went odd just now")
+
+        said = [frame for frame in frames if frame.type in (SENTENCE, ASSISTANT_MESSAGE)]
+        text = "".join(str(frame.body.get("text", frame.body.get("content"))) for frame in said)
+        assert (said[0].meta["safety"], said[0].meta["tier"]) == ("emergency", 3)
+        assert "999" in text
+        assert "116 123" in text
+        assert "988" not in text
+        assert brain.briefs == []
+        [event] = await events(house, peer)
+        assert (event.kind, event.tier, event.rules) == ("emergency", 3, ("router",))
+
+
+async def test_a_brain_unsure_of_an_emergency_lets_whom_to_call_come_first(address: str) -> None:
+    brain = routed(0.5)
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask("everything went odd just now")
+
+        said = [frame.body["text"] for frame in of_type(SENTENCE, frames)]
+        assert said[0] == f"{a_watch().wording.error} "
+        assert [brief.specialist.agent_type for brief in brain.briefs] == ["COORDINATOR"]
+        assert await events(house, peer) == []
+
+
+async def test_what_a_person_takes_back_is_no_emergency_for_a_brain_either(address: str) -> None:
+    brain = routed(0.99)
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask("I had a heart attack in 2010")
+
+        assert a_watch().wording.error not in of_type(SENTENCE, frames)[0].body["text"]
+        assert [brief.specialist.agent_type for brief in brain.briefs] == ["COORDINATOR"]
+        assert await events(house, peer) == []
 
 
 async def test_a_corrected_message_is_heard_too(address: str) -> None:

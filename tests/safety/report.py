@@ -1,13 +1,22 @@
 """How much the guard hears and how often it cries wolf, with intervals: `python -m tests.safety.report`."""
 
+import asyncio
 import sys
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
+from agents.brains.local import LocalBrain
+from agents.context_extractor import extract
+from agents.embedding import embed
+from agents.ports import Embedder
 from agents.safety.ears import Ears
 from agents.safety.guard import Guard
 from orchestrator.settings import load
+from orchestrator.watch import Watch
 from orchestrator.wiring import load_ears, load_embedder, load_guard
+from tests.builders import some_blocks
+from tests.houses import a_watch, local_brain
 from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, phrases
 
 Z = 1.96
@@ -27,25 +36,49 @@ def flagged(texts: list[str], guard: Guard, ears: Ears | None) -> int:
     return sum(guard.check(text).flagged or (ears is not None and ears.check(text).flagged) for text in texts)
 
 
+def flagged_in_turn(texts: list[str], watch: Watch, brain: LocalBrain, embedder: Embedder) -> int:
+    """How many of them raise an alarm as the first message of a conversation: retold and routed, too."""
+    return sum(asyncio.run(_first_turn(text, watch, brain, embedder)) for text in texts)
+
+
+async def _first_turn(text: str, watch: Watch, brain: LocalBrain, embedder: Embedder) -> bool:
+    blocks = some_blocks(0)
+    enrichment = await extract(brain, text, blocks)
+    embedded = await embed(embedder, text, enrichment)
+    if watch.hear(text).is_danger or watch.hear_again(text, enrichment, blocks).is_danger:
+        return True
+    if watch.hear_meaning(text, enrichment, embedded).is_danger:
+        return True
+    intent = await brain.classify(enrichment, blocks, embedded)
+    return watch.hear_intent(text, enrichment, embedded, intent)[0].is_danger
+
+
 def main() -> None:
     """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
     settings, guard = load(None, {}), load_guard()
-    ears = load_ears(settings, load_embedder(settings))
-    table = ["| phrases | set | count | rules alone | rules and ears |", "|---|---|---|---|---|"]
+    embedder = load_embedder(settings)
+    ears = load_ears(settings, embedder)
+    table = [
+        "| phrases | set | count | rules alone | rules and ears | in a turn |",
+        "|---|---|---|---|---|---|",
+    ]
     parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER}
     for part, folder in parts.items():
-        table += [_row(part, name, folder, guard, ears) for name in SETS]
+        table += [_row(part, name, folder, guard, ears, embedder) for name in SETS]
     sys.stdout.write("\n".join(table) + "\n")
 
 
-def _row(part: str, name: str, folder: Path, guard: Guard, ears: Ears) -> str:
+def _row(part: str, name: str, folder: Path, guard: Guard, ears: Ears, embedder: Embedder) -> str:
     texts = [phrase.text for phrase in phrases(folder, name)]
-    shares = []
-    for listener in (None, ears):
-        found = flagged(texts, guard, listener)
-        low, high = wilson(found, len(texts))
-        shares.append(f"{found / len(texts):.1%} ({low:.1%} to {high:.1%})")
-    return f"| {part} | {name} | {len(texts)} | {' | '.join(shares)} |"
+    watch = replace(a_watch(), ears=ears)
+    counts = [flagged(texts, guard, None), flagged(texts, guard, ears)]
+    counts.append(flagged_in_turn(texts, watch, local_brain(), embedder))
+    return f"| {part} | {name} | {len(texts)} | {' | '.join(_share(each, len(texts)) for each in counts)} |"
+
+
+def _share(found: int, of: int) -> str:
+    low, high = wilson(found, of)
+    return f"{found / of:.1%} ({low:.1%} to {high:.1%})"
 
 
 if __name__ == "__main__":
