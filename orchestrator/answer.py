@@ -468,8 +468,12 @@ class Answer:
             page.say(trace)
 
     def _reason(self, page: Page, steps: Iterable[tuple[int, str]]) -> None:
-        """Tell who wants to know why it was understood and is answered like this."""
-        for sequence, content in steps:
+        """Tell who wants to know why it was understood and is answered like this, in what may be said."""
+        for sequence, reason in steps:
+            refused = self._watch.refusals(reason)
+            if refused:
+                self._watch.note_refusal(page.tx, self._about, refused)
+            content = self._watch.wording.refused if refused else reason
             page.say(
                 ReasoningStep(
                     id=page.tx.ids.new("step_"),

@@ -27,6 +27,7 @@ from tests.peers import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     ERROR,
+    REASONING,
     SENTENCE,
     START_ANSWER,
     TRACE,
@@ -518,7 +519,23 @@ async def test_what_a_brain_may_not_say_is_refused_once_and_kept(address: str) -
         assert said == ["Thank you. ", f"{a_watch().wording.refused} ", "Rest well."]
         kept = await events(house, peer)
         assert [(event.stage, event.kind, event.tier) for event in kept] == [("answer", "refused", 0)] * 2
-        assert [set(event.rules) for event in kept] == [{"diagnosis"}, {"dose.directive"}]
+        assert [set(event.rules) for event in kept] == [{"diagnosis"}, {"dose.directive", "prescription"}]
+
+
+async def test_a_reason_that_may_not_be_said_is_refused_too(address: str) -> None:
+    why = "You have pneumonia. Take 500 mg of amoxicillin."
+    brain = ScriptedBrain(intents=[Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning=why)])
+    async with (
+        a_house(address, brain).open() as house,
+        conversing(house, features=["streaming", "reasoning"]) as peer,
+    ):
+        frames = await peer.ask("I have a cough")
+
+        steps = [frame.body["content"] for frame in of_type(REASONING, frames)]
+        assert steps == [a_watch().wording.refused]
+        [kept] = await events(house, peer)
+        assert kept.kind == "refused"
+        assert {"diagnosis", "dose.directive"} <= set(kept.rules)
 
 
 @pytest.mark.parametrize(("region", "number"), [("GB", "999"), ("US", "911"), ("DE", "112"), ("XX", "112")])
