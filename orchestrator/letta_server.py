@@ -269,7 +269,7 @@ def _nothing(said: object) -> None:
 
 def _ids(said: object) -> list[str]:
     if not isinstance(said, list):
-        raise TypeError
+        raise LettaTrouble("not_understood", again=True, unknown=True)
     return [str(each["id"]) for each in said]
 
 
