@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agents.known import NONE, NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED, Told
+from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
 from agents.questions import Question, name_of
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
+from agents.slots import fits
 from agents.telling import Teller, third_person
-from agents.values import LISTS
+from agents.values import LISTS, NONE
 
 
 class Answers:
@@ -32,6 +33,12 @@ class Answers:
         teller = self._teller(told.known.values)
         positives = [each for each in complaints if each.kind == "concern"]
         kind = said.kind
+        if reply.verdicts:
+            self._verdicts(told, reply, teller)
+            return
+        if reply.items:
+            self._listed(told, reply, teller)
+            return
         if not stance:
             self._plain_reply(told, reply, teller)
             return
@@ -63,6 +70,8 @@ class Answers:
                 and (declared := teller.declares(question, yes=False))
             ):
                 told.sentences.insert(0, declared)
+                if not kind:
+                    self._keep_stance(told, question, self._items(question), kind, False, None)
             return
         items = self._items(question)
         yes = stance in ("yes", "some")
@@ -72,7 +81,7 @@ class Answers:
         if yes and items and option:
             told.say(Said(items[0].kind, option), teller)
             return
-        if rest and yes and kind and kind not in ("pregnancy", "progression"):
+        if rest and yes and kind and kind not in ("pregnancy", "progression") and fits(kind, rest, text):
             self._with_details(told, question, kind, rest, teller)
             return
         declared = teller.declares(question, yes=yes)
@@ -90,6 +99,25 @@ class Answers:
             told.keep(Said(kind, text.whole))
         if rest and not yes:
             self._other_way(told, question, rest, teller)
+
+    def _listed(self, told: Told, reply: Reply, teller: Teller) -> None:
+        """Several names as one sentence, each as a fact of its own."""
+        items, kind = reply.items, reply.said.kind
+        for item in items:
+            told.keep(Said(kind, item))
+        joined = f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else items[0]
+        told.sentences.append(teller.tells(kind, joined))
+
+    def _verdicts(self, told: Told, reply: Reply, teller: Teller) -> None:
+        """A yes or no for each of the things that the question lists."""
+        items = self._items(reply.question)
+        asked = reply.question.kinds[0] if reply.question.kinds else ""
+        usual = items[0].kind if items else asked if asked in LISTS else "noted"
+        for option, yes in reply.verdicts.items():
+            item = next((each for each in items if each.value in option or option in each.value), None)
+            kind, value = (item.kind, item.value) if item else (usual, re.sub(r"\byour\b", "the", option))
+            if not any(fact.kind == kind and value in fact.value for fact in told.facts):
+                told.say(Said(kind, value if yes else f"no {value}"), teller)
 
     def _keep_stance(
         self,
@@ -154,15 +182,8 @@ class Answers:
 
     def _plain_reply(self, told: Told, reply: Reply, teller: Teller) -> None:
         question, said = reply.question, reply.said
-        if question.form == "choice" and said.sentence and (chosen := _substituted(question, said.sentence)):
-            declared = teller.declares(replace(question, core=chosen), yes=True)
-            if declared and not said.value.startswith(("both", "neither", "all of")):
-                told.sentences.append(declared)
-                told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
-                return
-            if not said.kind and not declared:
-                told.sentences.append(f'User answers "{said.value}" to the question "{chosen}?"')
-                return
+        if question.form == "choice" and said.sentence and self._choice(told, question, said, teller):
+            return
         if said.kind and said.value:
             if said.kind == "substances" or (
                 question.form == "polar"
@@ -186,7 +207,7 @@ class Answers:
         words = said.sentence or said.value
         if any(fact.kind == "associated_symptoms" for fact in told.facts):
             return
-        unasked = question.form == "polar" or words.lower().startswith("not sure")
+        unasked = question.form == "polar" or re.match(r"(?:i'm |i am )?not sure", words.lower())
         if unasked and len(words.split()) >= 3 and not told.facts:
             told.keep(Said("mentioned", words))
         elif told.facts and not question.options and len(words.split()) <= 4:
@@ -198,6 +219,27 @@ class Answers:
             told.sentences.append(f'User answers "{words}" to the question "{question.asked[-150:]}"')
         elif words:
             told.sentences.append(f'User answers "{words}"')
+
+    def _choice(self, told: Told, question: Question, said: Said, teller: Teller) -> bool:
+        """One option told as a statement, where the question can be turned into one."""
+        picked = said.sentence
+        whole = picked.startswith(("both ", "neither ", "all of "))
+        if picked not in question.options and not whole:
+            return False
+        asked = _substituted(question, picked)
+        declared = teller.declares(replace(question, core=asked), yes=True) if asked else None
+        if said.kind == "pregnancy":
+            said = replace(said, value="pregnant" if "pregnant" in picked and not whole else "not pregnant")
+        if declared and (not whole or said.kind == "pregnancy"):
+            told.sentences.append(declared)
+            told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
+            return True
+        if not said.kind:
+            offered = any(option in question.core for option in question.options)
+            to = "" if offered and not asked else f' to the question "{asked or question.core}?"'
+            told.sentences.append(f'User {"answers" if to else "chooses"} "{picked}"{to}')
+            return True
+        return False
 
     def _items(self, question: Question) -> list[Said]:
         """What a yes-or-no question names: symptoms, medicines, conditions."""
@@ -250,6 +292,8 @@ def _substituted(question: Question, chosen: str) -> str:
     first, last = question.options[0].split()[0], question.options[-1]
     last = last if question.core.endswith(last) else last.split()[-1]
     found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
+    if found and question.core[: found.start()].endswith("all the "):
+        return ""
     return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
 
 

@@ -2,20 +2,31 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agents.known import Known, Told, Understood
 from agents.lexicon import Lexicon, any_of
-from agents.patterns import HAS_MOMENT, HAS_SPAN
+from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN
 from agents.questions import Question
-from agents.reading import Said, Text, concerns, stated
+from agents.ratings import NUMBER, rating, rating_anew
+from agents.reading import BESIDE, Said, Text, concerns, stated
 from agents.replies import Replies
+from agents.slots import NAMED
 from agents.telling import Teller, third_person
 from agents.values import LISTS
 
+_PIECES: Final = re.compile(
+    r"(?<=[.!?;])\s+|,? and (?=it's|it is|it was|scratch|actually|make|my|i meant|i mean|more|sorry|call)"
+    r"|\s+- "
+)
+_SAID_BUT: Final = re.compile(
+    r"\bi (?:said|wrote|put|typed) .+?,? but (?:it's |it is |it was |that's )?", re.IGNORECASE
+)
 _NOT_THAT: Final = re.compile(
     (
-        r"\b(?:not|instead of|rather than) (?:on |in |my |the |a |an |since |for |about |it's )*([\w.]+)(?: "
+        r"\b(?:not|instead of|rather than|scratch) (?:on |in |my |the |a |an |since |for |about "
+        r"|it's )*(\w+(?:\.\d+)?)(?: "
         r"\w+)?"
     ),
     re.IGNORECASE,
@@ -32,19 +43,29 @@ class Corrections:
         self._marks = any_of(lexicon.group("corrections.marks"))
         self._parts = lexicon.group("body.parts")
 
-    def read(self, text: Text, known: Known, turn: int) -> Understood | None:
-        """A message that takes back something known and says what is right."""
-        values = known.values
-        if not values or text.injected:
+    def read(self, text: Text, known: Known, turn: int) -> tuple[Understood, Text] | None:
+        """A part of a message that takes back something known and says what is right, and what is left of
+        the message without it.
+        """
+        if not known.values or text.injected:
             return None
+        pieces = [piece for piece in _PIECES.split(text.stated) if piece]
+        for at, piece in enumerate(pieces):
+            if understood := self._read(Text(piece, self._lexicon), known, turn):
+                left = " ".join([*(f"{each.rstrip(' .,')}." for each in pieces[:at] + pieces[at + 1 :])])
+                return understood, Text(left, self._lexicon)
+        return None
+
+    def _read(self, text: Text, known: Known, turn: int) -> Understood | None:
+        values = known.values
         low = text.stated
         mark = self._marks.search(low.lower())
         denied = list(_NOT_THAT.finditer(low))
         taken_back = [(each, kind) for each in denied if (kind := _kind_with(values, each[1]))]
-        marked = mark is not None and mark.start() <= 18
-        if not taken_back and not marked:
+        anew = rating_anew(low, _top_of(values["severity"])) if "severity" in values else ""
+        if not taken_back and mark is None and not anew:
             return None
-        rest = low
+        rest = _SAID_BUT.sub("", low)
         for each, _ in taken_back:
             rest = rest.replace(each[0], " ")
         rest = self._marks.sub(" ", rest)
@@ -58,28 +79,34 @@ class Corrections:
         told = Told(turn, known)
         pure = Text(rest, self._lexicon)
         kinds = [kind for _, kind in taken_back]
-        for said in self._right_instead(pure, rest, kinds, values):
+        right = list(self._right_instead(pure, rest, kinds, values))
+        if anew and not any(each.kind == "severity" for each in right):
+            right = [Said("severity", f"{anew}/{_top_of(values['severity'])}")]
+        for said in right:
             old = values.get(said.kind, "")
             if said.value.lower() == old.lower():
                 continue
             if said.kind in LISTS:
-                told.drop(said.kind, [each[1].lower() for each, kind in taken_back if kind == said.kind])
+                gone = [each[1].lower() for each, kind in taken_back if kind == said.kind]
+                told.drop(said.kind, gone or [said.value.split()[0].lower()])
             elif not old and said.kind != "concern":
                 continue
             if said.kind == "concern" and not _same_part(said.value, old):
                 told.shelve(said.value)
             told.keep(said)
+            if said.sentence == BESIDE:
+                continue
             if said.kind == "location" and "concern" in {each.kind for each in told.facts}:
                 continue
             current = self._teller(told.known.values)
-            right = (
+            sentence = (
                 current.reports(said.value)
                 if said.kind == "concern"
                 else current.tells(said.kind, said.value)
             )
             before = old.partition("/")[0] if said.kind == "severity" else old
             instead = f", not {third_person(before)}" if old and said.kind not in LISTS else ""
-            told.sentences.append(f"Correction: {right}{instead}")
+            told.sentences.append(f"Correction: {sentence}{instead}")
         if not told.facts:
             return None
         changed = tuple(fact.kind for fact in told.facts)
@@ -96,25 +123,34 @@ class Corrections:
     def _right_instead(
         self, text: Text, rest: str, kinds: Sequence[str], values: Mapping[str, str]
     ) -> Iterator[Said]:
-        given = {each.kind for each in stated(text)}
-        yield from (each for each in stated(text) if each.kind in values)
+        named = next((kind for kind in kinds if kind in NAMED), "")
+        found = [replace(each, kind=named) if named and each.kind in NAMED else each for each in stated(text)]
+        given = {each.kind for each in found}
+        yield from (each for each in found if each.kind in values)
+        if dosed := _other_dose(rest, values):
+            yield Said("medications", dosed)
+            if new := DOSE.search(dosed):
+                yield Said("dose", new[1], BESIDE)
+            return
         parts = [part for each in text.has("body.parts") if (part := text.cut(each)) != "side"]
         number = re.fullmatch(
             (
-                r"(?:an? |about |around |more like |like |closer to |i'd say |it )*(\d{1,2}(?:\.\d)?"
-                r"|[a-z]+)(?: really| now| today)?"
+                r"(?:an? |about |around |more like |like |closer to |i'd say |it |it's |gone |went |up "
+                r"|down |to |now )*"
+                r"(\d{1,2}(?:\.\d)?|[a-z]+)(?: really| now| today| by now| since .*| before| earlier)?"
             ),
             rest.lower(),
         )
         if "severity" not in given and "severity" in values and (not kinds or "severity" in kinds) and number:
-            pseudo = Question("", "", "open", ("severity",), top=_top_of(values["severity"]))
-            for reply in self._replies.read(Text(number[1], self._lexicon), [pseudo], values, ()):
-                if reply.said.kind == "severity" and reply.said.value[0].isdigit():
-                    yield reply.said
-                    return
+            top = _top_of(values["severity"])
+            if re.fullmatch(r"[\d.]+", rated := rating(number[1], top)):
+                yield Said("severity", f"{rated}/{top}")
+                return
         if not given & {"onset", "duration"} and ({"onset", "duration"} & values.keys()):
             if (moment := HAS_MOMENT.search(rest)) and "onset" in values:
                 yield Said("onset", moment[0].strip())
+            elif bare := _in_unit_of(rest, values.get("duration", "")):
+                yield Said("duration", bare)
             elif (span := HAS_SPAN.search(rest)) and not re.search(r"\d{1,3} year", rest):
                 yield Said(
                     "duration" if "duration" in values or "onset" not in values else "onset", span[0].strip()
@@ -159,6 +195,37 @@ class Corrections:
             )
             yield Said("concern", concern.replace(part, where) if part else f"{where} complaint")
         yield Said("location", where)
+
+
+def _other_dose(rest: str, values: Mapping[str, str]) -> str:
+    """The medicine whose dose is put right: `it's 40 mg`, or a mere `40` where nothing else is a number."""
+    medicines = [each for each in values.get("medications", "").split(", ") if DOSE.search(each)]
+    if len(medicines) != 1:
+        return ""
+    bare = (
+        re.match(r"(?:it's |it is |that )*(\d+(?:[.,]\d+)?)\b(?! ?/)", rest)
+        if not values.keys() & _RATED and " not " not in f" {rest} "
+        else None
+    )
+    dose = DOSE.search(rest)
+    if dose is None and bare is None:
+        return ""
+    old = DOSE.search(medicines[0])
+    unit = re.sub(r"^[\d.,]+", "", old[1]) if old else ""
+    new = dose[1] if dose else f"{bare[1]}{unit}" if bare else ""
+    return DOSE.sub(new, medicines[0]) if new else ""
+
+
+_RATED: Final = frozenset(("severity", "age", "duration"))
+
+
+def _in_unit_of(rest: str, old: str) -> str:
+    """`three weeks`, of `three` said instead of `two weeks`."""
+    unit = re.search(r"(?:minute|hour|day|night|week|month|year)s?\b", old)
+    bare = NUMBER.fullmatch(
+        re.sub(r"^(?:it's|about|like|to|more|nearly|almost|closer|an?)\b ?", "", rest.strip(" .,"))
+    )
+    return f"{bare[0]} {unit[0]}" if unit and bare else ""
 
 
 def _same_part(one: str, other: str) -> bool:

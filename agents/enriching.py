@@ -184,6 +184,10 @@ def _uncovered(message: str, told: str) -> bool:
     """Whether the message has words that count and are not in what was told."""
     low = told.lower().replace("out of", "/")
     words = re.findall(r"[^\W_]+(?:'[a-z]+)?", message.lower().replace("\u2019", "'"))
+    if (side := re.search(r"\b(?:the|my|his|her) (left|right)\b(?! (?:now|away))", message.lower())) and side[
+        1
+    ] not in low:
+        return True
     return any(word not in _LIGHT and word.rstrip("s") not in low and word not in _NUMBERS for word in words)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from agents.reading import Said
 from agents.telling import Teller
-from agents.values import LISTS, Fact, values_of
+from agents.values import LISTS, NONE, Fact, values_of
 from memory_blocks.models import Sentiment
 
 OF_CONCERN: Final = frozenset(
@@ -31,9 +31,6 @@ OF_CONCERN: Final = frozenset(
 )
 """Kinds that belong to one concern and leave with it."""
 
-NONE: Final = "none reported"
-"""The value of a kind that was denied as a whole, so that it is not asked again."""
-
 UNSPECIFIED: Final = "yes, not specified"
 """The value of a kind that was confirmed without saying what."""
 
@@ -55,10 +52,13 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known after some turns; `shelved` are the facts of concerns that gave way to others."""
+    """What is known after some turns; `shelved` are the facts of concerns that gave way to others, `asked`
+    the kinds that were asked for and are still open.
+    """
 
     facts: tuple[Fact, ...] = ()
     shelved: tuple[tuple[Fact, ...], ...] = ()
+    asked: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, str]:
@@ -152,7 +152,9 @@ class Told:
             value = f"{values['concern']} ({', '.join(told)})" if told else values["concern"]
             first = min(fact.turn for fact in mine)
             kept.append(Fact(kind="earlier_concern", value=value[:_MOST_VALUE], turn=first))
-        self.known = Known((*kept, *back), (*shelved, mine) if mine else tuple(shelved))
+        self.known = replace(
+            self.known, facts=(*kept, *back), shelved=(*shelved, mine) if mine else tuple(shelved)
+        )
 
 
 def _gives_way(old: Fact, new: Fact) -> bool:

@@ -60,6 +60,8 @@ MOMENT: Final = (
     rf"|last |the (?:beginning|end|middle|start) of )?"
     rf"{_MONTH}(?: (?:the )?\d{{1,2}}(?:st|nd|rd|th)?)?(?: \d{{4}})?\b"
     rf"|\d{{1,2}}[/.]\d{{1,2}}(?:[/.]\d{{2,4}})?|(?:in |back in )?(?:19|20)\d\d"
+    r"|(?:over|during|around|in) (?:the )?(?:spring|summer|autumn|fall|winter|holidays|weekend"
+    r"|christmas)(?: break| holidays)?"
     rf"|{SPAN} (?:ago|back)|christmas|easter|new year'?s?|childhood|birth|long ago|(?:at |around "
     rf")?(?:noon|midnight|\d{{1,2}}(?::\d\d)? ?(?:am|pm|o'clock)))"
 )
@@ -72,8 +74,8 @@ def _re(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-HAS_SPAN: Final = _re(rf"\b{SPAN}\b")
-HAS_MOMENT: Final = _re(rf"\b{MOMENT}")
+HAS_SPAN: Final = _re(rf"(?<!of the )\b{SPAN}\b")
+HAS_MOMENT: Final = _re(rf"\b(?<!come ){MOMENT}")
 SINCE: Final = _re(
     rf"\b(?:ever since|since|starting|as of)(?: about| around| like)? (?!then\b|it\b)({MOMENT}|{_WORDS})"
 )
@@ -129,10 +131,28 @@ DOSE: Final = _re(
     r"\b(\d+(?:[.,]\d+)? ?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?"
     r"|drops?))(?!\w)"
 )
-ALLERGIC: Final = _re(rf"\b(?:allergic|allergy|allergies|intolerant|intolerance) to {_CLAUSE}")
+ALLERGIC: Final = _re(
+    rf"\b(?:allergic|allergy|allergies|intolerant|intolerance) to ({_WORDS}"
+    r"(?:(?:,| and|, and) (?!i\b|i'm|i've|my\b|it\b|it's|he\b|she\b|so\b|no\b|have\b"
+    r"|take\b)[\w-]+(?: [\w-]+)?"
+    r"(?=\s*(?:[.,;!?]|and\b|but\b|$)))*)"
+)
+NOTHING_OF: Final = {
+    "allergies": _re(r"\bno (?:known )?allerg(?:y|ies)\b(?! to)"),
+    "medications": _re(
+        r"\bno (?:regular |current |other )?(?:meds|medications?|medicines?)\b|\bnot (?:on"
+        r"|taking) any(?:thing| med\w+)\b"
+    ),
+    "conditions": _re(
+        r"\bno (?:other |known )?(?:medical |health |underlying )(?:conditions?|problems|issues|history)\b"
+    ),
+}
 ALLERGY: Final = _re(
     r"\b((?:peanut|nut|pollen|dust|dust mite|latex|penicillin|shellfish|egg|milk|cat|dog|bee|wasp|grass"
     r"|soy|wheat|gluten|fish|mold|drug) allerg(?:y|ies))\b"
+)
+DOCTOR: Final = re.compile(
+    r"\b(?:with|see|from|at|by|to) ((?:Dr|dr|Doctor|doctor|Nurse|nurse|Mr|Mrs|Ms|Prof)\.? [A-Z][\w'-]+)"
 )
 PREGNANT: Final = _re(
     rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
@@ -148,20 +168,25 @@ AGED: Final = _re(
     r"(?! ?(?:%|/|kg|kilos|lb|pounds|cm|mg|st\b|out|weeks|months|days|hours|minutes|times|percent"
     r"|pounds|years (?:into|since)|am\b|pm\b|o'clock|\.\d))"
 )
+IS_AGED: Final = _re(
+    r"\b(?:is|'s|was|turned|just turned) (\d{1,3})(?![.,]\d)(?=\s*(?:[.,;!?)]|and\b|but\b|now\b|$))"
+)
 TEMPERATURE: Final = _re(
     r"\b(\d{2,3}(?:[.,]\d+)? ?(?:°|º|degrees)? ?(?:celsius|fahrenheit|[cf]\b)|\d{2,3}(?:[.,]\d+)? ?(?:°"
-    r"|degrees))|\btemp(?:erature)? (?:of|is|was) (\d{2,3}(?:[.,]\d+)?)"
+    r"|degrees))|\b(?:temp(?:erature)?|fever) (?:of|is|was) (\d{2,3}(?:[.,]\d+)?)"
 )
 READING: Final = _re(
     r"\b(\d{2,3} ?(?:/|over) ?\d{2,3}(?! ?10\b)|\d+(?:[.,]\d+)? ?(?:mg/dl|mmol(?:/l)?|mmhg|bpm)"
     r"|(?:a1c|hba1c)(?: (?:is|was|of|at|came back at))* \d+(?:[.,]\d+)?%?)"
 )
+FIGURE: Final = _re(
+    r"\b\d{1,3}(?:[.,]\d{1,2})?(?: ?(?:/|over) ?\d{2,3})?(?: ?(?:kg|kilos?|lbs?|pounds|stone|st|cm|m|ft"
+    r"|foot|feet|inches|mmol(?:/l)?"
+    r"|mg/dl|mmhg|bpm)\b)?(?! ?(?:am|pm|o'clock|days?|weeks?|months?|years?|hours?|times)\b)"
+)
 MEASURE: Final = _re(
     r"\b(\d{2,3}(?:[.,]\d+)? ?(?:kg|kilos?|lbs?|pounds|stone|cm|bmi)|\d ?(?:ft|foot|feet|')\s?\d{0,2}"
     r"|\d[.,]\d\d ?m)\b"
-)
-FOR_WHOM: Final = _re(
-    r"\b(?:it's|this is|asking|calling|question is|not me,? (?:it's|but))(?: for| about)? my ([a-z-]+)\b"
 )
 INJECTED: Final = _re(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|prompts?|rules"
@@ -172,7 +197,13 @@ INJECTED: Final = _re(
     r"|append)\b.{0,60}\b(?:memory|memories|block|blocks|context_summary|active_session"
     r"|conversation_history|database|severity (?:to|as|=))\b"
     r"|\bnew instructions?\b|</?(?:system|assistant|user|instructions?)>|\[(?:system|inst)\]"
-    r"|^\s*(?:system|assistant) ?:|\brespond only with\b|\brepeat after me\b"
+    r"|^\W*(?:system|assistant|admin|developer)(?: \w+)? ?:|\brespond only with\b|\brepeat after me\b"
+    r"|\b(?:set|change|reset) (?:my |the |all )?(?:allerg|medica|condition|severity|fact|intent)\w* (?:to"
+    r"|as)\b"
+    r"|\bclassify (?:everything|this|me|it|all)\b"
+)
+ROLE_TEXT: Final = _re(
+    r"[\[<({]\s*(?:system|assistant|agent|admin|developer|inst|tool)\b[^\])>}]*(?:[\])>}]|$)"
 )
 SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 ASKS: Final = _re(

@@ -1,7 +1,7 @@
 """What an assistant's text asks for, whoever worded it: each question's form, kinds of fact and options."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
@@ -30,8 +30,10 @@ _ASKS: Final = {
     "location": r"\bwhere\b(?!.{0,20}\b(?:live|work|from|going)\b)|\bwh(?:ich|at) (?:side|part|area"
     r"|spot|body part|one|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|finger|toe"
     r"|tooth|joint|muscle|breast|ankle)\b"
-    r"|\bleft (?:\w+ )?or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b|\bone or "
-    r"both\b|\bboth \w+ or\b|\bwhich \w+ is affected\b",
+    r"|\bleft (?:\w+ )?or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b"
+    r"|\bone (?:\w+ )?or "
+    r"both\b|\b(?:upper|top|front|inner) or (?:the )?(?:lower|bottom|back|outer)\b|\bboth \w+ or\b"
+    r"|\bwhich \w+ is affected\b",
     "quality": r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache"
     r"|headache|cough|sensation|rash|dizziness|thoughts)\b|\bhow does (?:it|that|the pain) feel\b"
     r"|\b(?:sharp|dull|throbbing|burning|stabbing|aching)\b.{0,30}\bor\b|\bconstant\b.{0,20}\bor\b"
@@ -53,7 +55,8 @@ _ASKS: Final = {
     "medications": r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en"
     r"|ing) (?:anything|something)\b"
     r"|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b|\bpills?\b|\bsupplements?\b"
-    r"|\bprescri|\btried (?:anything|taking|any)\b|\bwhat (?:do|are|have) you (?:take|taking|taken)\b"
+    r"|\bprescri|\btried (?:anything|taking|any (?:med|pain|tab))\b|\bwhat (?:do|are|have) you (?:take"
+    r"|taking|taken)\b"
     r"|\bcontraception\b",
     "dose": r"\bdos(?:e|es|age)\b|\bhow (?:much|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg"
     r"|milligrams?)\b"
@@ -260,12 +263,17 @@ def name_of(kind: str) -> str:
 @lru_cache(maxsize=256)
 def questions(text: str) -> tuple[Question, ...]:
     """The questions in a text, in their order; one sentence may hold several. Most texts are our own."""
-    found = []
+    found: list[Question] = []
+    before = ""
     for sentence in _SENTENCE.split(text[-_MOST_ASKED:]):
         sentence = sentence.strip(" \t*_\"'\u201c\u201d-\u2022")
         low = _LEAD.sub("", sentence.lower().replace("\u2019", "'"))
         if sentence.endswith("?") or _INVITES.match(low):
             found += [_question(part, sentence) for part in _NEXT.split(low) if part.strip(" ?.!,")]
+            offered = _options(before.strip(" .!")) if _OF_THESE.match(found[-1].core) else ()
+            if offered and not found[-1].options:
+                found[-1] = replace(found[-1], options=offered, form="choice")
+        before = low
     return tuple(found)
 
 
@@ -274,7 +282,7 @@ def _question(part: str, sentence: str) -> Question:
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)
     core = core.strip(" ?!.,:;")
-    kinds = _kinds(f"{core}?")
+    kinds = () if _SUPPOSES.match(core) else _kinds(f"{core}?")
     options = _options(core)
     top = _TOP.search(core)
     counted = _COUNT.search(core)
@@ -291,6 +299,12 @@ def _question(part: str, sentence: str) -> Question:
     )
 
 
+_OF_THESE: Final = re.compile(
+    r"which\b|(?:does|do|is|are|would) (?:either|any|one) of (?:these|those|them)\b"
+)
+_SUPPOSES: Final = re.compile(
+    r"(?:could|might|may|can) (?:it|this|that|they|these) (?:be|have been|come|have to do)\b"
+)
 _WH_AHEAD: Final = re.compile(rf"\b(?:{_WH[3:-1]}|if|whether|about|your|the)\b")
 _NO_NOUN: Final = word_set("is are do does did kind sort type else were was have time exactly about would")
 
@@ -303,9 +317,12 @@ def _kinds(core: str) -> tuple[str, ...]:
     for kind, others in _RATHER.items():
         if kind in found:
             found = [each for each in found if each not in others]
+    if "triggers" in found and _EITHER_WAY.search(core):
+        found.append("relief")
     return tuple(found)
 
 
+_EITHER_WAY: Final = re.compile(r"\bbetter or (?:\w+ )?worse\b|\bworse or (?:\w+ )?better\b")
 _RATHER: Final = {
     "taken_for": ("duration", "medications"),
     "allergies": ("medications", "conditions"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from agents import people
 from agents.lexicon import Lexicon, Mention, Word, plain, word_set, words_of
 from agents.patterns import (
     AGED,
@@ -15,19 +16,21 @@ from agents.patterns import (
     ASKS,
     ASKS_INSIDE,
     BETTER,
+    DOCTOR,
     DOSE,
     ENDS_NEGATION,
     FEELS,
     FELT_WHEN,
-    FOR_WHOM,
     HELPS,
     HYPOTHETICAL,
     IF_ONLY,
     INJECTED,
+    IS_AGED,
     LASTING,
     MAKES_WORSE,
     MEASURE,
     NEGATORS,
+    NOTHING_OF,
     NOW,
     NUMBERS,
     OFTEN,
@@ -37,21 +40,31 @@ from agents.patterns import (
     PREGNANT,
     RATED,
     READING,
+    ROLE_TEXT,
     SENTENCE,
     SINCE,
     STARTED,
     TEMPERATURE,
     WORSE,
 )
+from agents.people import SELF
+from agents.values import NONE
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something a message states. A `sentence` is given where kind and value would not say it."""
+    """Something a message states, and `of` whom if it says so. A `sentence` is given where kind and value
+    would not say it.
+    """
 
     kind: str
     value: str
     sentence: str = ""
+    of: str = ""
+
+
+BESIDE: Final = "beside"
+"""The sentence of what needs none, since something else that was said tells it."""
 
 
 class Text:
@@ -60,7 +73,8 @@ class Text:
     def __init__(self, message: str, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.whole = plain(message)
-        sentences = [part for part in SENTENCE.split(self.whole) if part]
+        spoken = ROLE_TEXT.sub(" ", self.whole)  # nobody but us speaks for us
+        sentences = [part for part in SENTENCE.split(spoken.strip()) if part]
         self.injected = [part for part in sentences if INJECTED.search(part)]
         self.asked, kept = [], []
         for sentence in sentences:
@@ -82,6 +96,20 @@ class Text:
     def mentions(self) -> tuple[Mention, ...]:
         """What of the lexicon the statements mention."""
         return self.lexicon.mentions(self.words)
+
+    @cached_property
+    def subjects(self) -> tuple[tuple[int, str], ...]:
+        """Where the statements begin to be about whom."""
+        return people.subjects(self.words, self.mentions, self.stated)
+
+    def of(self, at: int) -> str:
+        """Of whom the word at a place is said; nothing where the message does not say."""
+        return people.owner(self.subjects, at)
+
+    def of_words(self, start: int) -> str:
+        """Of whom the words behind a character of the statements are said."""
+        at = next((i for i, word in enumerate(self.words) if word.end > start), len(self.words))
+        return self.of(at)
 
     @cached_property
     def denied(self) -> frozenset[int]:
@@ -106,9 +134,10 @@ class Text:
         texts = [word.text for word in self.words]
         starts = {mention.first: mention.last for mention in self.mentions}
         for mention in self.mentions:
-            if texts[mention.last : mention.last + 1] == ["no"] and texts[
+            said_after = texts[mention.last : mention.last + 1] == ["no"] and texts[
                 mention.last + 1 : mention.last + 2
-            ] in ([], [","], ["."]):
+            ] in ([], [","], ["."])
+            if said_after and not set(texts[max(0, mention.first - 2) : mention.first]) & _EXCEPT:
                 yield from range(mention.first, mention.last)
         denying = False
         for at, text in enumerate(texts):
@@ -119,6 +148,7 @@ class Text:
                 )
             elif (
                 text in ENDS_NEGATION
+                or (text == "as" and "much" in texts[max(0, at - 4) : at])  # `not so much pain as bloating`
                 or (text == "," and not self._list_goes_on(texts, starts, at + 1))
                 or (
                     text == "and"
@@ -154,6 +184,9 @@ class Text:
         return end is not None and (
             end >= len(texts) or texts[end] in (",", ".", "or", "and", "nor", "!", ";", "either")
         )
+
+
+_EXCEPT: Final = word_set("apart except besides bar than from")
 
 
 def asks_back(text: str) -> bool:
@@ -201,7 +234,8 @@ def stated(text: Text) -> Iterator[Said]:
         for pattern in patterns if said & hints else ():
             for found in pattern.finditer(low):
                 value = _clean(found[1])
-                if value and not _void(value):
+                denied = set(small_words(low[: found.start()])[-3:]) & NEGATORS
+                if value and not _void(value) and not (denied and kind == "triggers") and value != "at all":
                     yield Said(kind, value)
     for quality in text.has("body.qualities"):
         nouns = [each for each in text.mentions if each.group == "complaints.nouns"]
@@ -213,6 +247,11 @@ def stated(text: Text) -> Iterator[Said]:
     yield from _about_the_person(text)
     if digits:
         yield from _measured(low)
+
+
+def small_words(text: str) -> list[str]:
+    """The words of a text in small letters."""
+    return [word.text for word in words_of(text)]
 
 
 def _times(low: str, bare_drug: bool) -> Iterator[Said]:
@@ -236,7 +275,7 @@ def _place(text: Text) -> str | None:
         first = part.last - len(words_of(sided))
         if first >= 2 and texts[first - 1] in _OWNED and texts[first - 2] in _PLACED:
             before = texts[first - 2]
-            if before == "on" and sided == "back":
+            if sided == "back" and before in ("on", "at"):
                 continue
             return (
                 sided
@@ -251,12 +290,17 @@ def _about_the_person(text: Text) -> Iterator[Said]:
     small = low.lower()
     hinted = "allerg" in small or "intoleran" in small
     patterns = (ALLERGIC, ALLERGY) if hinted else ()
-    allergens = [_clean(found[1]) for pattern in patterns for found in pattern.finditer(low)]
-    for allergen in allergens:
-        if allergen.split()[0] not in ("anything", "any", "nothing"):
-            denied = "not allergic" in small or "no allerg" in small
-            yield Said("allergies", f"no {allergen}" if denied else allergen)
-    yield from _medicines(text, " ".join(allergens).lower())
+    allergens = [found for pattern in patterns for found in pattern.finditer(low)]
+    for found in allergens:
+        denied = "not allergic" in small or "no allerg" in small
+        for allergen in re.split(r", and |, | and | or ", _clean(found[1])):
+            if allergen.split()[0] not in ("anything", "any", "nothing"):
+                name = f"no {allergen}" if denied else allergen
+                yield Said("allergies", name, of=text.of_words(found.start()))
+    for kind, pattern in NOTHING_OF.items():
+        if pattern.search(low):
+            yield Said(kind, NONE)
+    yield from _medicines(text, " ".join(found[1] for found in allergens).lower())
     yield from _conditions(text)
     expecting = PREGNANT.search(low) if "pregnan" in small or "expecting" in small else None
     if (pregnant := expecting) and not IF_ONLY.search(low[: pregnant.start()]):
@@ -264,10 +308,25 @@ def _about_the_person(text: Text) -> Iterator[Said]:
         yield Said(
             "pregnancy",
             f"not {pregnant[1]}" if negated and not pregnant[1].startswith("not") else pregnant[1],
+            of=text.of_words(pregnant.start()),
         )
+    yield from _age(text)
+
+
+def _age(text: Text) -> Iterator[Said]:
+    low = text.stated
     old = OLD.search(low) or AGED.search(low)
+    if old is None:  # `my daughter is 4`
+        others = (found for found in IS_AGED.finditer(low) if text.of_words(found.start()) not in ("", SELF))
+        old = next(others, None)
     if old and (years := re.match(r"[\d.]+", old[1])) and 0 < float(years[0]) <= 115:
-        yield Said("age", old[1])
+        yield Said("age", old[1], of=text.of_words(old.start(1)))
+
+
+def in_passing(text: Text) -> Iterator[Said]:
+    """The doctor whom a message names in passing, so that nobody asks for the name again."""
+    if doctor := DOCTOR.search(text.whole):
+        yield Said("with_whom", doctor[1], BESIDE)
 
 
 def _medicines(text: Text, allergens: str) -> Iterator[Said]:
@@ -280,14 +339,22 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
             continue
         found = True
         before = texts[max(0, mention.first - 4) : mention.first]
+        of = text.of(mention.first)
+        if name.lower().rstrip("s") in _ANY_MEDICINE and set(before) & _DISLIKES:
+            continue
+        if before and before[-1] in ("after", "following", "without"):
+            continue
         if mention.first in text.denied:
-            yield Said("medications", f"no {name}")
+            yield Said("medications", f"no {name}", of=of)
         elif {"stopped", "quit", "off"} & set(before):
-            yield Said("medications", f"stopped {name}")
+            yield Said("medications", f"stopped {name}", of=of)
         else:
             start, end = text.words[mention.first].start, text.words[mention.last - 1].end
             near = next((dose[1] for dose in doses if _beside(low, dose, start, end)), "")
-            yield Said("medications", f"{name} {near}" if near and name not in near.lower() else near or name)
+            named = f"{name} {near}" if near and name not in near.lower() else near or name
+            yield Said("medications", named, of=of)
+            if near and name not in near.lower():
+                yield Said("dose", near, BESIDE, of)
     if (
         not found
         and (
@@ -321,6 +388,14 @@ def _beside(low: str, dose: re.Match[str], start: int, end: int) -> bool:
     return dose.start() < end or low[end : dose.start()].strip(" ,(") in ("", "at", "about", "like", "is")
 
 
+_ANY_MEDICINE: Final = word_set("pill tablet painkiller medicine medication antibiotic supplement")
+_DISLIKES: Final = word_set("hate dislike avoid against like refuse")
+_PERHAPS: Final = word_set(
+    "might may maybe possibly could suspect suspects suspected think thinks thought probably perhaps reckons"
+)
+_ONLY_FEARED: Final = HYPOTHETICAL - _PERHAPS
+
+
 def _conditions(text: Text) -> Iterator[Said]:
     texts = [word.text for word in text.words]
     relatives = list(text.has("people.relatives"))
@@ -328,16 +403,53 @@ def _conditions(text: Text) -> Iterator[Said]:
         name = text.cut(mention)
         start = max((at + 1 for at in range(mention.first) if texts[at] in ".!?;"), default=0)
         before = texts[start : mention.first]
+        of = text.of(mention.first)
+        if not of and not set(before) & {"i", "i'm", "i've"}:
+            of = next((text.cut(each) for each in relatives if start <= each.first < mention.first), "")
         if mention.first in text.denied:
-            yield Said("conditions", f"no {name}")
-            continue
-        if set(before[-6:]) & HYPOTHETICAL:
-            continue
-        family = next((each for each in relatives if start <= each.first < mention.first), None)
-        if family is not None and "i" not in before and not set(before) & {"i'm", "i've"}:
-            yield Said("family_history", f"{text.cut(family)}: {name}")
-        else:
-            yield Said("conditions", name)
+            yield Said("conditions", f"no {name}", of=of)
+        elif set(before[-6:]) & _PERHAPS:
+            yield Said("conditions", f"possibly {name}", of=of)
+        elif not set(before[-6:]) & _ONLY_FEARED:
+            yield Said("conditions", f"{name} in the past" if past(text, mention) else name, of=of)
+
+
+_BEFORE_PAST: Final = re.compile(
+    r"\b(?:used to (?:have|get|suffer from|be)|grew out of|outgrew|(?:was )?cured of)\b"
+)
+_AFTER_PAST: Final = re.compile(
+    r"(?:years ago|as a (?:child|kid|teenager|baby)|when (?:i|he|she) was (?:a |little|young|small)\w*"
+    r"|in (?:the past|my (?:teens|twenties|thirties)|childhood)|is in remission)"
+)
+
+
+def certain(text: Text, mention: Mention) -> bool:
+    """Whether something is said to be there, now and surely."""
+    before = {word.text for word in text.words[max(0, mention.first - 6) : mention.first]}
+    return not before & (_PERHAPS | HYPOTHETICAL) and not past(text, mention)
+
+
+def past(text: Text, mention: Mention) -> bool:
+    """Whether something is said to be over: `I used to have asthma`."""
+    small = text.stated.lower()
+    start, end = text.words[mention.first].start, text.words[mention.last - 1].end
+    before = re.split(r"[.;!?]|\bbut\b", small[:start])[-1]
+    had = re.search(r"\b(?:had|got|was)\b", before) is not None
+    behind = re.split(r"[.;!?]|\bbut\b", small[end:])[0]
+    return _BEFORE_PAST.search(before) is not None or (had and _AFTER_PAST.search(behind) is not None)
+
+
+_GONE: Final = re.compile(
+    r"\s*(?:'s|is|are|has|have|had|was)?(?: now| all| completely| finally| pretty much| since)*"
+    r" ?(?:gone|went|goes)(?: away| down)?(?: now| completely)?\b(?! (?:up|to|from|on))"
+    r"|\s*(?:'s|has|have|is)?(?: now| all| finally)* ?(?:cleared(?: up)?|disappeared|stopped|healed|passed"
+    r"|vanished)\b"
+)
+
+
+def gone(text: Text, mention: Mention) -> bool:
+    """Whether a complaint is said to have left: `my headache is gone`."""
+    return _GONE.match(text.stated.lower()[text.words[mention.last - 1].end :]) is not None
 
 
 def _measured(low: str) -> Iterator[Said]:
@@ -351,55 +463,33 @@ def _measured(low: str) -> Iterator[Said]:
         yield Said("measures", _clean(measure[1]))
 
 
-def whom(text: Text) -> str | None:
-    """Whose complaint it is when it is not the person's own: `son` of `my son has a fever`."""
-    low = text.stated.lower()
-    if (named := FOR_WHOM.search(low)) and named[1] in text.lexicon.group("people.relatives"):
-        return str(named[1])
-    texts = [word.text for word in text.words]
-    for mention in text.has("people.relatives"):
-        before = texts[max(0, mention.first - 6) : mention.first]
-        after = texts[mention.last : mention.last + 12]
-        mine = "my" in before or "our" in before or texts[mention.first].endswith("'s")
-        if not mine or set(after[:3]) & {
-            "says",
-            "said",
-            "thinks",
-            "told",
-            "tells",
-            "and",
-            "noticed",
-            "died",
-            "passed",
-        }:
-            continue
-        if {"i", "i'm", "i've", "me", "my"} & set(after[:8]) or "i" in texts[: mention.first]:
-            continue
-        return text.cut(mention).removesuffix("'s")
-    return None
-
-
 def concerns(text: Text) -> Iterator[Said]:
     """The complaints in the statements of a message, the clearest first; denied ones as `no …`."""
     texts = [word.text for word in text.words]
     used: set[int] = set()
     for mention in (each for each in text.mentions if each.group == "complaints.clauses"):
         used.update(range(mention.first, mention.last))
-        yield Said("concern", text.cut(mention), "clause")
+        yield Said("concern", text.cut(mention), "clause", of=text.of(mention.first))
     for mention in (
         each for each in text.mentions if each.group == "complaints.nouns" and each.first not in used
     ):
         if set(texts[max(0, mention.first - 4) : mention.first]) & HYPOTHETICAL - {"like"}:
             continue
         name, part = _with_part(text, mention, texts)
+        of = text.of(mention.first)
+        if gone(text, mention) or past(text, mention):
+            used.update(range(mention.first, mention.last))
+            yield Said("gone" if gone(text, mention) else "past", name, of=of)
+            continue
         if mention.first in text.denied:
-            yield Said("denied", name)
+            yield Said("denied", name, of=of)
             continue
         used.update(range(mention.first, mention.last))
-        yield Said("concern", name)
+        yield Said("concern", name, of=of)
         if part:
             yield Said("location", part)
     yield from _of_a_part(text, texts, used)
+    yield from _before_a_part(text, texts, used)
     for mention in (
         each for each in text.mentions if each.group == "complaints.adjectives" and each.first not in used
     ):
@@ -410,9 +500,12 @@ def concerns(text: Text) -> Iterator[Said]:
         elif (
             before
             and before[-1] in FEELS
-            and set(before) & (FEELS - {"and", "or", "so", "a", "of", "all", "is", "was"})
+            and (
+                set(before) & (FEELS - {"and", "or", "so", "a", "of", "all", "is", "was"})
+                or ({"is", "was"} & set(before) and text.of(mention.first) not in ("", SELF))
+            )
         ):
-            yield Said("concern", f"feeling {text.cut(mention)}", "feeling")
+            yield Said("concern", f"feeling {text.cut(mention)}", "feeling", text.of(mention.first))
 
 
 def _with_part(text: Text, mention: Mention, texts: list[str]) -> tuple[str, str]:
@@ -485,6 +578,7 @@ def _of_a_part(text: Text, texts: list[str], used: set[int]) -> Iterator[Said]:
                     "concern",
                     f"{where} pain" if pain else f"{where} {text.cut(does)}",
                     "" if pain else "clause",
+                    text.of(part.first),
                 )
                 yield Said("location", where)
                 break
@@ -504,10 +598,24 @@ def _of_a_part(text: Text, texts: list[str], used: set[int]) -> Iterator[Said]:
             }:
                 kind = "denied" if does.first in text.denied or "not" in between else "concern"
                 used.update(range(first, does.last))
-                yield Said(kind, f"{text.cut(does)} {where}")
+                yield Said(kind, f"{text.cut(does)} {where}", of=text.of(part.first))
                 if kind == "concern" and where not in ("period", "mouth"):
                     yield Said("location", where)
                 break
+
+
+def _before_a_part(text: Text, texts: list[str], used: set[int]) -> Iterator[Said]:
+    """`swollen ankles`, `a bad back`."""
+    states = text.lexicon.group("complaints.states") | {"bad", "dodgy"}
+    for part in (each for each in text.mentions if each.group == "body.parts" and each.first not in used):
+        where = _sided(text, part, texts)
+        at = part.last - len(words_of(where)) - 1
+        if at >= 0 and texts[at] in states and at not in used and texts[max(0, at - 1)] not in _OWNED:
+            used.update(range(at, part.last))
+            kind = "denied" if part.first in text.denied else "concern"
+            yield Said(kind, f"{texts[at]} {where}", of=text.of(part.first))
+            if kind == "concern" and where not in ("period", "mouth"):
+                yield Said("location", where)
 
 
 def _parted(sentence: str) -> tuple[str, str]:

@@ -2,27 +2,22 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from agents.lexicon import Lexicon, word_set, words_of
-from agents.patterns import HAS_MOMENT, HAS_SPAN, NUMBERS
+from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, NUMBERS, SPAN
+from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
+from agents.ratings import NUMBER, rating
 from agents.reading import Said, Text, asks_back
+from agents.slots import NAMED, fits, listed
+from agents.sways import swayed
 
 Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 
 _MARKS: Final = frozenset(".,;:!?'\"()*-~\u2026")
 _AROUND: Final = " .,;:!?'\"()*-~\u2026"
-_NUMBER: Final = re.compile(
-    (
-        rf"(?<![\w.,/])(\d{{1,3}}(?:[.,]\d+)?|{'|'.join(NUMBERS)})(?:\s*(?:-|to"
-        rf"|or)\s*(\d{{1,3}}(?:[.,]\d+)?|{'|'.join(NUMBERS)}))?(?![\w/])"
-        r"(?! ?(?:minutes?|hours?|days?|nights?|weeks?|months?|years?|mg|ml|times|am\b|pm\b|o'clock"
-        r"|years?|%|mcg))"
-    ),
-    re.IGNORECASE,
-)
 _BEGINS_ANEW: Final = re.compile(
     r"(?:please|i (?:want|need|would like|have a question)|i'd like|can you|could you|let's|help me)\b",
     re.IGNORECASE,
@@ -30,7 +25,8 @@ _BEGINS_ANEW: Final = re.compile(
 _MOST_ANSWER: Final = 160
 _ONE: Final = re.compile(r"(?:only |just |the |my |it's )*(\w+) (?:one|ones)")
 _SIDE: Final = re.compile(
-    r"\b(left|right|both|either|upper|lower|front|top|bottom|inner|outer|inside|outside|neither)\b"
+    r"\b(left|right|both|either|upper|lower|front|top|bottom|inner|outer|inside|outside|middle|centre"
+    r"|center)\b"
 )
 _WORDS_OF_SEVERITY: Final = re.compile(
     r"\b(?:(?:very|really|pretty|quite|so|extremely|not (?:too|that|so|very)|fairly|rather|super"
@@ -40,6 +36,12 @@ _WORDS_OF_SEVERITY: Final = re.compile(
     r"|bearable|tolerable|annoying|medium|minor|weak|painful|agonizing|slight|killing me)\b",
     re.IGNORECASE,
 )
+_PAINLESS: Final = re.compile(
+    r"\b(?:doesn't|does not|don't|didn't) (?:really |actually )?hurt(?! as| more| when| if)\b|\bno pain\b"
+    r"|\bpainless\b|\bnot painful\b",
+    re.IGNORECASE,
+)
+_COMPARES: Final = re.compile(r"\b(?:as|so) (?:bad|severe|strong|painful|intense) as\b", re.IGNORECASE)
 _WORSE: Final = re.compile(
     r"\b(better|worse|the same|no change|unchanged|improv\w+|about the same|same)\b", re.IGNORECASE
 )
@@ -49,15 +51,21 @@ _TO_ALL: Final = re.compile(
     r"(?:to |for )?(?:both|all|either|any|all of (?:them|those))(?: of (?:them|those))?", re.IGNORECASE
 )
 _TIMES: Final = frozenset(("onset", "duration"))
+_ALONG: Final = re.compile(r"\b(\d{1,2} (?:weeks?|months?))\b(?! ago)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How a message answers: what it says, and the question to which it says it."""
+    """How a message answers: what it says, and the question to which it says it.
+
+    `verdicts` are a yes or no for each of the things that the question lists, `items` what the reply lists.
+    """
 
     question: Question
     said: Said
     stance: Stance = ""
+    verdicts: Mapping[str, bool] = field(default_factory=dict)
+    items: tuple[str, ...] = ()
 
 
 class Replies:
@@ -77,9 +85,7 @@ class Replies:
         for entry in sorted(lexicon.group("replies.fillers"), key=len, reverse=True):
             filler = tuple(word.text for word in words_of(entry))
             self._fillers.setdefault(filler[0], []).append(filler)
-        self._picks = {
-            name: lexicon.group(f"replies.{name}") for name in ("both", "neither", "first", "second")
-        }
+        self._picks = Picks(lexicon)
         self._outright = lexicon.group("replies.outright")
         self._lexicon = lexicon
         self._body = lexicon.group("body.parts")
@@ -137,9 +143,11 @@ class Replies:
         message = text.whole.strip()
         if not asked or not message or text.injected or (asks_back(message) and not text.stated):
             return ()
-        numbers = [question for question in asked if question.numeric]
+        numbers = [question for question in asked if question.numeric and "measures" not in question.kinds]
         if len(numbers) > 1 and (together := self._in_order(text, numbers)):
             return together
+        if outright := tuple(self._outspoken(text, asked)):
+            return outright
         stated = {each.kind for each in found}
         replies: list[Reply] = []
         open_ones = [question for question in asked if not _covered(question, stated)]
@@ -158,7 +166,7 @@ class Replies:
             hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
             kind = next(iter(asked[-1].kinds), "")
             by_form = kind in ("", "severity", "age") or kind in _TIMES
-            if not by_form and (HAS_SPAN.search(rest) or _NUMBER.search(rest)):
+            if not by_form and (HAS_SPAN.search(rest) or NUMBER.search(rest)):
                 return (Reply(asked[-1], Said(kind, self.bare(rest))),)
             for question in open_ones:
                 if again := tuple(self._typed(hedged, question, known, alone=True)):
@@ -188,6 +196,32 @@ class Replies:
         question = (open_ones or list(asked))[-1]
         return tuple(self._free(text, question, found))
 
+    def _outspoken(self, text: Text, asked: Sequence[Question]) -> Iterator[Reply]:
+        """Replies whose form tells which part of the question each part of them answers."""
+        small = self.bare(text.stated).lower()
+        polar = [question for question in asked if question.form == "polar"]
+        if len(polar) > 1 and (each := verdicts(small, tuple(question.core for question in polar))):
+            for question in polar:
+                if question.core in each:
+                    kind = question.kinds[0] if question.kinds else ""
+                    yield Reply(question, Said(kind, ""), "yes" if each[question.core] else "no")
+            return
+        question = asked[-1]
+        if question.form == "polar" and (given := verdicts(small, question.options)):
+            yield Reply(question, Said("", ""), verdicts=given)
+        elif {"triggers", "relief"} & set(question.kinds):
+            for said in swayed(text):
+                yield Reply(question, said)
+        measured = next((each for each in asked if {"measures", "readings"} & set(each.kinds)), None)
+        if measured and len(figures := FIGURE.findall(text.stated)) > 1:
+            yield Reply(measured, Said(measured.kinds[0], ""), items=tuple(dict.fromkeys(figures)))
+            return
+        kind = next((each for each in question.kinds if each in NAMED), "")
+        if re.match(r"(?:he|she|they|it|that|this|there|we)\b", text.stated, re.IGNORECASE):
+            return  # `he is drinking more` names nothing
+        if items := listed(self.bare(text.stated), kind, self._lexicon.group("people.relatives")):
+            yield Reply(question, Said(kind, ""), items=items)
+
     def _later_stances(self, stated: str, asked: Sequence[Question]) -> Iterator[Reply]:
         """The yes or no behind another answer: `in March, and yes it does`."""
         for question, part in zip(
@@ -199,7 +233,7 @@ class Replies:
     # --- kinds that can be told by their form ---------------------------------------------------------------
 
     def _in_order(self, text: Text, asked: Sequence[Question]) -> tuple[Reply, ...]:
-        numbers = [each[1] for each in _NUMBER.finditer(text.stated)]
+        numbers = [each[1] for each in NUMBER.finditer(text.stated)]
         if len(numbers) < len(asked):
             return ()
         return tuple(
@@ -212,23 +246,26 @@ class Replies:
     ) -> Iterator[Reply]:
         low, kinds = text.stated, question.kinds
         small = self.bare(low).lower()
-        side = _ONLY_SIDE.fullmatch(small) is not None and not question.noun and not _chosen(small, question)
-        side = side and small not in self._picks["both"]
-        if ("location" in kinds or side) and (where := self.where(text, question, known, alone=alone)):
+        side = _ONLY_SIDE.fullmatch(small) is not None and not question.noun and not chosen(small, question)
+        side = side and not self._picks.says_both(small)
+        side = side and not by_place(small, question.options)
+        placed = ("location" in kinds and not by_place(small, question.options)) or side
+        where = self.where(text, question, known, alone=alone) if placed else ""
+        if where and fits("location", where, text):
             yield Reply(question, Said("location", where))
             return
-        if picked := self._picked(small, question):
+        if picked := self._picks.picked(small, question):
             yield Reply(question, picked)
             return
         if "severity" in kinds:
-            number = next((each for each in _NUMBER.finditer(low) if _within(each[1], question.top)), None)
-            if number:
-                yield Reply(
-                    question, _number(question, f"{number[1]}-{number[2]}" if number[2] else number[1])
-                )
+            if rated := rating(low, question.top):
+                value = f"{rated}/{question.top}" if re.fullmatch(r"[\d.-]+", rated) else rated
+                yield Reply(question, Said("severity", value))
+            elif _PAINLESS.search(low):
+                yield Reply(question, Said("severity", "no pain"))
             elif "fever" in known.get("concern", "") and (warm := _DEGREES.search(low)):
                 yield Reply(question, Said("temperature", warm[0]))
-            elif (words := _WORDS_OF_SEVERITY.search(low)) and len(low) <= 60:
+            elif (words := _WORDS_OF_SEVERITY.search(low)) and len(low) <= 60 and not _COMPARES.search(low):
                 yield Reply(question, Said("severity", words[0].lower()))
             return
         if _TIMES & set(kinds):
@@ -240,48 +277,38 @@ class Replies:
                     question,
                     Said("onset", self.bare(low) if whole else _trim(re.sub(r"^(?:on|in) ", "", moment[0]))),
                 )
-            elif span := HAS_SPAN.search(low):
+            elif between := _FROM_TO.search(low):
+                yield Reply(question, Said("duration", _trim(between[1])))
+            elif spans := list(HAS_SPAN.finditer(low)):
+                span = next((each for each in spans if not _VAGUE.search(each[0])), spans[0])
+                if re.match(r"\s+(?:after|before|into)\b", low[span.end() :]):
+                    yield Reply(question, Said("onset", self.bare(low)))
+                    return
                 yield Reply(question, Said("duration", _trim(span[0])))
-            elif question.noun and (number := _NUMBER.search(low)):
+            elif question.noun and (number := NUMBER.search(low)):
                 yield Reply(question, _number(question, number[1]))
             return
-        if "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
+        if "pregnancy" in kinds and (along := _ALONG.search(low)):
+            yield Reply(question, Said("pregnancy", f"{along[1]} pregnant"))
+        elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
-        elif question.numeric and (number := _NUMBER.search(low)) and not DOSED.search(low):
+        elif question.numeric and (number := NUMBER.search(low)) and not DOSED.search(low):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
             counted = question.noun and "how many" in question.core and few
             yield Reply(question, _number(question, small if counted else number[0]))
-        elif "age" in kinds and (span := HAS_SPAN.search(low)):
-            yield Reply(question, Said("age", _trim(span[0])))
+        elif "age" in kinds and (years := HAS_SPAN.search(low)):
+            yield Reply(question, Said("age", _trim(years[0])))
         elif "quality" in kinds and not alone and (feels := next(text.has("body.qualities"), None)):
             yield Reply(question, Said("quality", text.cut(feels)))
         elif "about_whom" in kinds:
             if (who := next(iter(text.has("people.relatives")), None)) is not None:
                 yield Reply(question, Said("about_whom", text.cut(who)))
-        elif question.form == "choice" and (option := _chosen(small, question)):
-            yield Reply(question, _as_choice(question, option))
-
-    def _picked(self, small: str, question: Question) -> Said | None:
-        """One, both or none of what was offered."""
-        options = question.options
-        if not options:
-            return None
-        bare = small.strip(_AROUND)
-        if bare in self._picks["both"] or re.match(r"both\b(?! \w+s\b)", bare):
-            return _as_choice(question, _joined(options, "and", "both" if len(options) == 2 else "all of"))
-        if bare in self._picks["neither"]:
-            return _as_choice(question, f"neither {_joined(options, 'nor', '')}")
-        if bare in self._picks["first"]:
-            return _as_choice(question, options[0])
-        if bare in self._picks["second"]:
-            return _as_choice(
-                question, options[1] if len(options) > 1 and "last" not in bare else options[-1]
-            )
-        return None
+        elif question.form == "choice" and (option := chosen(small, question)):
+            yield Reply(question, as_choice(question, option, small if says_more(small, option) else ""))
 
     def where(self, text: Text, question: Question, known: Mapping[str, str], *, alone: bool = True) -> str:
         """A place in the body; where only a side was named, with the noun of the question or complaint."""
-        low = self.bare(text.stated)
+        low = _HERE.sub("", _NEITHER.sub("", self.bare(text.stated)), count=1)
         parts = [each for each in text.has("body.parts") if text.cut(each) not in ("side",)]
         if parts:
             if alone and len(low) <= 70:
@@ -297,6 +324,8 @@ class Replies:
         noun = noun or _head_of(question.options) or self._part_of(known)
         if "side" in low.lower() or not noun:
             return _trim(low)
+        if side[1] == "both" and (mostly := _MOSTLY.match(low)):
+            return f"both {noun if noun.endswith('s') else f'{noun}s'}, {mostly[1]}"
         if side[1] == "both":
             return f"both {noun}" if noun.endswith("s") else f"both {noun}s"
         single = noun.removesuffix("s") if side[1] in ("left", "right") and noun not in ("sinus",) else noun
@@ -352,7 +381,7 @@ class Replies:
         stated = {each.kind for each in found}
         if kind in stated or (stated & _NAMED and len(bare.split()) <= 3):
             return
-        if _NUMBER.fullmatch(bare) and not question.numeric:
+        if NUMBER.fullmatch(bare) and not question.numeric:
             kind = ""
         if "associated_symptoms" in stated and kind not in _BESIDE_COMPLAINTS:
             kind = ""
@@ -384,9 +413,29 @@ class Replies:
             )
         ):
             kind = ""
-        yield Reply(question, Said(kind, _trim(bare) if kind else "", bare))
+        if kind == "quality":
+            bare = _NOT_THOSE.sub("", bare)
+        if kind and not fits(kind, bare, text):
+            kind = ""
+        yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
 
 
+_FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
+_VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
+_NEITHER: Final = re.compile(
+    r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*(?:in |on )?(?:the )?", re.IGNORECASE
+)
+_NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
+_HERE: Final = re.compile(
+    r"(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|(?:right|just) (?=behind|under|below"
+    r"|above|between|around|next|in |on )",
+    re.IGNORECASE,
+)
+_MOSTLY: Final = re.compile(
+    r"both\b(?: of them)?[ ,]*(?:but |though )?((?:mostly|mainly|more|worse|especially)\b.*\b(?:left"
+    r"|right)\b.*)",
+    re.IGNORECASE,
+)
 _NAMED: Final = frozenset(("medications", "other_medicines", "allergies", "age"))
 _ONLY_SIDE: Final = re.compile(
     r"(?:only |just |on |the |my )*(?:left|right|both|upper|lower)(?: ones?| sides?)?"
@@ -416,13 +465,6 @@ def _covered(question: Question, stated: set[str]) -> bool:
     return bool(kinds & stated) or bool(kinds & _TIMES and stated & _TIMES)
 
 
-def _within(number: str, top: int) -> bool:
-    value = float(
-        NUMBERS.get(number.lower(), number.replace(",", ".") if isinstance(number, str) else number)
-    )
-    return value <= max(top, 11)
-
-
 def _number(question: Question, number: str) -> Said:
     value = "-".join(str(NUMBERS.get(each.lower(), each)) for each in re.split(r" ?(?:-|to|or) ?", number))
     if "severity" in question.kinds:
@@ -442,51 +484,6 @@ def _number(question: Question, number: str) -> Said:
             f"{value} {unit}{f' {per[0]}' if per else ''}",
         )
     return Said(question.kinds[0], value)
-
-
-def _chosen(small: str, question: Question) -> str:
-    """The one option whose own words a reply has; in the person's words where those say more."""
-    words = set(re.findall(r"[\w']+", small)) - {"for", "in", "on", "at", "the", "to", "a"}
-    scores = {}
-    for option in question.options:
-        own = {
-            word
-            for word in re.findall(r"[\w']+", option)
-            if not any(word in re.findall(r"[\w']+", other) for other in question.options if other != option)
-        }
-        scores[option] = len({each for each in words for mine in own if _same(each, mine)})
-    best = max(scores, key=lambda option: scores[option], default="")
-    if not best or not scores[best] or sum(1 for score in scores.values() if score == scores[best]) > 1:
-        return ""
-    if {"not", "no", "make", "makes", "made", "helps"} & words:
-        return ""
-    return (
-        best
-        if len(words) <= len(best.split()) + 3 and not words - _LIGHT - set(re.findall(r"[\w']+", best))
-        else small
-    )
-
-
-_LIGHT: Final = word_set(
-    "please the a an it it's its is more of one i i'd think say on in at my mostly kind sort rather "
-    "prefer just definitely ones side that's usually"
-)
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or (
-        min(len(one), len(other)) >= 4 and (one.startswith(other[:-1]) or other.startswith(one[:-1]))
-    )
-
-
-def _as_choice(question: Question, value: str) -> Said:
-    kind = next((each for each in question.kinds), "")
-    return Said(kind, _trim(value), value)
-
-
-def _joined(options: Sequence[str], word: str, lead: str) -> str:
-    listed = f"{', '.join(options[:-1])} {word} {options[-1]}" if len(options) > 1 else options[0]
-    return f"{lead} {listed}".strip()
 
 
 def _head_of(options: Sequence[str]) -> str:

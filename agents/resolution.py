@@ -19,7 +19,9 @@ class _Fact(BaseModel):
 
 
 class Case(BaseModel):
-    """A message after its history: words that its enrichment has and lacks, and facts that it brought."""
+    """A message after its history: words that its enrichment has and lacks, facts that it brought, and facts
+    that are not known after it, whoever said something of the kind; one without a value is of any.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,6 +31,7 @@ class Case(BaseModel):
     has: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     facts: tuple[_Fact, ...] = ()
+    not_facts: tuple[_Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +66,7 @@ def resolve(case: Case, enricher: Enricher) -> Outcome:
             for each in found.facts
         ):
             wrong.append(f"no fact {fact.kind} = {fact.value!r} of turn {now}")
+    for fact in case.not_facts:
+        if any(each.kind == fact.kind and fact.value.lower() in each.value.lower() for each in found.facts):
+            wrong.append(f"fact {fact.kind} = {fact.value!r}")
     return Outcome(case, found, tuple(wrong))

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Final
 
 from agents.interviews import Information, Manner
-from agents.known import NONE, NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED
+from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED
 from agents.ports import Brief
 from agents.questions import last_question, name_of
 from agents.reading import asks_back
 from agents.roster import Roster
 from agents.specialist import open_questions
 from agents.telling import is_when, placed, severity_word, with_article
-from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, Fact
+from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, Fact
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90

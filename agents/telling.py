@@ -6,6 +6,7 @@ from typing import Final
 
 from agents.lexicon import word_set
 from agents.questions import Question, name_of
+from agents.values import NONE
 
 _AUXILIARY: Final = re.compile(
     r"(do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may)(?:n't)? (.+)"
@@ -69,15 +70,18 @@ _PLACED: Final = re.compile(
 )
 _WHEN: Final = re.compile(
     (
-        r"(?:when|whenever|after|at|in|during|with|if|while|before|every|by|from|on|as soon|whilst|first "
+        r"(?:when|whenever|after|at|in|during|with|if|while|before|every|by|from|on|as soon|whilst"
+        r"|all (?:day|night|the time)|first "
         r"thing|mostly|usually|worse)\b"
     ),
     re.IGNORECASE,
 )
 _DOING: Final = re.compile(
-    r"(?:can't|cannot|keeps?|wak|lying|lie|snore|threw|throw|vomited|fainted|passed|losing|gaining|lost|not|barely|won't|nod)",
+    r"(?:can't|cannot|keeps?|wak|lying|lie|snore|threw|throw|vomited|fainted|passed|losing|gaining|lost|not"
+    r"|barely|won't|nod)",
     re.IGNORECASE,
 )
+_WHOLE: Final = re.compile(r"(?:their|they|it|he|she|his|her)\b", re.IGNORECASE)
 _UNCOUNTED: Final = word_set(
     "nausea dizziness flu diarrhea diarrhoea insomnia anxiety fatigue heartburn pain acne gas stress "
     "depression grief constipation bloating congestion numbness tingling swelling itching bleeding "
@@ -127,11 +131,13 @@ class Teller:
     def tells(self, kind: str, value: str) -> str:
         """A fact as a sentence that needs no other."""
         said = third_person(value)
+        if value == NONE:
+            return self._tells_none(kind)
         match kind:
             case "severity":
                 rated = re.fullmatch(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?/(\d+)", value)
                 name = f"{self.relative}'s {self.concern}" if self.relative else self.concern
-                name = f'"{name}"' if self.clause else name
+                name = f'"{name}"' if self.clause and name else name
                 if rated is None:
                     return f"User describes {name or 'the'} severity as {said}"
                 number = float(rated[1]) * 10 / int(rated[3])
@@ -146,6 +152,8 @@ class Teller:
             case "frequency":
                 return f"User says {self.about} happens {said}"
             case "location":
+                if "," in said and not said.startswith("both"):
+                    return f"User says where {self.about} is: {said}"
                 if _PLACED.match(said):
                     return f"User says {self.about} is {said}"
                 the = (
@@ -167,9 +175,13 @@ class Teller:
                     if _WHEN.match(said)
                     else f"User says {said} helps"
                 )
+            case "associated_symptoms" if said.endswith("(gone by now)"):
+                return f"{self.who}'s {said.removesuffix(' (gone by now)')} is gone by now"
+            case "progression" if said == "gone":
+                return f"User says {self.about} is gone"
             case "associated_symptoms" if said.startswith("feeling "):
                 return f"{self.who} also reports {said}"
-            case "associated_symptoms" if _DOING.match(said):
+            case "associated_symptoms" if _DOING.match(said) or _WHOLE.match(said):
                 return f'{self.who} also says: "{said}"'
             case "associated_symptoms":
                 return (
@@ -183,6 +195,10 @@ class Teller:
                     if not said.startswith(("no ", "stopped"))
                     else (f"{self.who} {said}" if said.startswith("stopped") else f"{self.who} takes {said}")
                 )
+            case "conditions" if said.startswith("possibly "):
+                return f"{self.who} might have {said.removeprefix('possibly ')} (not certain)"
+            case "conditions" if said.endswith(" in the past"):
+                return f"{self.who} had {said}"
             case "conditions":
                 return f"{self.who} has {said} (medical history)"
             case "allergies":
@@ -201,6 +217,18 @@ class Teller:
                 return f"User reports family history: {said}"
             case _:
                 return f"User says about {name_of(kind)}: {said}"
+
+    def _tells_none(self, kind: str) -> str:
+        """That there is nothing of a kind."""
+        match kind:
+            case "relief":
+                return f"User says nothing helps with {self.about}"
+            case "triggers":
+                return f"User says nothing makes {self.about} worse"
+            case "medications" | "other_medicines":
+                return f"{self.who} takes no {'other ' if kind == 'other_medicines' else ''}medication"
+            case _:
+                return f"{self.who} has no {name_of(kind)}"
 
     def declares(self, question: Question, *, yes: bool) -> str | None:
         """A yes-or-no question as the statement that a yes or no makes of it; None where that is unsafe."""
@@ -222,7 +250,7 @@ class Teller:
             rest = re.sub(r"^ever ", "", rest)
         name = self._subject(subject, yes)
         said = f"{name} {_predicate(auxiliary, subject, rest, yes or subject in ('anything', 'anyone'))}"
-        said = _swapped(said, _ASKEDS)
+        said = _swapped(said.replace(" is not any ", " is no "), _ASKEDS)
         return said if said.startswith("User") else f"User says {said}"
 
     def _subject(self, subject: str, yes: bool) -> str:

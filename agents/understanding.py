@@ -1,7 +1,7 @@
 """A conversation understood turn by turn: what is known after each, and how its message is to be read."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,11 +15,14 @@ from agents.known import (
     same_concern,
 )
 from agents.lexicon import Lexicon, any_of, word_set, words_of
-from agents.patterns import HAS_MOMENT, HAS_SPAN
+from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
+from agents.people import ANOTHER, SELF, named_outright
 from agents.questions import Question, questions
-from agents.reading import Said, Text, asks_back, concerns, stated, whom
+from agents.ratings import rating_anew
+from agents.reading import BESIDE, Said, Text, asks_back, certain, concerns, in_passing, stated
 from agents.replies import Replies
-from agents.telling import Teller
+from agents.slots import fragments
+from agents.telling import Teller, third_person
 from memory_blocks.models import Sentiment
 
 _MOST_REQUEST: Final = 110
@@ -44,6 +47,10 @@ _NO_COMPLAINT: Final = word_set(
     "that this something problem problems to been lot lots do done an a the some one two plan goal "
     "insurance bill letter form referral test results prescription"
 )
+_IS_A_PART: Final = re.compile(
+    r"\b(?:problem|issue|trouble|thing|worry|matter) is (?:actually |really )?(?:with )?(?:my|the) (\w+)",
+    re.IGNORECASE,
+)
 _OF_BODY: Final = frozenset(("associated_symptoms", "effect", "triggers", "conditions", "relief", "quality"))
 _NOT_OF_BODY: Final = frozenset(
     (
@@ -66,6 +73,20 @@ _NOT_OF_BODY: Final = frozenset(
     )
 )
 _PASSING: Final = frozenset(("frequency", "onset", "duration", "location", "triggers", "relief", "quality"))
+_ONLY_TIME: Final = re.compile(
+    rf"(?:it's been |since |for |from |about |around )*(?:{MOMENT}|{SPAN})(?: now)?", re.IGNORECASE
+)
+_REACTS: Final = re.compile(
+    r"(?:yes,? |just |only |well,? )*([\w-]+(?: [\w-]+){0,2}?) (?:gives?|brings?|makes?|breaks?|causes?"
+    r"|sends?) (?:me|him|her)\b",
+    re.IGNORECASE,
+)
+_IS_OVER: Final = re.compile(
+    r"(?:(?:it|they|it's|they're|it has|they've|that's|all|now|has|have|have all|completely|yes|yeah"
+    r"|pretty much)[ ,]+)*"
+    r"(?:gone|cleared(?: up)?|healed|disappeared|vanished|stopped|went away)\b(?!.*\b(?:but|then|came)\b)",
+    re.IGNORECASE,
+)
 _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
 _NO_ANSWER: Final = frozenset(("request", "concern", "mentioned", "about_whom", "earlier_concern"))
 _OF_IT: Final = re.compile(
@@ -75,6 +96,11 @@ _OF_IT: Final = re.compile(
 _OWN_COMPLAINT: Final = re.compile(
     r"\bi(?:'ve)? (?:also |still |now |do )?(?:have|get|feel|got|had)\b|\bmy \w+ (?:hurts?|is|are|aches?)\b",
     re.IGNORECASE,
+)
+_WORRIES: Final = word_set("worried scared nervous anxious stressed overwhelmed uneasy")
+_TOLD_OF_OTHERS: Final = frozenset(("concern", "conditions", "allergies", "medications", "pregnancy"))
+_MERE_WORDS: Final = word_set(
+    ". , ! - no sorry wait oh well um hm hang hold on ok okay yes actually nope my mistake bad"
 )
 _LEAVES: Final = word_set("thanks thank bye goodbye cheers ty thx")
 _LEAVING: Final = _LEAVES | word_set(
@@ -130,20 +156,42 @@ class Understanding:
         if plain in self._small_talk["greetings"]:
             return Understood(known, sentiment=feels)
         values = known.values
-        found = list(stated(text))
         kinds = {kind for question in asked for kind in question.kinds}
-        found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
-        if corrected := self._corrections.read(text, known, turn):
-            return replace(corrected, sentiment=feels)
         told = Told(turn, known)
         switch = self._switches.search(text.whole.lower()) is not None
+        corrected, text = self._corrected(told, text, turn)
+        if corrected is not None and not text.stated:
+            return replace(corrected, sentiment=feels)
+        found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
+        found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
+        found, complaints = self._whose(told, text, found, complaints, asked)
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
         replies = () if switch else self._replies.read(text, asked, values, [*found, *beside])
+        listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
+        found = [
+            each
+            for each in found
+            if not any(kind == each.kind and each.value.lower() in item for kind, item in listed)
+        ]
+        elsewhere = [
+            each.value
+            for each in complaints
+            if each.kind == "concern"
+            and "concern" in values
+            and not same_concern(each.value, values["concern"])
+        ]
+        found = [
+            each
+            for each in found
+            if each.kind != "location" or not any(each.value in value for value in elsewhere)
+        ]
         also = "request" in values and bool(kinds) and _ALSO.search(text.stated) is not None
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
         self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
-        for said in found:
-            told.say(said, self.teller(told.known.values))
+        for said in [*found, *in_passing(text)]:
+            about = told.known.values.get("about_whom", "")
+            named_so = said.kind == "age" and said.value.replace("-", " ") in about  # `my 3 year old`
+            told.say(said, None if named_so or said.sentence == BESIDE else self.teller(told.known.values))
         for reply in replies:
             self._answers.take(told, reply, text, complaints, found)
         if kinds & {"onset", "duration"}:
@@ -153,8 +201,11 @@ class Understanding:
             answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind not in _NO_ANSWER))
         if not replies and not answers and not told.new_concern:
             self._request(told, text, plain, asked, first=not values)
+        open_ones = {*known.asked, *kinds} - told.known.values.keys()
         return Understood(
-            known=told.known,
+            known=replace(told.known, asked=tuple(sorted(open_ones))),
+            corrected=corrected is not None,
+            leans_on=corrected.leans_on if corrected else (),
             sentences=tuple(dict.fromkeys(told.sentences)),
             stated=tuple(told.facts),
             answers=answers,
@@ -162,6 +213,74 @@ class Understanding:
             new_concern=told.new_concern,
             asks=bool(text.asked) or asks_back(text.whole),
             sentiment=feels,
+        )
+
+    def _corrected(self, told: Told, text: Text, turn: int) -> tuple[Understood | None, Text]:
+        """What a message puts right, and what else it says."""
+        if named_outright(text.subjects, text.words, text.stated):
+            return None, text
+        correction = self._corrections.read(text, told.known, turn)
+        if correction is None:
+            return None, text
+        corrected, left = correction
+        told.known, told.facts = corrected.known, list(corrected.stated)
+        told.sentences = list(corrected.sentences)
+        if not {word.text for word in left.words} - _MERE_WORDS:
+            left = Text("", self._lexicon)
+        left.asked = text.asked
+        return corrected, left
+
+    def _answered_late(
+        self, text: Text, values: Mapping[str, str], pending: set[str], asked: Sequence[Question]
+    ) -> Iterator[Said]:
+        """What was asked some turns ago and is answered now, beside or instead of the last question."""
+        numeric = any(question.numeric for question in asked)
+        if "severity" in pending and not numeric and (rated := rating_anew(text.stated, 10)):
+            yield Said("severity", f"{rated}/10")
+        if "concern" in values and _IS_OVER.match(text.stated):
+            yield Said("progression", "gone")
+        if pending & {"onset", "duration"} and not values.keys() & {"onset", "duration"}:
+            for piece in fragments(text.stated):
+                if HAS_MOMENT.fullmatch(piece) or HAS_SPAN.fullmatch(piece):
+                    yield Said("onset" if HAS_MOMENT.fullmatch(piece) else "duration", piece)
+                    return
+
+    # --- whom it is about -----------------------------------------------------------------------------------
+
+    def _whose(
+        self,
+        told: Told,
+        text: Text,
+        found: Sequence[Said],
+        complaints: Sequence[Said],
+        asked: Sequence[Question],
+    ) -> tuple[list[Said], list[Said]]:
+        """What is said of the one whom the conversation is about; what is said of others is kept as such."""
+        values = told.known.values
+        running = values.get("about_whom", "")
+        named = named_outright(text.subjects, text.words, text.stated)
+        everything = [*complaints, *found]
+        others = [each.of for each in everything if each.of not in ("", SELF, ANOTHER)]
+        if named and named != running:
+            told.say(Said("about_whom", named), self.teller(values) if values else None)
+        elif not asked and complaints and complaints[0].of == SELF and running:
+            told.drop("about_whom", [running])
+        elif (
+            others
+            and "concern" not in values
+            and not any(
+                each.kind == "concern" and each.of == SELF and not _is_worry(each) for each in complaints
+            )
+        ):
+            told.say(Said("about_whom", others[0]), None)
+        elif not values and text.subjects and {who for _, who in text.subjects} & {SELF, ANOTHER} == set():
+            told.say(Said("about_whom", text.subjects[0][1]), None)
+        about = told.known.values.get("about_whom", "")
+        if about:
+            complaints = [each for each in complaints if not (each.of == SELF and _is_worry(each))]
+        return (
+            [each for each in found if not _of_another(told, each, about)],
+            [each for each in complaints if not _of_another(told, each, about)],
         )
 
     # --- complaints -----------------------------------------------------------------------------------------
@@ -178,7 +297,6 @@ class Understanding:
     ) -> None:
         """The first complaint is the concern; others join it, unless the person turns to something else."""
         positives = [each for each in complaints if each.kind == "concern"]
-        relative = whom(text)
         concern = told.known.values.get("concern")
         begins = not asked and not self._further.match(text.whole.lower())
         fresh = [each for each in positives if not same_concern(each.value, concern or "")]
@@ -189,14 +307,12 @@ class Understanding:
             if concern is None and joins:
                 told.say(Said("associated_symptoms", each.value), self.teller(told.known.values))
             elif concern is None:
-                if relative:
-                    told.say(Said("about_whom", relative), None)
                 told.say(Said("concern", each.value), None)
                 teller = self.teller(told.known.values)
                 told.sentences.append(teller.reports(each.value, clause=self.is_clause(each.value)))
                 concern, told.new_concern = each.value, True
             elif same_concern(each.value, concern):
-                if len(each.value) > len(concern) and not self.is_clause(each.value):
+                if len(each.value.split()) > len(concern.split()) and not self.is_clause(each.value):
                     told.say(Said("concern", each.value), None)
                     told.sentences.append(self.teller(told.known.values).reports(each.value))
                     concern = each.value
@@ -205,7 +321,13 @@ class Understanding:
             else:
                 told.say(Said("associated_symptoms", each.value), self.teller(told.known.values))
         for each in complaints:
-            if each.kind == "denied":
+            if each.kind == "gone":
+                self._gone(told, each, concern or "")
+            elif each.kind == "past":
+                told.say(
+                    Said("previous_episodes", f"{each.value} in the past"), self.teller(told.known.values)
+                )
+            elif each.kind == "denied":
                 told.say(Said("associated_symptoms", f"no {each.value}"), self.teller(told.known.values))
             elif (each.kind == "location" and told.new_concern) or (
                 each.kind == "location"
@@ -217,15 +339,27 @@ class Understanding:
                 )
             ):
                 told.say(each, None)
+        if not positives and concern is not None and switch and _IS_A_PART.search(text.stated):
+            told.shelve(text.stated)
+            concern = None
         if not positives and concern is None:
-            self._open_concern(told, text, asked, relative)
+            self._open_concern(told, text, asked, switch=switch)
 
-    def _open_concern(self, told: Told, text: Text, asked: Sequence[Question], relative: str | None) -> None:
+    def _gone(self, told: Told, said: Said, concern: str) -> None:
+        """A complaint that has left: how the concern has developed, or a symptom that is no more."""
+        if same_concern(said.value, concern) and not told.new_concern:
+            told.say(Said("progression", "gone"), self.teller(told.known.values))
+            return
+        told.drop("associated_symptoms", [said.value])
+        told.say(Said("associated_symptoms", f"{said.value} (gone by now)"), self.teller(told.known.values))
+
+    def _open_concern(self, told: Told, text: Text, asked: Sequence[Question], *, switch: bool) -> None:
         """A complaint that no list of words foresaw, or a condition that one lives with."""
         found = _HAVING.search(text.stated)
         words = found[1].lower().split() if found else []
-        conditions = [text.cut(each) for each in text.has("conditions.names")]
-        name = ""
+        conditions = [text.cut(each) for each in text.has("conditions.names") if certain(text, each)]
+        part = _IS_A_PART.search(text.stated)
+        name = f"{part[1].lower()} problem" if part and part[1].lower() in self._parts else ""
         if (
             words
             and words[0] not in _NO_COMPLAINT
@@ -234,10 +368,8 @@ class Understanding:
             name = " ".join(words)
         if conditions and (not name or conditions[0] in name or name in conditions[0]):
             name = conditions[0]
-        if not name or (asked and told.known.facts):
+        if not name or (asked and told.known.facts and not switch):
             return
-        if relative:
-            told.say(Said("about_whom", relative), None)
         told.say(Said("concern", name), None)
         told.sentences.append(self.teller(told.known.values).reports(name))
         told.new_concern = True
@@ -287,6 +419,27 @@ class Understanding:
         return Sentiment.POSITIVE if score > 0 else Sentiment.NEGATIVE if score < 0 else Sentiment.NEUTRAL
 
 
+def _is_worry(said: Said) -> bool:
+    return said.sentence == "feeling" and said.value.rsplit(" ", 1)[-1] in _WORRIES
+
+
+def _of_another(told: Told, said: Said, about: str) -> bool:
+    """Whether something is said of somebody else than the conversation is about; if so it is kept as that."""
+    if said.of in ("", ANOTHER, about) or (said.of == SELF and not about):
+        return False
+    if said.kind not in _TOLD_OF_OTHERS:
+        return True
+    if said.of == SELF:
+        told.keep(Said("mentioned", f"user: {said.value}"))
+        told.sentences.append(f"User says of themselves: {third_person(said.value)}")
+        return True
+    known = said.kind in ("conditions", "allergies")
+    value = f"{said.of}: {'allergic to ' if said.kind == 'allergies' else ''}{said.value}"
+    told.keep(Said("family_history" if known else "mentioned", value))
+    told.sentences.append(f"User says of their {value}")
+    return True
+
+
 def _bearing(
     text: Text, asked: Sequence[Question], kinds: set[str], found: list[Said], complaints: list[Said]
 ) -> tuple[list[Said], list[Said]]:
@@ -296,15 +449,24 @@ def _bearing(
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
     elsewhere = bool(kinds) and not kinds & OF_CONCERN and not _OF_IT.search(text.stated)
+    if asked and not kinds & {"onset", "duration"} and not complaints and not _OF_IT.search(text.stated):
+        timely = any(_ONLY_TIME.fullmatch(piece) for piece in fragments(text.stated))
+        found = [each for each in found if timely or each.kind not in ("onset", "duration")]
+    if any(each.core.startswith("when") for each in asked) and not kinds & {"onset", "duration"}:
+        found = [each for each in found if each.kind not in ("onset", "duration")]
     often = any(each.core.startswith("how often") and "frequency" not in each.kinds for each in asked)
     if elsewhere or often:
         found = [each for each in found if each.kind not in (_PASSING if elsewhere else {"frequency"})]
     if "location" in kinds and len(asked) == 1:  # the whole reply says where
         found = [each for each in found if each.kind != "location"]
+    if "allergies" in kinds and (reaction := _REACTS.match(text.stated)):
+        return [Said("allergies", reaction[1])], []
     own = _OWN_COMPLAINT.search(text.stated) is not None
     if "conditions" in kinds and not own:
         found += [Said("conditions", each.value) for each in complaints if each.kind == "concern"]
         complaints = [each for each in complaints if each.kind == "denied"]
+    elif kinds == {"quality"} and not any(who == SELF for _, who in text.subjects):
+        complaints = [each for each in complaints if each.kind != "concern"]  # `like a tightness`
     elif kinds and kinds <= _NOT_OF_BODY and not own:
         complaints = []
     return found, complaints

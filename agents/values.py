@@ -39,10 +39,13 @@ LISTS: Final = frozenset(
     (
         "associated_symptoms",
         "medications",
+        "other_medicines",
         "conditions",
         "allergies",
         "triggers",
         "relief",
+        "measures",
+        "readings",
         "family_history",
         "noted",
         "mentioned",
@@ -50,6 +53,10 @@ LISTS: Final = frozenset(
     )
 )
 """Kinds of fact of which a person may state several."""
+
+
+NONE: Final = "none reported"
+"""The value of a kind that was denied as a whole, so that it is not asked again."""
 
 
 def values_of(facts: Iterable[Fact]) -> dict[str, str]:

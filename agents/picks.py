@@ -1,0 +1,166 @@
+"""Which of what a question offers a reply picks: one, both, none, or a yes and a no for each."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from agents.lexicon import Lexicon, word_set
+from agents.questions import Question
+from agents.reading import Said
+
+_AROUND: Final = " .,;:!?'\"()*-~\u2026"
+_LIGHT: Final = word_set(
+    "please the a an it it's its is more of one i i'd think say on in at my mostly kind sort rather "
+    "prefer just definitely ones side that's usually for to and or"
+)
+_WEAK: Final = word_set(
+    "come comes came go goes get gets feel feels start starts keep keeps stay stays make makes with your you"
+)
+_ORDINAL: Final = re.compile(
+    r"(?:(?:just|only|probably|definitely|maybe|i'd say|i think) )*(?:the )?"
+    r"(first|1st|former|second|2nd|latter|third|3rd|middle|last)(?: (?:one|option|two))?(?=$|[,.;!]| (?:but"
+    r"|please"
+    r"|i|really|for|though|and))"
+)
+_PLACES: Final = {
+    "first": 0,
+    "1st": 0,
+    "former": 0,
+    "second": 1,
+    "2nd": 1,
+    "third": 2,
+    "3rd": 2,
+    "latter": -1,
+    "last": -1,
+}
+_PARTS: Final = re.compile(r"\s*(?:[,;.]|\bbut\b|\band\b)\s*")
+_YES: Final = re.compile(r"\b(?:yes|yeah|yep|definitely|sure)\b")
+_NO: Final = re.compile(r"\b(?:no|not|none|nope|never|without|neither)\b")
+_OTHERS: Final = re.compile(r"\b(?:the )?(?:others?|other (?:two|three|one|ones)|rest|remaining)\b")
+_ALL_NO: Final = re.compile(
+    r"(?:no|nope|not?)(?:,? (?:to|for))? (?:both|either|all|any|all of (?:them|those|these))(?: of (?:them"
+    r"|those|these))?"
+    r"|neither(?: of (?:them|those|these)| one| really)?|none(?: of (?:them|those|these|that|the above))?"
+    r"|both no"
+)
+_ALL_YES: Final = re.compile(
+    r"(?:yes(?:,? (?:to|for))? )?(?:both|all(?: of (?:them|those|these|the above))?|all (?:two"
+    r"|three))(?: of (?:them|those|these))?"
+)
+_ALL_BUT: Final = re.compile(
+    r"(?:all|everything|both)(?: of (?:them|those|these))? (?:bar|except(?: for)?|but|apart from) (.+)"
+)
+
+
+class Picks:
+    """Finds what is picked, with the words of the lexicon."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._said = {name: lexicon.group(f"replies.{name}") for name in ("both", "neither")}
+
+    def says_both(self, small: str) -> bool:
+        """Whether a reply is a mere `both`."""
+        return small in self._said["both"]
+
+    def picked(self, small: str, question: Question) -> Said | None:
+        """One, both or none of what was offered, by its place or as a whole."""
+        options = question.options
+        if not options:
+            return None
+        bare = small.strip(_AROUND)
+        if option := by_place(bare, options):
+            return as_choice(question, option)
+        if bare in self._said["both"] or re.match(r"both\b(?! \w+s\b)(?!,? but\b)", bare):
+            return as_choice(question, _joined(options, "and", "both" if len(options) == 2 else "all of"))
+        if bare in self._said["neither"]:
+            return as_choice(question, f"neither {_joined(options, 'nor', '')}")
+        return None
+
+
+def by_place(small: str, options: Sequence[str]) -> str:
+    """The option that a reply names by its place: `the second`."""
+    place = _ORDINAL.match(small.strip(_AROUND))
+    return _at(options, place[1]) if place and options else ""
+
+
+def _at(options: Sequence[str], ordinal: str) -> str:
+    if ordinal == "middle":
+        return options[1] if len(options) == 3 else ""
+    place = _PLACES[ordinal]
+    return options[place] if place < len(options) else ""
+
+
+def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
+    """A yes or no for each of several things asked after: `nausea yes, the other two no`."""
+    bare = small.strip(_AROUND)
+    if len(options) < 2:
+        return {}
+    if _ALL_NO.fullmatch(bare) or _ALL_YES.fullmatch(bare):
+        return dict.fromkeys(options, _ALL_YES.fullmatch(bare) is not None)
+    if (but := _ALL_BUT.fullmatch(bare)) and (left_out := _named(but[1], options)):
+        return {option: option not in left_out for option in options}
+    given: dict[str, bool] = {}
+    for part in _PARTS.split(bare):
+        no = _NO.search(part) is not None
+        if no == (_YES.search(part) is not None):
+            continue
+        named = _named(part, options)
+        if not named and (place := re.search(r"\b(first|second|third|last|former|latter)\b", part)):
+            named = [each for each in (_at(options, place[1]),) if each]
+        if not named and _OTHERS.search(part) and given:
+            named = [each for each in options if each not in given]
+        given |= dict.fromkeys(named, not no)
+    return given if len(given) > 1 else {}
+
+
+def _named(part: str, options: Sequence[str]) -> list[str]:
+    words = set(re.findall(r"[\w']+", part))
+    return [
+        option
+        for option in options
+        if any(_same(word, own) for word in words for own in _own(option, options) - _WEAK)
+    ]
+
+
+def chosen(small: str, question: Question) -> str:
+    """The one option whose own words a reply has; not one of which it has only `comes`."""
+    words = set(re.findall(r"[\w']+", small)) - {"for", "in", "on", "at", "the", "to", "a"}
+    if {"not", "no", "make", "makes", "made", "helps", "neither"} & words:
+        return ""
+    scores = {}
+    for option in question.options:
+        own = _own(option, question.options)
+        met = {mine for mine in own for each in words if _same(each, mine)}
+        scores[option] = len(met) if met - _WEAK or met == own else 0
+    best = max(scores, key=lambda option: scores[option], default="")
+    if not best or not scores[best] or sum(1 for score in scores.values() if score == scores[best]) > 1:
+        return ""
+    return best
+
+
+def says_more(small: str, option: str) -> bool:
+    """Whether a reply says more than the option that it picks."""
+    words = set(re.findall(r"[\w']+", small))
+    return bool(words - _LIGHT - set(re.findall(r"[\w']+", option)))
+
+
+def as_choice(question: Question, value: str, words: str = "") -> Said:
+    """An option as the value of what was asked, in the person's `words` where those say more."""
+    kind = next((each for each in question.kinds), "")
+    return Said(kind, " ".join((words or value).split()).strip(_AROUND)[:200], value)
+
+
+def _own(option: str, options: Sequence[str]) -> set[str]:
+    others = {word for other in options if other != option for word in re.findall(r"[\w']+", other)}
+    return set(re.findall(r"[\w']+", option)) - others - {"and", "or", "in", "the", "of", "a"}
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or (
+        min(len(one), len(other)) >= 4 and (one.startswith(other[:-1]) or other.startswith(one[:-1]))
+    )
+
+
+def _joined(options: Sequence[str], word: str, lead: str) -> str:
+    listed = f"{', '.join(options[:-1])} {word} {options[-1]}" if len(options) > 1 else options[0]
+    return f"{lead} {listed}".strip()

@@ -1,0 +1,74 @@
+"""Ratings on a scale as people write them: `six and a half`, `was a 9, down to a 4 now`, `more of a 5`."""
+
+import re
+from typing import Final
+
+from agents.patterns import NUMBERS
+
+_WORD: Final = rf"\d{{1,3}}(?:[.,]\d+)?|{'|'.join(NUMBERS)}"
+_NO_UNIT: Final = (
+    r"(?![\w/])(?! ?(?:minutes?|hours?|days?|nights?|weeks?|months?|years?|mg|ml|times|am\b|pm\b|o'clock"
+    r"|%|mcg|degrees|tablets?|pills?|puffs?|of (?:them|those)))"
+)
+NUMBER: Final = re.compile(rf"(?<![\w.,/])({_WORD})(?:\s*(?:-|to|or)\s*({_WORD}))?{_NO_UNIT}", re.IGNORECASE)
+"""A number that counts nothing, or a range of two."""
+
+_HALF: Final = re.compile(rf"\b({_WORD}) and a half\b", re.IGNORECASE)
+_ISH: Final = re.compile(r"\b(\d{1,2})[ -]?ish\b", re.IGNORECASE)
+_BETWEEN: Final = re.compile(rf"\bbetween (?:an? )?({_WORD}) and (?:an? )?({_WORD})\b", re.IGNORECASE)
+_BY_TURNS: Final = re.compile(
+    rf"\b(?:{_WORD}) (?:when|at|if|in the|on|after|while|during|with)\b", re.IGNORECASE
+)
+_OVER: Final = re.compile(
+    r"\b(?:was|were|normally|usually|yesterday|last (?:night|week)|used to be|started (?:at|as|off)"
+    r"|down from|up from|from|not|instead of)(?: about"
+    r"| like)?(?: an?)? $",
+    re.IGNORECASE,
+)
+_ANEW: Final = re.compile(
+    r"\b(?:more (?:of|like)(?: an?)?|closer to(?: an?)?|make (?:it|that)(?: an?)?|call it(?: an?)?"
+    r"|(?:up|down|dropped|fallen|fell|risen|rose|settled|eased|gone) to(?: about)?(?: an?)?|it's(?: now"
+    r"| about| more)? an?|now an?|(?:i'd"
+    r"|i would) say(?: an?)?|rather an?"
+    rf"|i meant(?: an?)?|meant to say(?: an?)?|typo,?(?: an?)?) ({_WORD})(?:\b|(?=ish)){_NO_UNIT}",
+    re.IGNORECASE,
+)
+
+
+def plain_number(text: str) -> str:
+    """A number in digits: `6` of `six`."""
+    return str(NUMBERS.get(text.lower(), text.replace(",", ".")))
+
+
+def spelled_out(text: str) -> str:
+    """A text whose ratings are plain numbers: `6.5` for `six and a half`, `4-5` for `between 4 and 5`."""
+    text = _HALF.sub(lambda found: f"{plain_number(found[1])}.5", text)
+    return _BETWEEN.sub(r"\1-\2", _ISH.sub(r"\1", text))
+
+
+def rating(text: str, top: int) -> str:
+    """How strong something is said to be now: a number or a range, several in their words, else nothing."""
+    low = spelled_out(text)
+    numbers = [each for each in NUMBER.finditer(low) if within(each[1], top)]
+    if len(numbers) > 1 and len(_BY_TURNS.findall(low)) > 1 and len(low) <= 80:
+        return low.strip(" .,")
+    now = [each for each in numbers if not _OVER.search(low[: each.start()])] or numbers
+    if not now:
+        return ""
+    latest = now[-1] if len(now) < len(numbers) else now[0]
+    return _told(latest)
+
+
+def rating_anew(text: str, top: int) -> str:
+    """A rating that a message gives by itself: `it's more of a 5 by now`."""
+    found = _ANEW.search(spelled_out(text))
+    return plain_number(found[1]) if found and within(found[1], top) else ""
+
+
+def within(number: str, top: int) -> bool:
+    """Whether a number can be meant on a scale; people exceed its top by one to say that it is bad."""
+    return float(plain_number(number)) <= max(top, 11)
+
+
+def _told(found: re.Match[str]) -> str:
+    return "-".join(plain_number(each) for each in (found[1], found[2]) if each)

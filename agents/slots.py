@@ -1,0 +1,165 @@
+"""What can be the value of a kind of fact: a place names a part of the body, a reading has a number."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from agents.lexicon import word_set
+from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN, NUMBERS, OFTEN
+from agents.reading import Text
+
+NAMED: Final = ("medications", "other_medicines", "conditions", "allergies")
+"""Kinds whose values are names, of which a reply may list several."""
+
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:never mind|hang on|hold on|make (?:that|it)|call it|i meant|same as|as i said|like i said"
+    r"|as before"
+    r"|answer (?:that|you|your)|forget (?:it|that|about|what|the)|used to)\b",
+    re.IGNORECASE,
+)
+_CLAUSE: Final = re.compile(
+    r"(?:i|it|he|she|they|that|this|we|you|there)(?:'s|'ve|'m|'d|'ll|'re)?\b(?! (?:side|one|part|spot)\b)",
+    re.IGNORECASE,
+)
+_PLACE: Final = re.compile(
+    r"\b(?:left|right|both|upper|lower|middle|centre|center|top|bottom|front|back|inner|outer|inside|outside"
+    r"|all over|everywhere|one side|sides?|behind|between|under|above|below|around|deep|surface|spot|here"
+    r"|whole)\b",
+    re.IGNORECASE,
+)
+_BEGINS_TIME: Final = re.compile(
+    r"(?:when|after|before|while|during|right|just|since|as|around|over|from|ever|shortly|soon|out of|at|in"
+    r"|on|by)\b",
+    re.IGNORECASE,
+)
+_TIME: Final = re.compile(
+    r"\b(?:spring|summer|autumn|fall|winter|weekend|morning|afternoon|evening|night|noon|lunch|holidays?"
+    r"|school"
+    r"|always|years|months|weeks|birth|teens?|teenager|kid|child|baby|long|while|recently|day|time|life"
+    r"|then)\b",
+    re.IGNORECASE,
+)
+_FIGURE: Final = re.compile(
+    rf"\d|\b(?:{'|'.join(NUMBERS)}|half|high|low|normal|fine|ok|okay|no|not|none|never|don't|haven't)\b",
+    re.IGNORECASE,
+)
+_OFTEN: Final = re.compile(
+    rf"\d|\b(?:{'|'.join(NUMBERS)}|once|twice|every|each|most|rarely|seldom|often|always|constant\w*"
+    rf"|sometimes"
+    r"|daily|weekly|monthly|times?|days?|nights?|weeks?|months?|hours?|now and|on and off|never|hardly)\b",
+    re.IGNORECASE,
+)
+_WHEN_IT_SUITS: Final = re.compile(
+    r"\b(?:asap|soon|any|whenever|today|tomorrow|tonight|mornings?|afternoons?|evenings?|nights?|weeks?"
+    r"|months?|days?"
+    r"|weekends?|hurry|urgent\w*|possible|early|late|before|after|lunch\w*|end|year|rush)\b|\d",
+    re.IGNORECASE,
+)
+_COURSE: Final = re.compile(
+    r"\b(?:better|worse|same|change\w*|improv\w*|gone|up|down|eas\w+|spread\w*|grow\w*|bigger|smaller"
+    r"|stable|steady"
+    r"|less|more|slow\w*|heal\w*|settl\w*|good|bad|stayed|fluctuat\w*|comes?|goes)\b",
+    re.IGNORECASE,
+)
+
+
+def fits(kind: str, value: str, text: Text) -> bool:
+    """Whether words can be the value of a kind; `text` is the message that they are from."""
+    if not value or _ELSEWHERE.search(value):
+        return False
+    match kind:
+        case "location":
+            place = next(text.has("body.parts"), None) is not None or _PLACE.search(value) is not None
+            return place and _CLAUSE.match(value) is None
+        case "onset" | "duration" | "taken_for":
+            timed = (HAS_MOMENT, HAS_SPAN, _TIME)
+            clause = _CLAUSE.match(value) is not None
+            return _BEGINS_TIME.match(value) is not None or any(
+                each.search(value) for each in timed[: 2 if clause else 3]
+            )
+        case "triggers" | "relief":
+            return (
+                _CLAUSE.match(text.stated) is None
+                or re.search(r"\b(?:when|after|if|with)\b", value) is not None
+            )
+        case "medications" | "other_medicines" | "conditions" | "allergies":
+            others = next(text.has("people.relatives"), None)
+            clause = _CLAUSE.match(value) is not None or " when " in value
+            a_time = HAS_SPAN.fullmatch(value) is not None
+            return others is None and not clause and not a_time and len(value.split()) <= 8
+        case "readings" | "measures" | "dose" | "temperature":
+            return _FIGURE.search(value) is not None
+        case "frequency":
+            return _OFTEN.search(value) is not None or OFTEN.search(value) is not None
+        case "deadline" | "preferred_time":
+            return any(each.search(value) for each in (_WHEN_IT_SUITS, HAS_MOMENT, _TIME))
+        case "progression":
+            return _COURSE.search(value) is not None and len(value.split()) <= 12
+        case _:
+            return True
+
+
+_BETWEEN_ITEMS: Final = re.compile(
+    r"\s*(?:[,;&]|\.(?=\s|$)|\band\b|\bplus\b|\boh\b|\balso\b)[\s,;.]*", re.IGNORECASE
+)
+_BEFORE_ITEM: Final = re.compile(
+    r"^(?:(?:yes|yeah|yep|well|um|a bit of|bit of|some|only|just|sometimes|usually|i take"
+    r"|i'm on|i am on|i use"
+    r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight)\s+)+",
+    re.IGNORECASE,
+)
+_BEHIND_ITEM: Final = re.compile(
+    r"\s+(?:sometimes|daily|too|as well|i think|at the moment|now|occasionally|please|only|allergy|mostly"
+    r"|again"
+    r"|once in a while|now and then)$",
+    re.IGNORECASE,
+)
+_NO_ITEM: Final = word_set(
+    "i it he she they that this we you not no none nothing but because when if is are was were brings makes "
+    "give "
+    "gives forget forgot know think don't doesn't haven't hate can't never only what which who has had have "
+    "been "
+    "apart except other from used might could may yes sure never brought does do would took taking depends "
+    "family take takes need get gets got off stopped quit works"
+)
+
+
+_AND_THEN: Final = re.compile(
+    r"[ ,]*\b(?:every )?(?:now and then|now and again|on and off|once in a while)\b", re.IGNORECASE
+)
+
+
+def listed(value: str, kind: str, relatives: Collection[str]) -> tuple[str, ...]:
+    """The names that a reply lists, each as it was written; none where it is more than a list. What is said
+    of relatives is left out.
+    """
+    items = [_item(each) for each in _BETWEEN_ITEMS.split(_AND_THEN.sub("", value)) if each.strip()]
+    items = [each for each in items if each and not set(each.lower().split()) & set(relatives)]
+    if kind not in NAMED or not items or any(_is_no_name(each) for each in items):
+        return ()
+    return tuple(dict.fromkeys(items))
+
+
+def _item(text: str) -> str:
+    text = _BEFORE_ITEM.sub("", text.strip(" .,!?'\"()-"), count=1)
+    while (shorter := _BEHIND_ITEM.sub("", text)) != text:
+        text = shorter
+    return text
+
+
+def _is_no_name(item: str) -> bool:
+    words = item.lower().split()
+    timed = HAS_SPAN.search(item) or HAS_MOMENT.search(item) or DOSE.fullmatch(item)
+    return (
+        bool(timed)
+        or len(words) > 5
+        or bool(set(words) & _NO_ITEM)
+        or not re.search(r"[a-z]{2}", item.lower())
+    )
+
+
+def fragments(text: str) -> Iterator[str]:
+    """The pieces of a message between its marks, each without what leads up to it."""
+    for piece in re.split(r"[.,;!]\s*|\b(?:and|but|oh)\b", text):
+        if piece.strip():
+            yield piece.strip()
