@@ -71,11 +71,12 @@ class StaleRevision(BlockError):
 class MirrorUnavailable(BlockError):
     """The place where the blocks are shown, too, does not answer; what is stored stands.
 
-    `for_one` says that this is so for one conversation, and nothing is wrong with the others.
+    `for_one` says that this is so for one conversation, and nothing is wrong with the others; `soon` that its
+    place is being made, so that one who asks again is told at once.
     """
 
     name = "mirror_unavailable"
 
-    def __init__(self, *, for_one: bool = False) -> None:
+    def __init__(self, *, for_one: bool = False, soon: bool = False) -> None:
         super().__init__("the mirror of the blocks does not answer")
-        self.for_one = for_one
+        self.for_one, self.soon = for_one or soon, soon

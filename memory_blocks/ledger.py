@@ -196,13 +196,17 @@ class Ledger:
         """Take over what was changed in a mirror, each as a revision of whoever did it, where it can stand.
 
         What cannot is put into quarantine; showing the mirror the returned blocks then undoes it there.
+        One edit lets us write other blocks anew, too, so each is held to what stood before the first.
         """
         reading = self.read(store, conversation, actor="mirror")
+        upon = {label: block.digest for label, block in reading.stored.items()}
         receipts = [each for each in reading.receipts if each.action is not Action.RETRIEVED]
-        for change in changes:
+        for change in sorted(changes, key=lambda each: _WRITTEN_ANEW_LAST.index(each.label)):
             if change.text == reading.stored[change.label].text:
                 continue
             try:
+                if change.digest != upon[change.label]:
+                    raise BlockInvalid(change.label, "$", "was changed upon a text that stands no more")
                 adopted = self._write(
                     store, conversation, reading, self._with(reading, change), change.actor, None
                 )
@@ -218,13 +222,12 @@ class Ledger:
             else:
                 receipts.extend(adopted.receipts)
                 reading = adopted
+                upon[change.label] = adopted.stored[change.label].digest
         return Reading(reading.blocks, reading.stored, tuple(receipts))
 
     def _with(self, reading: Reading, change: ForeignChange) -> Blocks:
         """The blocks with a change from outside in them, or `BlockInvalid`."""
         label, text, blocks = change.label, change.text, reading.blocks
-        if change.digest != reading.stored[label].digest:
-            raise BlockInvalid(label, "$", "was changed upon a text that stands no more")
         for path, rule in schema.departures(label, text, self._limits):
             raise BlockInvalid(label, path, rule)
         block = parse(label, text)
@@ -494,6 +497,12 @@ class Ledger:
 
 
 _NOT_AS_WRITTEN = "is not what was written"
+_WRITTEN_ANEW_LAST = (
+    Label.CONTEXT_SUMMARY,
+    Label.MEMORY_METADATA,
+    Label.CONVERSATION_HISTORY,
+    Label.ACTIVE_SESSION,  # writes the summary's header, and every one of them figures in the metadata
+)
 
 
 def _standing(

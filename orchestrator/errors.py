@@ -529,6 +529,11 @@ class LettaTrouble(AnamnesisError):
         """Whether what was asked for is not there."""
         return self.facts["rule"] == "http_404"
 
+    @property
+    def is_general(self) -> bool:
+        """Whether anybody else would be told the same: nobody answers there, or it has too much to do."""
+        return self.facts["rule"] in ("unreachable", "http_429", "http_502", "http_503", "http_504")
+
 
 def as_ours(error: BaseException) -> AnamnesisError:
     """An error of the blocks or the agents as the row of its name if its facts fit; any other is internal."""

@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from agents.brains.asking import CLASSIFIER, ENRICHMENT, EXTRACTOR, Schema, intent_schema
 from agents.errors import ModelTrouble
@@ -17,7 +17,7 @@ from memory_blocks.limits import Limits
 from memory_blocks.models import Label
 from orchestrator import faults, settings
 from orchestrator.errors import NOT_FOUND, AnamnesisError, LettaTrouble
-from orchestrator.letta_server import LettaAgent, LettaServer
+from orchestrator.letta_server import LettaAgent, LettaBlock, LettaServer
 from orchestrator.logs import get_logger
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.store import rows
@@ -30,6 +30,9 @@ CLAIM_SECONDS: Final = 30.0
 
 LOOK_SECONDS: Final = 0.1
 """How often one looks whether the other has made it."""
+
+GRACE_SECONDS: Final = 2.0
+"""How long one who leaves waits for what is being made; what is made half is found again by its tags."""
 
 MEMORY_TOOLS: Final = ("core_memory_append", "core_memory_replace")
 """With these the extractor edits its blocks; nobody else has them, and most messages do without."""
@@ -71,6 +74,10 @@ class Recipes:
             }
         return recipe
 
+    def tools(self, role: str) -> tuple[str, ...]:
+        """Those of the server that it may use; all others are of the house."""
+        return MEMORY_TOOLS if role == EXTRACTOR else ()
+
     def _system(self, role: str) -> str:
         names = {EXTRACTOR: "context_extractor", CLASSIFIER: "intent_classifier"}
         if role in names:
@@ -80,6 +87,16 @@ class Recipes:
     def _schema(self, role: str) -> Schema | None:
         schemas = {EXTRACTOR: ENRICHMENT, CLASSIFIER: intent_schema(self._roster.intents)}
         return schemas.get(role)
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """An agent that is there, with its blocks by label, and what of that was made just now."""
+
+    agent_id: str
+    blocks: Mapping[str, str]
+    is_new: bool
+    new_blocks: Set[str]
 
 
 class AgentRegistry:
@@ -99,169 +116,269 @@ class AgentRegistry:
         self.server, self.tag = server, tag
         self._store, self._recipes, self._limits = store, recipes, limits
         self._holder, self._claim_seconds = holder, claim_seconds
-        self._preparing: set[asyncio.Task[None]] = set()
-        self._making: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._making: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
         """The id of the agent of that role, or `ModelTrouble`: what a brain asks before it asks the agent.
 
         Where the blocks could not be shown as they stand, nobody there is asked: they would be read stale.
         """
-        if not await self._store.read(partial(are_shown, conversation_id)):
+        shown, agent_id = await self._store.read(partial(self._ready, conversation_id, role))
+        if shown and agent_id is None:
+            try:
+                agent_id = await self.agent(conversation_id, role)
+            except LettaTrouble as trouble:
+                said, again, after = str(trouble.facts["rule"]), trouble.again, trouble.after
+                raise ModelTrouble(said, again=again, after=after) from None
+            shown = await self._store.read(
+                partial(are_shown, conversation_id)
+            )  # it may have other blocks now
+        if not shown or agent_id is None:
             raise ModelTrouble("blocks_not_shown", blamed=False)
-        try:
-            return await self.agent(conversation_id, role)
-        except LettaTrouble as trouble:
-            said, again, after = str(trouble.facts["rule"]), trouble.again, trouble.after
-        raise ModelTrouble(said, again=again, after=after)
+        return agent_id
 
     async def agent(self, conversation_id: str, role: str) -> str:
-        """The id of the agent of that role: as its recipe is now, with the conversation's blocks."""
-        recipe = self._recipes.recipe(role)
-        async with self._making.setdefault((conversation_id, role), asyncio.Lock()):
-            made = await self._store.read(lambda tx: tx.letta.agent(conversation_id, role))
-            if (agent_id := _as_wanted(made, recipe)) is not None:
-                return agent_id
-            return await self._make(conversation_id, role, recipe)
+        """The id of the agent of that role: as its recipe is now, with the conversation's blocks.
+
+        Whoever cannot wait until it is made leaves it to be made.
+        """
+        if (agent_id := await self.made(conversation_id, role)) is not None:
+            return agent_id
+        return await asyncio.shield(self.making(conversation_id, role))
+
+    async def made(self, conversation_id: str, role: str) -> str | None:
+        """Its id, if it is known to be what it should; nothing is asked of Letta."""
+        return await self._store.read(partial(self._made, conversation_id, role))
+
+    def making(self, conversation_id: str, role: str) -> asyncio.Task[str]:
+        """Have it made, by whoever asked first; that goes on when nobody waits for it any longer."""
+        key = conversation_id, role
+        if key not in self._making:
+            task = asyncio.create_task(self._make(conversation_id, role))
+            task.add_done_callback(partial(self._is_done, key))
+            self._making[key] = task
+        return self._making[key]
+
+    def _is_done(self, key: tuple[str, str], task: asyncio.Task[str]) -> None:
+        del self._making[key]
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("letta_agent_not_ready", conversation_id=key[0], kind=key[1].lower())
 
     def prepare(self, conversation_id: str) -> None:
         """Have the extractor and the blocks of a new conversation made, before they are needed."""
-        task = asyncio.create_task(self._prepare(conversation_id))
-        self._preparing.add(task)
-        task.add_done_callback(self._preparing.discard)
-
-    async def _prepare(self, conversation_id: str) -> None:
-        try:
-            await self.agent(conversation_id, EXTRACTOR)
-        except (AnamnesisError, TimeoutError):
-            log.warning(
-                "letta_agent_not_ready", conversation_id=conversation_id
-            )  # its first turn tries again
+        self.making(conversation_id, EXTRACTOR)
 
     async def close(self) -> None:
-        """Wait for what is being prepared, then hang up."""
-        await asyncio.gather(*self._preparing)
+        """Wait a moment for what is being made, then hang up."""
+        if self._making:
+            _, late = await asyncio.wait(self._making.values(), timeout=GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self.server.close()
 
-    def is_current(self, made: rows.LettaAgent) -> bool:
-        """Whether an agent is what its recipe is now; one whose role is no more waits to be pruned."""
-        if not self._recipes.knows(made.role):
-            return True
-        return _as_wanted(made, self._recipes.recipe(made.role)) is not None
+    def drifts(self, made: rows.LettaAgent, there: LettaAgent, blocks: Mapping[str, str]) -> list[str]:
+        """In what an agent there is not what it should be; one whose role is no more waits to be pruned."""
+        role = made.role
+        if not self._recipes.knows(role):
+            return []
+        recipe = self._recipes.recipe(role)
+        found = [name for name, value in recipe.items() if not _holds(there.settings.get(name), value)]
+        if there.tools != set(self._recipes.tools(role)):
+            found.append("tools")
+        if {label: block.id for label, block in there.blocks.items()} != blocks:
+            found.append("blocks")
+        if not found and made.recipe != self._digest(role, blocks):
+            found.append("recipe")
+        return found
 
-    async def forget(self, conversation_id: str, *, lost: str = "") -> None:
-        """Remove all that stands for a conversation there, and then that it stood here.
+    def block_drifts(self, block: LettaBlock) -> list[str]:
+        """In what a block there, besides its text, is not what it should be."""
+        wanted = self._form(Label(block.label))
+        return [name for name, value in wanted.items() if getattr(block, name) != value]
 
-        `lost` names an agent that is there no more; once another stands in its place, nothing is removed.
-        """
+    async def lost(self, conversation_id: str, role: str, agent_id: str) -> None:
+        """That agent is there no more: whoever needs it next has it made again, with the same blocks."""
+        await self._store.write(lambda tx: tx.letta.lose(conversation_id, role, agent_id))
+
+    async def lost_blocks(self, conversation_id: str, labels: Set[Label]) -> None:
+        """These are not with the agent any more: nobody is asked until they are, as they stand here."""
+        await self._store.write(lambda tx: tx.letta.lose_blocks(conversation_id, sorted(labels)))
+
+    async def renew(self, conversation_id: str, role: str) -> None:
+        """Bring an agent and its blocks back to what they should be, whatever was made of them there."""
+        await self._store.write(lambda tx: tx.letta.distrust(conversation_id, role))
+        await self.agent(conversation_id, role)
+
+    async def forget(self, conversation_id: str) -> None:
+        """Remove all that stands for a conversation there, and then that it stood here."""
         agents, blocks = await self._store.read(
             lambda tx: (tx.letta.agents(conversation_id), tx.letta.blocks(conversation_id))
         )
-        if lost and lost not in {each.agent_id for each in agents}:
-            return
-        there = await self.server.agents(self.tag, f"conversation:{conversation_id}")
-        ids = {each.agent_id for each in agents if each.agent_id} | {each.id for each in there}
-        of_blocks = {each.block_id for each in blocks.values()}
-        of_blocks |= {block.id for each in there for block in each.blocks.values()}
-        for agent_id in ids:
+        tags = self._tags(conversation_id)
+        there, left = await self.server.agents(*tags), await self.server.blocks(*tags)
+        for agent_id in {each.agent_id for each in agents if each.agent_id} | {each.id for each in there}:
             await self.server.delete_agent(agent_id)
-        for block_id in of_blocks:
+        for block_id in {each.block_id for each in blocks.values()} | {each.id for each in left}:
             await self.server.delete_block(block_id)
         await self._store.write(lambda tx: tx.letta.forget(conversation_id))
 
+    def _tags(self, conversation_id: str, *more: str) -> tuple[str, ...]:
+        return (self.tag, f"conversation:{conversation_id}", *more)
+
+    def _ready(self, conversation_id: str, role: str, tx: Transaction) -> tuple[bool, str | None]:
+        return are_shown(conversation_id, tx), self._made(conversation_id, role, tx)
+
+    def _made(self, conversation_id: str, role: str, tx: Transaction) -> str | None:
+        made = tx.letta.agent(conversation_id, role)
+        if made is None or made.agent_id is None:
+            return None
+        blocks = {label: row.block_id for label, row in tx.letta.blocks(conversation_id).items()}
+        return made.agent_id if made.recipe == self._digest(role, blocks) else None
+
+    def _digest(self, role: str, blocks: Mapping[str, str]) -> str:
+        """By which one sees that an agent was made to another recipe, or with other blocks."""
+        made_of = {
+            **self._recipes.recipe(role),
+            "tools": self._recipes.tools(role),
+            "blocks": dict(blocks),
+            "forms": [self._form(label) for label in Label],
+        }
+        return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+
     # --- making one -----------------------------------------------------------------------------------------
 
-    async def _make(self, conversation_id: str, role: str, recipe: Mapping[str, Any]) -> str:
+    async def _make(self, conversation_id: str, role: str) -> str:
         """Make or change it, unless another process does at this moment: then wait for that one."""
-        async with asyncio.timeout(2 * self._claim_seconds):
-            while True:
-                claimed = await self._store.write(
-                    lambda tx: tx.letta.claim(
-                        conversation_id, role, self._holder, seconds=self._claim_seconds
-                    )
-                )
-                if claimed is not None and (agent_id := await self._carry_out(claimed, recipe)):
-                    return agent_id
-                await asyncio.sleep(LOOK_SECONDS)
-                made = await self._store.read(lambda tx: tx.letta.agent(conversation_id, role))
-                if (agent_id := _as_wanted(made, recipe)) is not None:
-                    return agent_id
+        claim = partial(_claim, conversation_id, role, self._holder, self._claim_seconds)
+        try:
+            async with asyncio.timeout(2 * self._claim_seconds):
+                while True:
+                    if (agent_id := await self.made(conversation_id, role)) is not None:
+                        return agent_id
+                    claimed = await self._store.write(claim)
+                    if claimed is not None and (agent_id := await self._carry_out(claimed)):
+                        return agent_id
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            raise LettaTrouble("not_made", again=True) from None
 
-    async def _carry_out(self, claimed: rows.LettaAgent, recipe: Mapping[str, Any]) -> str | None:
+    async def _carry_out(self, claimed: rows.LettaAgent) -> str | None:
         """The agent's id; None when another took over in between, and what was made here is removed."""
         conversation_id, role = claimed.conversation_id, claimed.role
         try:
-            agent, is_new = await self._found_or_made(claimed, recipe)
+            standing = await self._found_or_made(claimed)
         except BaseException:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, role, self._holder))
             raise
         faults.point("after_agent_made")
+        recipe = self._digest(role, standing.blocks)
 
         def settle(tx: Transaction) -> bool:
             if not tx.letta.made(
-                conversation_id, role, self._holder, agent_id=agent.id, recipe=digest_of(recipe)
+                conversation_id, role, self._holder, agent_id=standing.agent_id, recipe=recipe
             ):
                 return False
             if role == EXTRACTOR:
-                tx.letta.set_blocks(conversation_id, {label: each.id for label, each in agent.blocks.items()})
+                tx.letta.set_blocks(conversation_id, standing.blocks)
+                if standing.is_new:
+                    tx.letta.forget_passages(
+                        conversation_id
+                    )  # they went with the one before, if there was one
             return True
 
         if await self._store.write(settle):
             log.info("letta_agent_ready", conversation_id=conversation_id, kind=role.lower())
-            return agent.id
-        if is_new:
-            await self.server.delete_agent(agent.id)
-            for block in agent.blocks.values() if role == EXTRACTOR else ():
-                await self.server.delete_block(block.id)
+            return standing.agent_id
+        if standing.is_new:
+            await self.server.delete_agent(standing.agent_id)
+        for block_id in standing.new_blocks:
+            await self.server.delete_block(block_id)
         return None
 
-    async def _found_or_made(
-        self, claimed: rows.LettaAgent, recipe: Mapping[str, Any]
-    ) -> tuple[LettaAgent, bool]:
-        """One that an earlier try left behind is taken, and changed into what it is to be."""
+    async def _found_or_made(self, claimed: rows.LettaAgent) -> _Standing:
+        """One that is there is changed into what it is to be: left by an earlier try, or drifted."""
         conversation_id, role = claimed.conversation_id, claimed.role
-        tags = (self.tag, f"conversation:{conversation_id}", f"role:{role}")
-        for found in await self.server.agents(*tags):
-            fits = found.tags.issuperset(tags) and found.blocks.keys() >= set(Label)
-            if fits and claimed.agent_id in (None, found.id):
-                await self.server.change_agent(found.id, recipe)
-                return found, False
-        whole = {**recipe, **await self._whose(conversation_id, role), "tags": list(tags)}
-        return await self.server.make_agent(whole), True
+        tags = self._tags(conversation_id, f"role:{role}")
+        there = [each for each in await self.server.agents(*tags) if each.tags.issuperset(tags)]
+        found = next((each for each in there if claimed.agent_id in (None, each.id)), None)
+        if role != EXTRACTOR:
+            await self.agent(conversation_id, EXTRACTOR)
+        journal = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
+        blocks = {label: row.block_id for label, row in journal.items()}
+        if role == EXTRACTOR and (found or blocks):
+            blocks = await self._left(conversation_id, blocks, found)
+        if found is None:
+            return await self._new(conversation_id, role, blocks)
+        new = {}
+        for label in Label:
+            if label not in blocks:
+                made = await self.server.make_block(self._block(conversation_id, label))
+                blocks[label] = new[label] = made.id
+        change = {**self._recipes.recipe(role), "block_ids": list(blocks.values())}
+        if found.tools != set(self._recipes.tools(role)):
+            change["tool_ids"] = await self.server.tool_ids(self._recipes.tools(role))
+        await self.server.change_agent(found.id, change)
+        return _Standing(found.id, blocks, is_new=False, new_blocks=set(new.values()))
 
-    async def _whose(self, conversation_id: str, role: str) -> dict[str, Any]:
-        """Whose agent it is, and with which blocks: the extractor brings them, the others share them."""
+    async def _left(
+        self, conversation_id: str, known: Mapping[str, str], found: LettaAgent | None
+    ) -> dict[str, str]:
+        """The blocks of the conversation that are still there, put into the form they should have."""
+        attached = {block.id for block in found.blocks.values()} if found else set()
+        left: dict[str, str] = {}
+        there = [
+            each
+            for each in await self.server.blocks(*self._tags(conversation_id))
+            if each.label in set(Label)
+        ]
+        for block in sorted(there, key=lambda each: (each.id in known.values(), each.id in attached)):
+            left[block.label] = block.id  # the last one stays: a known one before one that is only attached
+        for block in there:
+            if block.id in left.values() and self.block_drifts(block):
+                await self.server.change_block(block.id, self._form(Label(block.label)))
+        return left
+
+    async def _new(self, conversation_id: str, role: str, blocks: Mapping[str, str]) -> _Standing:
+        """An agent as there was none, with these blocks; those that are missing are made with it."""
         conversation = await self._store.read(lambda tx: tx.conversations.get(conversation_id))
         if conversation is None:
             raise AnamnesisError(NOT_FOUND)
         person = await self.server.person(f"{self.tag}:{conversation.user_id}", conversation.user_id)
-        agent: dict[str, Any] = {
-            "agent_type": "letta_v1_agent",
-            "include_base_tools": False,
-            "name": re.sub(r"[^A-Za-z0-9_-]", "-", f"{self.tag}-{conversation_id}-{role.lower()}"),
-            "description": f"{role.lower()} of the conversation {conversation_id}",
-            "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
-            "identity_ids": [person],
-        }
-        if role == EXTRACTOR:
-            agent["tools"] = list(MEMORY_TOOLS)
-            agent["memory_blocks"] = [self._block(conversation_id, label) for label in Label]
-        else:
-            await self.agent(conversation_id, EXTRACTOR)
-            blocks = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
-            agent["block_ids"] = [blocks[label].block_id for label in Label]
-        return agent
+        made = await self.server.make_agent(
+            {
+                **self._recipes.recipe(role),
+                "agent_type": "letta_v1_agent",
+                "include_base_tools": False,
+                "name": re.sub(r"[^A-Za-z0-9_-]", "-", f"{self.tag}-{conversation_id}-{role.lower()}"),
+                "description": f"{role.lower()} of the conversation {conversation_id}",
+                "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
+                "identity_ids": [person],
+                "tags": list(self._tags(conversation_id, f"role:{role}")),
+                "tools": list(self._recipes.tools(role)),
+                "block_ids": list(blocks.values()),
+                "memory_blocks": [
+                    self._block(conversation_id, label) for label in Label if label not in blocks
+                ],
+            }
+        )
+        all_blocks = {label: block.id for label, block in made.blocks.items()}
+        return _Standing(
+            made.id, all_blocks, is_new=True, new_blocks=set(all_blocks.values()) - set(blocks.values())
+        )
 
     def _block(self, conversation_id: str, label: Label) -> dict[str, Any]:
         """A block before anything is shown in it."""
         return {
+            **self._form(label),
             "label": label.value,
             "value": "",
-            "limit": self._limits.of(label),
-            "description": DESCRIPTIONS[label],
-            "read_only": False,
-            "tags": [self.tag, f"conversation:{conversation_id}"],
+            "tags": list(self._tags(conversation_id)),
         }
+
+    def _form(self, label: Label) -> dict[str, Any]:
+        """What is to be so of a block, whatever is shown in it."""
+        return {"limit": self._limits.of(label), "description": DESCRIPTIONS[label], "read_only": False}
 
 
 def are_shown(conversation_id: str, tx: Transaction) -> bool:
@@ -275,10 +392,14 @@ def are_shown(conversation_id: str, tx: Transaction) -> bool:
     )
 
 
-def digest_of(recipe: Mapping[str, Any]) -> str:
-    """By which one sees that an agent was made to another recipe."""
-    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+def _claim(
+    conversation_id: str, role: str, holder: str, seconds: float, tx: Transaction
+) -> rows.LettaAgent | None:
+    return tx.letta.claim(conversation_id, role, holder, seconds=seconds)
 
 
-def _as_wanted(made: rows.LettaAgent | None, recipe: Mapping[str, Any]) -> str | None:
-    return made.agent_id if made is not None and made.recipe == digest_of(recipe) else None
+def _holds(there: Any, wanted: Any) -> bool:
+    """Whether what stands there is as it should be; of what has parts, it may have more."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(_holds(there.get(key), wanted[key]) for key in wanted)
+    return bool(there == wanted)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import Final
+from weakref import WeakSet
 
 from agents.brains.asking import EXTRACTOR
 from memory_blocks.errors import MirrorUnavailable
@@ -13,11 +14,8 @@ from memory_blocks.trace import digest
 from orchestrator import faults
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import AgentRegistry
-from orchestrator.letta_server import LettaServer
-from orchestrator.logs import get_logger
+from orchestrator.letta_server import LettaBlock, LettaServer
 from orchestrator.store.database import Store
-
-log = get_logger()
 
 WRITES: Final = 3
 """How often a text is written at most, where what came of it is not known or was not good."""
@@ -29,24 +27,35 @@ MAKING_SECONDS: Final = 30.0
 class LettaPlace:
     """The blocks of the agents that stand for a conversation.
 
-    One whose agent takes longer to be made than `making_seconds` has no place yet; the others have theirs.
+    One whose agent is not made within `making_seconds` has no place yet, and is not waited for again until it
+    is; the others have theirs.
     """
 
     def __init__(
         self, registry: AgentRegistry, store: Store, *, making_seconds: float = MAKING_SECONDS
     ) -> None:
         self._registry, self._store, self._making_seconds = registry, store, making_seconds
+        self._waited_for: WeakSet[asyncio.Task[str]] = WeakSet()
 
     async def read(self, conversation_id: str) -> Mapping[Label, ShownText]:
-        """The blocks of its extractor, which is made when there is none, and anew where it was removed."""
+        """The blocks of its extractor. What somebody removed, be it agent or block, is made again."""
         agent_id = await self._extractor(conversation_id)
         try:
             found = await self._server.blocks_of(agent_id)
         except LettaTrouble as trouble:
-            if trouble.is_missing:
-                await self._renew(conversation_id, agent_id)
-            raise MirrorUnavailable(for_one=trouble.is_missing) from None
-        return {label: ShownText(found[label].value, found[label].given) for label in Label if label in found}
+            if not trouble.is_missing:
+                raise _unavailable(trouble) from None
+            await self._registry.lost(conversation_id, EXTRACTOR, agent_id)
+            self._registry.prepare(conversation_id)
+            raise MirrorUnavailable(soon=True) from None
+        rows = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
+        if gone := {
+            Label(label) for label, row in rows.items() if not _is_there(found.get(label), row.block_id)
+        }:
+            await self._registry.lost_blocks(conversation_id, gone)
+            self._registry.prepare(conversation_id)
+            raise MirrorUnavailable(soon=True)
+        return {label: ShownText(found[label].value, found[label].given) for label in Label if label in rows}
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
         """Write by the block's id; where nobody knows whether it was, look before it is written again."""
@@ -65,7 +74,7 @@ class LettaPlace:
                 return
             except LettaTrouble as trouble:
                 if not trouble.again or attempt == WRITES - 1:
-                    raise MirrorUnavailable from None
+                    raise _unavailable(trouble) from None
                 wait, unknown = max(trouble.after or 0, PAUSE_SECONDS * 2**attempt), trouble.unknown
             await asyncio.sleep(wait)
             if unknown and await self._holds(block_id, block.digest):
@@ -77,8 +86,8 @@ class LettaPlace:
         agent_id = await self._extractor(conversation_id)
         try:
             edits = await self._server.memory_edits(agent_id)
-        except LettaTrouble:
-            raise MirrorUnavailable from None
+        except LettaTrouble as trouble:
+            raise _unavailable(trouble) from None
         shown_at = row.updated_at.replace(microsecond=0) if row else None  # Letta tells whole seconds
         if any(edit.label == label and (shown_at is None or edit.at >= shown_at) for edit in edits):
             return "letta:context_extractor"
@@ -89,27 +98,24 @@ class LettaPlace:
         return self._registry.server
 
     async def _extractor(self, conversation_id: str) -> str:
+        if (agent_id := await self._registry.made(conversation_id, EXTRACTOR)) is not None:
+            return agent_id
+        making = self._registry.making(conversation_id, EXTRACTOR)
+        if making not in self._waited_for:
+            await asyncio.wait([making], timeout=self._making_seconds)
+            self._waited_for.add(making)
+        if not making.done():
+            raise MirrorUnavailable(soon=True)
         try:
-            async with asyncio.timeout(self._making_seconds):
-                return await self._registry.agent(conversation_id, EXTRACTOR)
-        except LettaTrouble:
-            raise MirrorUnavailable from None
-        except TimeoutError:
-            self._registry.prepare(conversation_id)  # for whoever asks next
-            raise MirrorUnavailable(for_one=True) from None
-
-    async def _renew(self, conversation_id: str, agent_id: str) -> None:
-        """Somebody removed the agent: whoever asks next has all of it made again."""
-        try:
-            await self._registry.forget(conversation_id, lost=agent_id)
-        except LettaTrouble:
-            log.warning("letta_agent_not_ready", conversation_id=conversation_id)
+            return making.result()
+        except LettaTrouble as trouble:
+            raise _unavailable(trouble) from None
 
     async def _holds(self, block_id: str, wanted: str) -> bool:
         try:
             found = await self._server.block(block_id)
-        except LettaTrouble:
-            raise MirrorUnavailable from None
+        except LettaTrouble as trouble:
+            raise _unavailable(trouble) from None
         return found.given == wanted and digest(found.value) == wanted
 
 
@@ -133,6 +139,14 @@ class StoredJournal:
         """These texts stand there."""
         await self._store.write(lambda tx: tx.letta.applied(conversation_id, _plain(digests)))
         faults.point("after_applied_commit")
+
+
+def _unavailable(trouble: LettaTrouble) -> MirrorUnavailable:
+    return MirrorUnavailable(for_one=not trouble.is_general)
+
+
+def _is_there(found: LettaBlock | None, block_id: str) -> bool:
+    return found is not None and found.id == block_id
 
 
 def _plain(digests: Mapping[Label, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -41,6 +41,9 @@ LATEST_MESSAGES: Final = 20
 LONGEST_WAIT_SECONDS: Final = 1.0
 """Who is told to come back later than this, gives up for now."""
 
+ALL_PASSAGES: Final = 10_000
+"""Letta takes the nearest of so many, whatever their tags, and looks for the tags among those."""
+
 _ATTEMPTS: Final = 3
 _PAUSE: Final = wait_random_exponential(multiplier=0.05, max=0.5)
 _PASSING: Final = (408, 409, 425, 429)
@@ -56,16 +59,21 @@ class LettaBlock:
     value: str
     limit: int
     given: str
+    description: str = ""
+    read_only: bool = False
+    tags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class LettaAgent:
-    """An agent as it stands in Letta."""
+    """An agent as it stands in Letta; `settings` are named as in the recipe it was made to."""
 
     id: str
     name: str
     tags: frozenset[str]
     blocks: Mapping[str, LettaBlock]
+    tools: frozenset[str] = frozenset()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +135,30 @@ class LettaServer:
 
     async def agents(self, *tags: str) -> list[LettaAgent]:
         """The agents that have all these tags."""
-        found = partial(
-            self._agents.list, tags=tags, match_all_tags=True, include=["agent.blocks", "agent.tags"]
-        )
+        told: list[Any] = ["agent.blocks", "agent.tags", "agent.tools"]
+        found = partial(self._agents.list, tags=tags, match_all_tags=True, include=told)
         return await self._listed(found, _agent)
 
     async def delete_agent(self, agent_id: str) -> None:
         """Remove it; its blocks stay behind. Nothing happens when it is gone already."""
         await self._gone(partial(self._agents.delete, agent_id))
 
+    async def tool_ids(self, names: Sequence[str]) -> list[str]:
+        """The ids of the server's tools of these names."""
+        if not names:
+            return []
+        found = partial(self._letta.tools.list, names=list(names))
+        return await self._again(found, _items(lambda each: str(each.id)))
+
     # --- blocks ---------------------------------------------------------------------------------------------
+
+    async def make_block(self, recipe: Mapping[str, Any]) -> LettaBlock:
+        """Make a block. One whose making broke off may be there: look for its tags."""
+        return await self._once(partial(self._blocks.create, **recipe), _block)
+
+    async def change_block(self, block_id: str, form: Mapping[str, Any]) -> None:
+        """Let it have that limit and description from now on; its text stays."""
+        await self._again(partial(self._blocks.update, block_id, **form), _block)
 
     async def blocks_of(self, agent_id: str) -> Mapping[str, LettaBlock]:
         """An agent's blocks by label, as they stand."""
@@ -173,7 +195,7 @@ class LettaServer:
 
     async def passage_tagged(self, agent_id: str, tag: str) -> str | None:
         """The id of the passage with that tag; None when there is none."""
-        search = partial(self._agents.passages.search, agent_id, query=tag, tags=[tag], top_k=1)
+        search = partial(self._agents.passages.search, agent_id, query=tag, tags=[tag], top_k=ALL_PASSAGES)
         return await self._again(search, lambda found: str(found.results[0].id) if found.results else None)
 
     # --- one call -------------------------------------------------------------------------------------------
@@ -280,7 +302,25 @@ def _agent(said: AgentState) -> LettaAgent:
         str(said.name),
         frozenset(map(str, said.tags or ())),
         {block.label: block for block in blocks},
+        frozenset(str(each.name) for each in said.tools or ()),
+        _settings(said),
     )
+
+
+def _settings(said: AgentState) -> dict[str, Any]:
+    """The form of its replies is told among what is deprecated alone."""
+    model, replies = said.api_model_settings, said.llm_config.response_format
+    return {
+        "system": said.system,
+        "model": said.model,
+        "embedding": said.embedding,
+        "context_window_limit": said.llm_config.context_window,
+        "message_buffer_autoclear": said.message_buffer_autoclear,
+        "model_settings": {
+            **(model.model_dump(mode="json") if model else {}),
+            "response_format": replies.model_dump(mode="json", by_alias=True) if replies else None,
+        },
+    }
 
 
 def _block(said: Block | BlockResponse) -> LettaBlock:
@@ -292,6 +332,9 @@ def _block(said: Block | BlockResponse) -> LettaBlock:
         value=said.value if isinstance(said.value, str) else "",
         limit=said.limit if isinstance(said.limit, int) else 0,
         given=given if isinstance(given, str) else "",
+        description=str(said.description or ""),
+        read_only=bool(said.read_only),
+        tags=frozenset(map(str, said.tags or ())),
     )
 
 

@@ -2,7 +2,7 @@
 removed."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,8 +13,9 @@ from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
 from orchestrator import faults
-from orchestrator.errors import AnamnesisError
+from orchestrator.errors import AnamnesisError, LettaTrouble
 from orchestrator.letta_agents import CLAIM_SECONDS, AgentRegistry
+from orchestrator.letta_server import LettaBlock
 from orchestrator.logs import get_logger
 from orchestrator.shown import Shown
 from orchestrator.store import rows
@@ -41,6 +42,26 @@ class Found:
     conversation_id: str
     what: str
     role: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What our tables say: agents that were made, blocks by conversation and label, which conversations are
+    over, and for which somebody makes something at this moment."""
+
+    agents: Sequence[rows.LettaAgent]
+    blocks: Mapping[str, Mapping[str, str]]
+    over: Set[str]
+    busy: Set[str]
+
+    def has_agent(self, id: str, conversation_id: str) -> bool:
+        """Whether that agent is somebody's, or may be so in a moment."""
+        return conversation_id in self.busy or any(each.agent_id == id for each in self.agents)
+
+    def has_block(self, id: str, conversation_id: str) -> bool:
+        """Whether that block is."""
+        return conversation_id in self.busy or id in self.blocks.get(conversation_id, {}).values()
 
 
 class Upkeep:
@@ -50,24 +71,40 @@ class Upkeep:
         self._registry, self._store, self._shown, self._holder = registry, store, shown, holder
 
     async def keep_looking(self) -> None:
-        """For ever: make good what turns left undone while Letta was away, and archive what rotated out."""
+        """For ever: make good what turns left undone while Letta was away, archive what rotated out, and
+        remove what stands for conversations that are over."""
         while True:
             try:
                 await self.look(SETTLED)
             except (AnamnesisError, TimeoutError) as error:
                 kind = error.problem.name if isinstance(error, AnamnesisError) else "timed_out"
                 log.warning("letta_not_looked_after", error=kind)
+            except Exception as error:  # whatever it is, somebody has to look again
+                log.error("letta_not_looked_after", exc_info=error)
             await asyncio.sleep(EVERY_SECONDS)
 
     async def look(self, settled: timedelta = timedelta()) -> int:
-        """Do what is to be done now; tell for how many conversations something was."""
-        behind = await self._store.read(lambda tx: tx.letta.behind(tx.now - settled))
+        """Do what is to be done now; tell for how many conversations something was.
+
+        What one conversation is refused keeps no other waiting, unless that would be told the same.
+        """
+        over, behind = await self._store.read(lambda tx: (tx.letta.over(), tx.letta.behind(tx.now - settled)))
+        for conversation_id in over:
+            await self._alone(self._registry.forget, conversation_id)
         for conversation_id in behind:
-            await self.catch_up(conversation_id)
+            await self._alone(self.catch_up, conversation_id)
         rotated = await self._store.read(lambda tx: tx.letta.to_archive(EXTRACTOR))
         for conversation_id in rotated:
-            await self.archive(conversation_id)
-        return len({*behind, *rotated})
+            await self._alone(self.archive, conversation_id)
+        return len({*over, *behind, *rotated})
+
+    async def _alone(self, do: Callable[[str], Awaitable[None]], conversation_id: str) -> None:
+        try:
+            await do(conversation_id)
+        except AnamnesisError as error:
+            if isinstance(error, LettaTrouble) and error.is_general:
+                raise
+            log.warning("letta_not_looked_after", conversation_id=conversation_id, error=error.problem.name)
 
     async def catch_up(self, conversation_id: str) -> None:
         """Show a conversation's blocks as they stand here."""
@@ -81,78 +118,112 @@ class Upkeep:
         What is to be kept as one passage is settled here first; whether it is there already is asked there.
         """
         agent_id = await self._registry.agent(conversation_id, EXTRACTOR)
-        claim = partial(_claim, conversation_id, self._holder)
-        if not await self._store.write(claim):
+        if not await self._store.write(partial(_claim, conversation_id, self._holder)):
             return  # somebody else is at it
         try:
             planned = await self._store.write(partial(_planned, conversation_id))
             faults.point("after_plan_commit")
             for passage, turns in planned:
-                known_by = f"digest:{passage.digest}"
-                passage_id = await self._registry.server.passage_tagged(agent_id, known_by)
-                if passage_id is None:
-                    tags = [
-                        f"conversation:{conversation_id}",
-                        f"turns:{passage.first_turn}-{passage.last_turn}",
-                        known_by,
-                    ]
-                    passage_id = await self._registry.server.remember(agent_id, _text(turns), tags)
-                    faults.point("after_passage_put")
-                kept = partial(_kept, passage, passage_id)
-                await self._store.write(kept)
-                faults.point("after_kept_commit")
+                if not await self._store.write(partial(_renew, conversation_id, self._holder)):
+                    return  # this took so long that somebody else goes on with it
+                await self._keep(agent_id, passage, turns)
+        except LettaTrouble as trouble:
+            if trouble.is_missing:
+                await self._registry.lost(conversation_id, EXTRACTOR, agent_id)
+                self._registry.prepare(conversation_id)
+            raise
         finally:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, EXTRACTOR, self._holder))
 
+    async def _keep(
+        self, agent_id: str, passage: rows.LettaPassage, turns: Sequence[rows.ArchivedTurn]
+    ) -> None:
+        known_by = f"digest:{passage.digest}"
+        passage_id = await self._registry.server.passage_tagged(agent_id, known_by)
+        if passage_id is None:
+            tags = [
+                f"conversation:{passage.conversation_id}",
+                f"turns:{passage.first_turn}-{passage.last_turn}",
+                known_by,
+            ]
+            passage_id = await self._registry.server.remember(agent_id, _text(turns), tags)
+            faults.point("after_passage_put")
+        await self._store.write(partial(_kept, passage, passage_id))
+        faults.point("after_kept_commit")
+
     async def inspect(self) -> list[Found]:
-        """Everything that stands there or should, and how."""
+        """Everything that stands there or should, and how.
+
+        Who is there is asked first: what begins meanwhile is known here and not yet looked for there.
+        """
         server, tag = self._registry.server, self._registry.tag
+        blocks = await server.blocks(tag)
         there = {each.id: each for each in await server.agents(tag)}
-        ours, over = await self._store.read(_known)
-        found = []
-        for agent in ours:
+        known = await self._store.read(_known)
+        found: list[Found] = []
+        for agent in known.agents:
+            conversation_id, standing = agent.conversation_id, there.get(agent.agent_id or "")
+            ids = known.blocks.get(conversation_id, {})
             state: State = "ok"
-            if agent.conversation_id in over:
+            drifts: list[str] = []
+            if conversation_id in known.over:
                 state = "over"
-            elif agent.agent_id not in there:
+            elif standing is None:
                 state = "missing"
-            elif not self._registry.is_current(agent):
+            elif drifts := self._registry.drifts(agent, standing, ids):
                 state = "drifted"
-            found.append(Found(state, agent.conversation_id, f"agent {agent.role.lower()}", agent.role))
-            if agent.role == EXTRACTOR and agent.agent_id in there and state != "over":
-                found.extend(await self._compare(agent))
-        known = {each.agent_id for each in ours}
+            what = ": ".join(filter(None, [f"agent {agent.role.lower()}", ", ".join(drifts)]))
+            found.append(Found(state, conversation_id, what, agent.role, agent.agent_id or ""))
+            if agent.role == EXTRACTOR and state != "over":
+                standing_blocks = {each.label: each for each in blocks if each.id == ids.get(each.label)}
+                found.extend(await self._compare(conversation_id, standing_blocks))
         for id, each in there.items():
-            if id not in known:
-                found.append(Found("orphaned", _conversation_of(each.tags), f"agent {id}"))
+            if not known.has_agent(id, _conversation_of(each.tags)):
+                found.append(Found("orphaned", _conversation_of(each.tags), f"agent {id}", id=id))
+        for block in blocks:
+            if not known.has_block(block.id, _conversation_of(block.tags)):
+                found.append(
+                    Found("orphaned", _conversation_of(block.tags), f"block {block.id}", id=block.id)
+                )
         return found
 
-    async def _compare(self, agent: rows.LettaAgent) -> Sequence[Found]:
-        """Whether each block there is ours: the same digest of the same text."""
-        conversation_id = agent.conversation_id
-        shown = await self._registry.server.blocks_of(agent.agent_id or "")
+    async def _compare(self, conversation_id: str, there: Mapping[str, LettaBlock]) -> Sequence[Found]:
+        """Whether each block there is ours: the same digest of the same text, in the same form."""
         stored = await self._store.read(lambda tx: SqlBlockStore(tx.blocks).load(conversation_id))
-        return [
-            Found(
-                "missing"
-                if label not in shown
-                else "ok"
-                if label not in stored or digest(shown[label].value) == stored[label].digest
-                else "behind",
-                conversation_id,
-                f"block {label}",
-            )
-            for label in Label
-        ]
+        found = []
+        for label in Label:
+            state: State = "ok"
+            drifts: list[str] = []
+            if label not in there:
+                state = "missing"
+            elif drifts := self._registry.block_drifts(there[label]):
+                state = "drifted"
+            elif label in stored and not await self._is_shown(there[label], stored[label].digest):
+                state = "behind"
+            what = ": ".join(filter(None, [f"block {label}", ", ".join(drifts)]))
+            found.append(Found(state, conversation_id, what, EXTRACTOR))
+        return found
+
+    async def _is_shown(self, listed: LettaBlock, wanted: str) -> bool:
+        """Its text may have been written since the list was made."""
+        return (
+            digest(listed.value) == wanted
+            or digest((await self._registry.server.block(listed.id)).value) == wanted
+        )
 
     async def sync(self) -> list[Found]:
         """Bring agents to their recipes and blocks to what stands here; what is still wrong afterwards."""
+        to_renew: set[tuple[str, str]] = set()
         for each in await self.inspect():
             if each.state == "missing" and each.what.startswith("agent"):
-                await self._registry.forget(each.conversation_id)
-                await self._registry.agent(each.conversation_id, EXTRACTOR)
-            elif each.state == "drifted":
-                await self._registry.agent(each.conversation_id, each.role)
+                await self._registry.lost(each.conversation_id, each.role, each.id)
+            elif each.state == "missing":
+                label = Label(each.what.removeprefix("block "))
+                await self._registry.lost_blocks(each.conversation_id, {label})
+            if each.state == "drifted" or (each.state == "missing" and each.role == EXTRACTOR):
+                to_renew.add((each.conversation_id, each.role))
+        for conversation_id, role in sorted(to_renew, key=lambda each: each[1] != EXTRACTOR):
+            await self._registry.renew(conversation_id, role)
         for each in await self.inspect():
             if each.state == "behind":
                 await self.catch_up(each.conversation_id)
@@ -165,16 +236,9 @@ class Upkeep:
         for conversation_id in {each.conversation_id for each in gone if each.state == "over"}:
             await self._registry.forget(conversation_id)
         server = self._registry.server
-        orphans = {each.what.removeprefix("agent ") for each in gone if each.state == "orphaned"}
-        ours, _ = await self._store.read(_known)
-        for agent in await server.agents(self._registry.tag):
-            if agent.id in orphans:
-                await server.delete_agent(agent.id)
-        blocks = await self._store.read(partial(_blocks_of, {each.conversation_id for each in ours}))
-        for block in await server.blocks(self._registry.tag):
-            if block.id not in blocks:
-                gone.append(Found("orphaned", "", f"block {block.id}"))
-                await server.delete_block(block.id)
+        for each in gone:
+            if each.state == "orphaned":
+                await (server.delete_agent if each.what.startswith("agent") else server.delete_block)(each.id)
         return gone
 
 
@@ -207,13 +271,21 @@ def _kept(passage: rows.LettaPassage, passage_id: str, tx: Transaction) -> None:
     tx.letta.kept(passage, passage_id)
 
 
-def _known(tx: Transaction) -> tuple[list[rows.LettaAgent], set[str]]:
-    agents = [each for row in tx.letta.of_role(EXTRACTOR) for each in tx.letta.agents(row.conversation_id)]
-    return [each for each in agents if each.agent_id], set(tx.letta.over(EXTRACTOR))
+def _renew(conversation_id: str, holder: str, tx: Transaction) -> bool:
+    return tx.letta.renew(conversation_id, EXTRACTOR, holder, seconds=CLAIM_SECONDS)
 
 
-def _blocks_of(conversation_ids: set[str], tx: Transaction) -> set[str]:
-    return {row.block_id for each in conversation_ids for row in tx.letta.blocks(each).values()}
+def _known(tx: Transaction) -> _Known:
+    agents = tx.letta.all_agents()
+    blocks: dict[str, dict[str, str]] = {}
+    for each in tx.letta.all_blocks():
+        blocks.setdefault(each.conversation_id, {})[each.label] = each.block_id
+    return _Known(
+        [each for each in agents if each.agent_id],
+        blocks,
+        set(tx.letta.over()),
+        {each.conversation_id for each in agents if each.expires_at is not None and each.expires_at > tx.now},
+    )
 
 
 # --- values -------------------------------------------------------------------------------------------------

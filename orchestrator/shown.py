@@ -1,7 +1,7 @@
 """The blocks as they are shown elsewhere: what others change there is taken over or undone, never unseen.
 
 The store stays the truth: a mirror that fails, or lets one wait, costs a turn a moment and nothing else, and
-is then left alone for a while; by one conversation, where only that one's place there is not ready.
+is then left alone for a while: by all where it does not answer, else by the conversation that had to wait.
 """
 
 import asyncio
@@ -86,12 +86,14 @@ class Shown:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 return await ask()
-        except (MirrorUnavailable, TimeoutError) as error:
-            kind = error.name if isinstance(error, MirrorUnavailable) else "timed_out"
-            log.warning("mirror_failed", conversation_id=conversation_id, error=kind)
-            for_one = isinstance(error, MirrorUnavailable) and error.for_one
-            self._rest(conversation_id if for_one else EVERYBODY)
-            return ()
+        except MirrorUnavailable as error:
+            log.warning("mirror_failed", conversation_id=conversation_id, error=error.name)
+            if not error.soon:
+                self._rest(conversation_id if error.for_one else EVERYBODY)
+        except TimeoutError:
+            log.warning("mirror_failed", conversation_id=conversation_id, error="timed_out")
+            self._rest(conversation_id)
+        return ()
 
     def _rest(self, whom: str) -> None:
         now = monotonic()

@@ -1,22 +1,26 @@
 """A Letta server as tests use it: agents under a tag of their own, and what a plain client reads there."""
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import pytest
 from letta_client import Letta
+from letta_client.types import BlockResponse
 
 from agents.brains.asking import EXTRACTOR
-from memory_blocks.limits import Limits
+from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Label
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 from orchestrator import settings
-from orchestrator.letta_agents import AgentRegistry, Recipes
+from orchestrator.letta_agents import AgentRegistry, Recipes, are_shown
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
-from orchestrator.letta_server import LettaServer
+from orchestrator.letta_server import LettaAgent, LettaServer
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import shipped_config
 from orchestrator.store.database import Store, Transaction
@@ -76,14 +80,56 @@ def turns_in_letta(client: Letta, extractor: str) -> list[int]:
 
 @asynccontextmanager
 async def a_registry(
-    base_url: str, store: Store, tag: str, holder: str = "worker_1", seconds: float = 10.0, **chosen: object
+    base_url: str,
+    store: Store,
+    tag: str,
+    holder: str = "worker_1",
+    seconds: float = 10.0,
+    limits: Limits = DEFAULTS,
+    **chosen: object,
 ) -> AsyncIterator[AgentRegistry]:
     """A process's knowledge of the agents; `seconds` is its patience for one call."""
     server = LettaServer(base_url, seconds=seconds)
     try:
-        yield AgentRegistry(server, store, recipes(base_url, tag, **chosen), Limits(), tag=tag, holder=holder)
+        yield AgentRegistry(server, store, recipes(base_url, tag, **chosen), limits, tag=tag, holder=holder)
     finally:
         await server.close()
+
+
+@asynccontextmanager
+async def held_back(registry: AgentRegistry) -> AsyncIterator[asyncio.Event]:
+    """Its server makes no agent before the event is set."""
+    let_go, make = asyncio.Event(), registry.server.make_agent
+
+    async def make_at_last(recipe: Mapping[str, Any]) -> LettaAgent:
+        await let_go.wait()
+        return await make(recipe)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry.server, "make_agent", make_at_last)
+        yield let_go
+
+
+async def shown(store: Store, conversation_id: str) -> None:
+    """Wait until what the last turn wrote is shown: the last sentence does not wait for that."""
+    while not await store.read(partial(are_shown, conversation_id)):  # noqa: ASYNC110 - no event tells
+        await asyncio.sleep(0.05)
+
+
+def assert_all_stand(blocks: Iterable[BlockResponse], store: Store, conversation_id: str) -> None:
+    """That a plain client reads the four blocks as they stand here, with our limits and what is noted."""
+    stored = store.read_now(lambda tx: tx.blocks.load(conversation_id))
+    there = {each.label: each for each in blocks}
+    assert {label: (each.limit, each.value) for label, each in there.items()} == {
+        label: (Limits().of(label), stored[label].value) for label in Label
+    }
+    noted = {label: each.metadata or {} for label, each in there.items()}
+    assert {label: (each["digest"], each["revision"]) for label, each in noted.items()} == {
+        label: (digest(each.value), stored[str(label)].revision) for label, each in there.items()
+    }
+    assert {label: digest(each.value) for label, each in there.items()} == {
+        label: stored[label].digest for label in Label
+    }
 
 
 @pytest.fixture

@@ -22,9 +22,8 @@ _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _this_agent = (_agents.c.conversation_id == _conversation_id, _agents.c.role == bindparam("role"))
 _AGENT = Statement(all_of(LettaAgent).where(*_this_agent), LettaAgent)
 _AGENT_TO_CHANGE = Statement(all_of(LettaAgent).where(*_this_agent).with_for_update(), LettaAgent)
-_OF_ROLE = Statement(
-    all_of(LettaAgent).where(_agents.c.role == bindparam("role")).order_by(_agents.c.conversation_id),
-    LettaAgent,
+_ALL_AGENTS = Statement(
+    all_of(LettaAgent).order_by(_agents.c.conversation_id, _agents.c.created_at, _agents.c.role), LettaAgent
 )
 _AGENTS_OF = Statement(all_of(LettaAgent).where(_agents.c.conversation_id == _conversation_id), LettaAgent)
 _CLAIM_FIRST = Statement(
@@ -61,11 +60,33 @@ _RELEASE = Statement(
     .values(holder=None, expires_at=None),
     lambda: None,
 )
+_LOSE = Statement(
+    delete(_agents).where(*_this_agent, _agents.c.agent_id == bindparam("agent_id")), lambda: None
+)
+_DISTRUST = Statement(
+    changing(_agents).where(*_this_agent, _agents.c.agent_id.is_not(None)).values(recipe=""), lambda: None
+)
+_RENEW = Statement(
+    changing(_agents)
+    .where(*_this_agent, _agents.c.holder == bindparam("claimed_by"))
+    .values(expires_at=bindparam("until")),
+    lambda: None,
+)
+_ALL_BLOCKS = Statement(all_of(LettaBlock), LettaBlock)
 _BLOCKS = Statement(all_of(LettaBlock).where(_blocks.c.conversation_id == _conversation_id), LettaBlock)
 _FORGET = [
     Statement(delete(table).where(table.c.conversation_id == _conversation_id), lambda: None)
     for table in (_agents, _blocks, _passages)
 ]
+_LOSE_BLOCK = Statement(
+    delete(_blocks).where(
+        _blocks.c.conversation_id == _conversation_id, _blocks.c.label == bindparam("label")
+    ),
+    lambda: None,
+)
+_FORGET_PASSAGES = Statement(
+    delete(_passages).where(_passages.c.conversation_id == _conversation_id), lambda: None
+)
 _INTEND = Statement(
     changing(_blocks)
     .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == bindparam("label"))
@@ -142,9 +163,10 @@ _TO_ARCHIVE = Statement(
     str,
 )
 _OVER = Statement(
-    select(_agents.c.conversation_id)
-    .join(_conversations, _conversations.c.id == _agents.c.conversation_id)
-    .where(_agents.c.role == bindparam("role"), _conversations.c.status != "active"),
+    select(_conversations.c.id).where(
+        _conversations.c.status != "active",
+        or_(*(exists().where(each.c.conversation_id == _conversations.c.id) for each in (_agents, _blocks))),
+    ),
     str,
 )
 
@@ -165,9 +187,9 @@ class Letta:
         """Those of one conversation."""
         return self._unit.all(_AGENTS_OF, conversation_id=conversation_id)
 
-    def of_role(self, role: str) -> list[LettaAgent]:
-        """Those of one role, in all conversations."""
-        return self._unit.all(_OF_ROLE, role=role)
+    def all_agents(self) -> list[LettaAgent]:
+        """Those of all conversations, each conversation's in the order in which they were made."""
+        return self._unit.all(_ALL_AGENTS)
 
     def claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> LettaAgent | None:
         """Say that `holder` makes, or changes, this agent now; none while another does."""
@@ -198,9 +220,24 @@ class Letta:
         if not self._unit.run(_UNCLAIM, conversation_id=conversation_id, role=role, holder=holder):
             self._unit.run(_RELEASE, conversation_id=conversation_id, role=role, claimed_by=holder)
 
-    def over(self, role: str) -> list[str]:
-        """Conversations that are archived or deleted, and still have an agent of that role."""
-        return self._unit.all(_OVER, role=role)
+    def renew(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> bool:
+        """`holder` goes on with what it claimed; false when another took over in between."""
+        until = self._unit.now + timedelta(seconds=seconds)
+        return bool(
+            self._unit.run(_RENEW, conversation_id=conversation_id, role=role, claimed_by=holder, until=until)
+        )
+
+    def lose(self, conversation_id: str, role: str, agent_id: str) -> None:
+        """That agent is there no more; nothing happens when another stands in its place already."""
+        self._unit.run(_LOSE, conversation_id=conversation_id, role=role, agent_id=agent_id)
+
+    def distrust(self, conversation_id: str, role: str) -> None:
+        """The agent may not be what it was made to: its next use brings it back to that."""
+        self._unit.run(_DISTRUST, conversation_id=conversation_id, role=role)
+
+    def over(self) -> list[str]:
+        """Conversations that are archived or deleted, and for which something still stands there."""
+        return self._unit.all(_OVER)
 
     def forget(self, conversation_id: str) -> None:
         """Nothing stands for this conversation in Letta any longer."""
@@ -213,16 +250,26 @@ class Letta:
         """The blocks by label; none before the extractor was made."""
         return {each.label: each for each in self._unit.all(_BLOCKS, conversation_id=conversation_id)}
 
+    def all_blocks(self) -> list[LettaBlock]:
+        """Those of all conversations."""
+        return self._unit.all(_ALL_BLOCKS)
+
     def set_blocks(self, conversation_id: str, ids: Mapping[str, str]) -> None:
-        """Which block is which; nothing was written there yet."""
-        known = self.blocks(conversation_id)
+        """Which block is which; of one that was another before, nothing is known to stand there."""
+        known = {label: row.block_id for label, row in self.blocks(conversation_id).items()}
+        self.lose_blocks(conversation_id, [label for label in known if ids.get(label) != known[label]])
         self._unit.insert(
             *(
                 LettaBlock(conversation_id, label, id, None, None, self._unit.now)
                 for label, id in ids.items()
-                if label not in known
+                if known.get(label) != id
             )
         )
+
+    def lose_blocks(self, conversation_id: str, labels: Sequence[str]) -> None:
+        """These are there no more, or not with the agent."""
+        for label in labels:
+            self._unit.run(_LOSE_BLOCK, conversation_id=conversation_id, label=label)
 
     def intend(self, conversation_id: str, digests: Mapping[str, str]) -> None:
         """These texts are going to be written there; whether they are is not known until `applied`."""
@@ -264,6 +311,10 @@ class Letta:
             )
             for each in self._unit.all(_PLANNED, conversation_id=conversation_id)
         ]
+
+    def forget_passages(self, conversation_id: str) -> None:
+        """None of them is in Letta any longer."""
+        self._unit.run(_FORGET_PASSAGES, conversation_id=conversation_id)
 
     def kept(self, passage: LettaPassage, passage_id: str) -> None:
         """The passage is in Letta."""

@@ -403,6 +403,42 @@ async def test_a_conversation_without_a_place_there_keeps_no_other_from_being_sh
         store.close_now()
 
 
+class Slow(ScriptedMirror):
+    """A place that lets some wait, and has none yet for others."""
+
+    def __init__(self, waits: str, comes: str) -> None:
+        super().__init__()
+        self.waits, self.comes = waits, comes
+
+    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
+        if conversation_id == self.waits:
+            await asyncio.Event().wait()
+        if conversation_id == self.comes:
+            raise MirrorUnavailable(soon=True)
+        return await super().foreign(conversation_id)
+
+
+async def test_who_had_to_wait_rests_alone_and_whose_place_comes_soon_does_not_rest(embedded: str) -> None:
+    store = a_store(embedded)
+    ledger = Ledger(HandClock(), DEFAULTS, agents().agent_types)
+    mirror = Slow(waits="conv_1", comes="conv_2")
+    shown = Shown(mirror, ledger, store, patience_seconds=0.05, rest_seconds=600)
+    block = StoredBlock("What is known.", 1, digest("What is known."), "mem_1")
+    try:
+        assert await shown.changes("conv_1") == ()
+        assert await shown.changes("conv_2") == ()
+        mirror.waits = mirror.comes = ""
+        for conversation_id in ("conv_1", "conv_2", "conv_3"):
+            await mirror.put(conversation_id, {SUMMARY: block})
+            mirror.append(conversation_id, SUMMARY, "And more.", actor=AGENT)
+
+        told = {each: len(await shown.changes(each)) for each in ("conv_1", "conv_2", "conv_3")}
+
+        assert told == {"conv_1": 0, "conv_2": 1, "conv_3": 1}
+    finally:
+        store.close_now()
+
+
 async def test_a_mirror_that_answers_again_is_shown_what_it_missed(embedded: str) -> None:
     mirror = ScriptedMirror()
     async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:

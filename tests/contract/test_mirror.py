@@ -161,6 +161,21 @@ async def test_what_cannot_stand_is_quarantined_and_undone(
     assert not await house.mirror.foreign(HERE)
 
 
+async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(house: Mirrored) -> None:
+    await house.take_turns(2)
+    old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
+    house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
+    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
+
+    adopted = await house.follow()
+
+    assert house.store.quarantined == []
+    assert adopted.blocks.active_session.conversation_state.conversation_phase == "advice"
+    assert "\nCONVERSATION PHASE: Advice\n" in adopted.blocks.context_summary
+    assert adopted.blocks.context_summary.endswith("--- NOTES ---\nPrefers short answers.")
+    assert house.shows_what_stands()
+
+
 async def test_a_change_upon_a_text_that_stands_no_more_is_undone(house: Mirrored) -> None:
     await house.take_turns(1)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)

@@ -1,6 +1,7 @@
 """A conversation gets its agents and blocks in a real Letta once, whoever asks, and is known by name."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from letta_client import Letta
@@ -10,11 +11,16 @@ from agents.errors import ModelTrouble
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
+from orchestrator.store import rows
 from orchestrator.store.database import Store
-from tests.lettas import a_registry
+from tests.lettas import a_registry, held_back
 from tools.servers.letta import Address
 
 pytestmark = pytest.mark.timeout(600)
+
+
+def blocks_of(store: Store) -> Mapping[str, rows.LettaBlock]:
+    return store.read_now(lambda tx: tx.letta.blocks("c1"))
 
 
 @pytest.mark.requirement("001-001", "001-007", "001-008", "001-037", "001-038", "001-119")
@@ -90,6 +96,60 @@ async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag
     assert after == before
     assert agent.llm_config is not None
     assert agent.llm_config.context_window == 48_000
+
+
+async def test_one_removed_while_its_recipe_changed_gets_the_same_blocks_again(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        before = await registry.agent("c1", EXTRACTOR)
+        classifier = await registry.agent("c1", CLASSIFIER)
+        blocks = {label: row.block_id for label, row in blocks_of(opened).items()}
+        await registry.server.delete_block(blocks.pop(Label.MEMORY_METADATA))
+        await registry.server.delete_agent(before)
+        opened.write_now(lambda tx: tx.letta.applied("c1", {label.value: "0" * 64 for label in Label}))
+    async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
+        after = await registry.agent("c1", EXTRACTOR)
+        assert await registry.agent("c1", CLASSIFIER) == classifier
+        there = {each.id: each for each in await registry.server.agents(tag)}
+
+    known = blocks_of(opened)
+    for agent_id in (after, classifier):
+        attached = {label: block.id for label, block in there[agent_id].blocks.items()}
+        assert attached == {label: row.block_id for label, row in known.items()}
+    assert after != before
+    assert {label: known[label].block_id for label in blocks} == blocks
+    assert {label: row.digest is None for label, row in known.items()} == {
+        label: label == Label.MEMORY_METADATA for label in Label
+    }
+    assert there[after].tools == set(MEMORY_TOOLS)
+
+
+async def test_one_that_nobody_waits_for_any_longer_is_made_all_the_same(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry) as let_go:
+        waiting = asyncio.create_task(registry.agent("c1", EXTRACTOR))
+        making = registry.making("c1", EXTRACTOR)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        let_go.set()
+
+        assert await making == await registry.agent("c1", EXTRACTOR)
+        assert len(await registry.server.agents(tag)) == 1
+
+
+async def test_who_leaves_does_not_wait_for_a_server_that_never_answers(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry):
+        registry.prepare("c1")
+        making = registry.making("c1", EXTRACTOR)
+
+        await registry.close()
+
+        assert making.cancelled()
+    assert opened.read_now(lambda tx: tx.letta.agents("c1")) == []  # free for whoever comes next
 
 
 async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str, opened: Store) -> None:

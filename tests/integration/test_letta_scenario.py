@@ -1,14 +1,29 @@
 """The seed's conversation through a real Letta server: its agents answer, over the WebSocket."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from letta_client import Letta
+
+from memory_blocks.models import Label
 from orchestrator.house import House
 from orchestrator.settings import load
 from orchestrator.wiring import build_house
 from tests.houses import history, meta, over_websockets
-from tests.peers import REASONING, SENTENCE, SERVER_INFO, STOP, TOOL_RESULT, Frame, Peer, WebSocketLine
+from tests.lettas import assert_all_stand, shown
+from tests.peers import (
+    REASONING,
+    SENTENCE,
+    SERVER_INFO,
+    STOP,
+    TOOL_RESULT,
+    TRACE,
+    Frame,
+    Peer,
+    WebSocketLine,
+)
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.keeper import free_port
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
@@ -43,6 +58,13 @@ def said(frames: list[Frame]) -> str:
     return "".join(frame.body["text"] for frame in frames if frame.type == SENTENCE)
 
 
+def traced(frames: list[Frame]) -> Counter[tuple[str, str]]:
+    """How often which block was read or written, as the traces tell."""
+    return Counter(
+        (frame.body["action"], frame.body["metadata"]["label"]) for frame in frames if frame.type == TRACE
+    )
+
+
 async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
@@ -53,6 +75,11 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
             third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
             turns = (await history(house, peer.conversation_id)).turns
         health = await house.health()
+        await shown(house.store, peer.conversation_id)
+        with Letta(base_url=letta.base_url, max_retries=0) as client:
+            (extractor,) = client.agents.list(tags=["role:extractor", tag], match_all_tags=True)
+            blocks = list(client.agents.blocks.list(agent_id=extractor.id))
+        assert_all_stand(blocks, house.store, peer.conversation_id)
 
     (info,) = [frame.body for frame in opening if frame.type == SERVER_INFO]
     assert (info["backend"], info["model"]) == ("letta", {"name": LETTA_MODEL, "provider": "letta"})
@@ -68,6 +95,10 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
     (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
     assert result["result"]["bmi"] == 23.1
     assert "23.1" in said(third)
+    for frames, action in ((first, "stored"), (second, "updated"), (third, "updated")):
+        assert traced(frames) == Counter(
+            {(done, label): 1 for label in Label for done in ("retrieved", action)}
+        )
     assert [turn.agent_response.content for turn in turns if turn.agent_response] == [
         said(first),
         said(second),

@@ -3,10 +3,11 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pytest
 from letta_client import Letta
@@ -15,17 +16,18 @@ from memory_blocks.edits import complete_turn
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
-from memory_blocks.models import Conversation
+from memory_blocks.models import Conversation, Label
 from orchestrator.clock import SystemClock
-from orchestrator.letta_agents import AgentRegistry, are_shown
+from orchestrator.letta_agents import MEMORY_TOOLS, AgentRegistry, are_shown
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
+from orchestrator.letta_server import LettaAgent
 from orchestrator.letta_upkeep import Upkeep
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
 from tests.builders import a_completed_turn
 from tests.houses import agents
-from tests.lettas import a_registry, turns_in_letta
+from tests.lettas import a_registry, held_back, turns_in_letta
 from tests.world import keep_receipts
 from tools.servers.letta import LETTA_MODEL, Address
 from tools.toolchain import CHECKOUT
@@ -41,6 +43,7 @@ class Desk:
     registry: AgentRegistry
     upkeep: Upkeep
     ledger: Ledger
+    shown: Shown
 
     def take_turns(self, count: int, conversation_id: str = "c1") -> None:
         """Write turns into the blocks of a conversation, and nothing into Letta."""
@@ -58,18 +61,23 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_desk(base_url: str, store: Store, tag: str, *, rest_seconds: float = 0) -> AsyncIterator[Desk]:
+async def a_desk(
+    base_url: str, store: Store, tag: str, *, rest_seconds: float = 0, making_seconds: float = 60
+) -> AsyncIterator[Desk]:
     ledger = Ledger(SystemClock(), Limits(), agents().agent_types)
     async with a_registry(base_url, store, tag) as registry:
-        mirror = LettaMirror(LettaPlace(registry, store), StoredJournal(store))
+        place = LettaPlace(registry, store, making_seconds=making_seconds)
+        mirror = LettaMirror(place, StoredJournal(store))
         shown = Shown(mirror, ledger, store, patience_seconds=60, rest_seconds=rest_seconds)
-        yield Desk(store, registry, Upkeep(registry, store, shown, holder="worker_1"), ledger)
+        upkeep = Upkeep(registry, store, shown, holder="worker_1")
+        yield Desk(store, registry, upkeep, ledger, shown)
 
 
 @pytest.mark.requirement("001-033")
 async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_there_once(
-    letta: Address, tag: str, opened: Store
+    letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("orchestrator.letta_upkeep.MOST_IN_PASSAGE", 1)
     async with a_desk(letta.base_url, opened, tag) as desk:
         desk.take_turns(21)
         await desk.upkeep.archive("c1")
@@ -86,6 +94,7 @@ async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_th
         there = turns_in_letta(client, extractor)
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     assert found.count > 0
+    assert len(kept) == len(turns)
     assert len({each.text for each in kept}) == len(kept)
     assert there == turns
     assert turns
@@ -123,30 +132,215 @@ async def test_an_agent_that_somebody_removed_is_made_again_with_the_blocks_as_t
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
 
 
-async def test_a_removed_agent_is_made_again_beside_the_turns_and_keeps_no_other_waiting(
-    letta: Address, tag: str, opened: Store
+@pytest.mark.parametrize("removed", ["agent", "block"])
+async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no_other_waiting(
+    letta: Address, tag: str, opened: Store, removed: str
 ) -> None:
     async with a_desk(letta.base_url, opened, tag, rest_seconds=600) as desk:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
-        removed = await desk.registry.agent("c1", "extractor")
+        extractor = await desk.registry.agent("c1", "extractor")
         await desk.registry.agent("c2", "extractor")
-        desk.take_turns(1)
-        desk.take_turns(1, "c2")
+        for conversation_id in ("c1", "c2"):
+            desk.take_turns(1, conversation_id)
         await desk.upkeep.look()
-        desk.take_turns(1)
-        desk.take_turns(1, "c2")
-        await desk.registry.server.delete_agent(removed)
+        for conversation_id in ("c1", "c2"):
+            desk.take_turns(1, conversation_id)
+        if removed == "agent":
+            await desk.registry.server.delete_agent(extractor)
+        else:
+            block = opened.read_now(lambda tx: tx.letta.blocks("c1"))["active_session"]
+            await desk.registry.server.delete_block(block.block_id)
 
         await desk.upkeep.look()
-
-        assert opened.read_now(partial(are_shown, "c2"))
-        assert not opened.read_now(partial(are_shown, "c1"))
-    async with a_desk(letta.base_url, opened, tag) as desk:
+        beside = opened.read_now(partial(are_shown, "c2"))
         await desk.registry.agent("c1", "extractor")
         await desk.upkeep.look()
 
+        assert beside
+        assert opened.read_now(partial(are_shown, "c1"))
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+
+
+async def test_a_place_that_takes_long_to_be_made_is_used_as_soon_as_it_is(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with (
+        a_desk(letta.base_url, opened, tag, rest_seconds=600, making_seconds=0.05) as desk,
+        held_back(desk.registry) as let_go,
+    ):
+        desk.take_turns(1)
+        for _ in range(2):
+            await desk.upkeep.catch_up("c1")
+        early = opened.read_now(partial(are_shown, "c1"))
+        let_go.set()
+        await desk.registry.agent("c1", "extractor")
+        await desk.upkeep.catch_up("c1")
+
+    assert not early
     assert opened.read_now(partial(are_shown, "c1"))
+
+
+async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        extractor, classifier = [
+            await desk.registry.agent("c1", role) for role in ("extractor", "classifier")
+        ]
+        desk.take_turns(1)
+        await desk.upkeep.look()
+        blocks = opened.read_now(lambda tx: tx.letta.blocks("c1"))
+        with Letta(base_url=letta.base_url, max_retries=0) as client:
+            client.agents.update(agent_id=classifier, system="You are a pirate.")
+            client.agents.blocks.detach(agent_id=classifier, block_id=blocks["active_session"].block_id)
+            client.blocks.update(
+                block_id=blocks["context_summary"].block_id, limit=100, description="Mine.", read_only=True
+            )
+            for tool in client.agents.tools.list(agent_id=extractor):
+                client.agents.tools.detach(agent_id=extractor, tool_id=tool.id)
+
+        told = {(each.state, each.what) for each in await desk.upkeep.inspect() if each.state != "ok"}
+        left = await desk.upkeep.sync()
+
+        assert told == {
+            ("drifted", "agent extractor: tools"),
+            ("drifted", "agent classifier: system, blocks"),
+            ("drifted", "block context_summary: limit, description, read_only"),
+        }
+        assert left == []
+        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+        there = {each.id: each for each in await desk.registry.server.agents(tag)}
+    assert set(there) == {extractor, classifier}
+    assert there[extractor].tools == set(MEMORY_TOOLS)
+    assert "pirate" not in there[classifier].settings["system"]
+    assert there[classifier].blocks["active_session"].id == blocks["active_session"].block_id
+    assert there[extractor].blocks["context_summary"].limit == Limits().of(Label.CONTEXT_SUMMARY)
+
+
+async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, opened: Store) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        before = await registry.agent("c1", "extractor")
+    limits = Limits(context_summary_limit=6_000)
+    async with a_registry(letta.base_url, opened, tag, limits=limits) as registry:
+        after = await registry.agent("c1", "extractor")
+        blocks = await registry.server.blocks_of(after)
+
+    assert after == before
+    assert blocks[Label.CONTEXT_SUMMARY].limit == 6_000
+
+
+async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        for conversation_id in ("c1", "c2"):
+            await desk.registry.agent(conversation_id, "extractor")
+            desk.take_turns(21, conversation_id)
+            await desk.upkeep.catch_up(conversation_id)
+        await desk.registry.server.delete_agent(await desk.registry.agent("c1", "extractor"))
+
+        await desk.upkeep.look()
+        other, again = [await desk.registry.agent(each, "extractor") for each in ("c2", "c1")]
+        await desk.upkeep.look()
+
+    turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        assert turns_in_letta(client, other) == turns
+        assert turns_in_letta(client, again) == turns
+    assert turns
+
+
+async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag: str, opened: Store) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        other = Upkeep(desk.registry, opened, desk.shown, holder="worker_2")
+        await desk.registry.agent("c1", "extractor")
+        desk.take_turns(21)
+        remember = desk.registry.server.remember
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slowly(agent_id: str, text: str, tags: Sequence[str]) -> str:
+            begun.set()
+            await go_on.wait()
+            return await remember(agent_id, text, tags)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(desk.registry.server, "remember", slowly)
+            archiving = asyncio.create_task(desk.upkeep.archive("c1"))
+            await begun.wait()
+            second = asyncio.create_task(other.archive("c1"))
+            await asyncio.wait([second], timeout=2)  # it leaves at once where it is claimed
+            go_on.set()
+            await asyncio.gather(archiving, second)
+        extractor = await desk.registry.agent("c1", "extractor")
+
+    turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        assert turns_in_letta(client, extractor) == turns
+
+
+async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        await desk.registry.agent("c1", "extractor")
+        desk.take_turns(21)
+        remember, stored = desk.registry.server.remember, []
+
+        async def taken_over(agent_id: str, text: str, tags: Sequence[str]) -> str:
+            stored.append(tags)
+            opened.write_now(
+                lambda tx: tx.unit.connection.execute("UPDATE letta_agents SET holder = 'worker_2'")
+            )
+            return await remember(agent_id, text, tags)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(desk.registry.server, "remember", taken_over)
+            patch.setattr("orchestrator.letta_upkeep.MOST_IN_PASSAGE", 1)
+            await desk.upkeep.archive("c1")
+
+    assert len(stored) == 1
+    assert len(opened.read_now(lambda tx: tx.letta.planned("c1"))) > 0
+
+
+async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: str, opened: Store) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        await desk.registry.agent("c1", "extractor")
+        await desk.registry.agent("c1", "classifier")
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
+        server = desk.registry.server
+        make, listed = server.make_agent, server.agents
+        made, go_on = asyncio.Event(), asyncio.Event()
+
+        async def made_and_not_yet_noted(recipe: Mapping[str, Any]) -> LettaAgent:
+            agent = await make(recipe)
+            made.set()
+            await go_on.wait()
+            return agent
+
+        async def listed_before_another_begins(*tags: str) -> list[LettaAgent]:
+            found = await listed(*tags)
+            if tags == (tag,):
+                await other.agent("c3", "extractor")
+            return found
+
+        async with a_registry(letta.base_url, opened, tag, "worker_2") as other:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(server, "make_agent", made_and_not_yet_noted)
+                begins = desk.registry.making("c2", "extractor")
+                await made.wait()
+                await desk.registry.lost("c1", "extractor", await desk.registry.agent("c1", "extractor"))
+                patch.setattr(server, "agents", listed_before_another_begins)
+                pruned = await desk.upkeep.prune()
+            go_on.set()
+            await begins
+
+        assert [each.what.split()[0] for each in pruned] == [
+            "agent"
+        ]  # the lost extractor, and none of its blocks
+        left = {each.conversation_id: each.state for each in await desk.upkeep.inspect()}
+        assert left == {"c1": "ok", "c2": "ok", "c3": "ok"}
 
 
 async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
@@ -166,6 +360,29 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         assert {("over", "c1"), ("orphaned", "c2")} <= told
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
         assert len(await desk.registry.server.blocks(tag)) == 4
+
+
+@pytest.mark.parametrize("status", ["archived", "deleted"])
+async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the_turns(
+    letta: Address, tag: str, opened: Store, status: str
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        for conversation_id in ("c1", "c2"):
+            await desk.registry.agent(conversation_id, "classifier")
+        if status == "archived":
+            opened.write_now(lambda tx: tx.conversations.update("c1", status=status))
+        else:
+            opened.write_now(lambda tx: tx.conversations.delete("c1"))
+
+        await desk.upkeep.look()
+
+        server = desk.registry.server
+        left = [each.tags for each in await server.agents(tag)]
+        left += [each.tags for each in await server.blocks(tag)]
+        assert len(left) == 2 + 4
+        assert all("conversation:c2" in tags for tags in left)
+        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
 
 
 async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
