@@ -10,18 +10,23 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, PhraseBook, spelled_out
-from agents.safety.rules import Rule, RuleBook
-from agents.safety.scope import ENDS, Cue, Scopes, Stop
-from agents.safety.text import Reader
+from agents.safety.rules import BARE, Rule, RuleBook
+from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
+from agents.safety.text import Reader, Word
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 CALM: Final = 0
 _NONE: Final[frozenset[str]] = frozenset()
+_ASKED_OF_NOBODY: Final = frozenset((IMPERSONAL,))
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
-ASKED: Final = frozenset(("hypothetical", "educational"))
+ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
+OF_ONESELF: Final = ("suicide.", "self_harm")
+"""How the ids of those rules begin that hear of danger from oneself."""
+FEW_WORDS: Final = 3
+"""A sentence of no more words than this is a cry rather than talk about something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,17 @@ class Verdict:
         return self.kind != "none"
 
     def raised_by(self, other: "Verdict") -> "Verdict":
-        """Both together: the graver one's kind, and every rule of either."""
-        graver = other if (other.tier, other.kind == "crisis") > (self.tier, self.kind == "crisis") else self
+        """Both together: the graver one's kind, and every rule of either.
+
+        Where both are as grave, a wish to die is spoken to first, and else the body.
+        """
+        graver = other if other._weight > self._weight else self
         return replace(graver, rule_ids=tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
+
+    @property
+    def _weight(self) -> tuple[int, bool, bool]:
+        of_oneself = any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
+        return self.tier, self.kind == "crisis" and of_oneself, self.kind == "emergency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +113,11 @@ class Guard:
         for reason, section in language.cues.items():
             for phrase in section.phrases:
                 self._phrases.add(reason, phrase)
+        grammar = Grammar(
+            language.breaks, language.subjects, language.asks, language.openings, language.persons
+        )
         known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
+        known |= grammar.asks | grammar.openings | grammar.persons
         expand = {short: tuple(words.split()) for short, words in language.expand.items()}
         self._reader = Reader(frozenset(known), frozenset(content - language.between), expand)
         cues = {
@@ -108,7 +125,7 @@ class Guard:
             for reason, section in language.cues.items()
         }
         self._cues = frozenset(cues)
-        self._scopes = Scopes(cues, language.breaks, language.subjects)
+        self._scopes = Scopes(cues, grammar)
         self._gauge = Gauge(
             {
                 concept: Measure(
@@ -148,9 +165,9 @@ class Guard:
         """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative."""
         listened = self._listen(text)
         return any(
-            _together(listened, each, self._rules[number].rule, None)
-            and not _together(listened, each, self._rules[number].rule, self._rules[number].rule.even_if)
-            for number, each in self._possible(listened)
+            _together(listened, each, rule, None)
+            and not _together(listened, each, rule, _even_if(rule, each))
+            for rule, each in ((self._rules[number].rule, each) for number, each in self._possible(listened))
         )
 
     def explain(self, text: str) -> list[Reason]:
@@ -160,7 +177,7 @@ class Guard:
         for compiled in self._rules:
             rule = compiled.rule
             for combination in compiled.combinations:
-                live = _together(listened, combination, rule, rule.even_if)
+                live = _together(listened, combination, rule, _even_if(rule, combination))
                 found = live or _together(listened, combination, rule, None)
                 if found is None:
                     continue
@@ -183,7 +200,7 @@ class Guard:
             if number == fired:
                 continue
             rule = self._rules[number].rule
-            if _together(listened, each, rule, rule.even_if | also if also else rule.even_if):
+            if _together(listened, each, rule, _even_if(rule, each) | also):
                 verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
                 fired = number
         return verdict
@@ -198,6 +215,7 @@ class Guard:
         words = self._reader.read(text)
         found = self._phrases.find(words)
         found += self._gauge.find(words, found)
+        found += _cries(words)
         stops = self._scopes.stops(words, found)
         told = [each for each in found if each.concept not in self._cues]
         stopped: dict[int, list[Stop]] = {each.start: [] for each in told}
@@ -283,6 +301,11 @@ def load(folder: Path) -> Guard:
     return Guard(book.load(folder))
 
 
+def _even_if(rule: Rule, groups: Groups) -> frozenset[str]:
+    """The cues that do not stop a combination: findings that come together are somebody's, even asked."""
+    return rule.even_if | _ASKED_OF_NOBODY if len(groups) > 1 else rule.even_if
+
+
 def _together(
     listened: _Listened, groups: Groups, rule: Rule, even_if: frozenset[str] | None
 ) -> tuple[_Heard, ...] | None:
@@ -347,6 +370,15 @@ def _compounded(
             stops = _NONE.union(*(each.stops for each in chosen))
             made.append(_Heard(Found(name, start, end), stops))
     return made
+
+
+def _cries(words: Sequence[Word]) -> list[Found]:
+    """The sentences of a few words."""
+    return [
+        Found(BARE, start, end, negative=True)
+        for start, end in sentences(words)
+        if sum(word.text[0].isalnum() for word in words[start:end]) <= FEW_WORDS
+    ]
 
 
 def _gap(one: Found, other: Found) -> int:

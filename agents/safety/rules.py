@@ -17,6 +17,8 @@ Kind: TypeAlias = Literal["emergency", "crisis"]
 
 ANYWHERE: Final = 60
 """How many words apart the findings of a rule may stand unless it says otherwise: about one message."""
+BARE: Final = "bare"
+"""What a sentence of a few words is heard as: "sepsis!" is a cry, in a long sentence it may be a topic."""
 
 
 class _Section(BaseModel):
@@ -39,6 +41,9 @@ class Language(_Section):
     negative: frozenset[str]
     breaks: frozenset[str]
     subjects: frozenset[str]
+    asks: frozenset[str]
+    openings: frozenset[str]
+    persons: frozenset[str]
     expand: Mapping[str, str]
     look_alikes: frozenset[str]
     cues: Mapping[Name, CueSection]
@@ -172,7 +177,7 @@ def _refuse_unknown_names(book: RuleBook) -> None:
     known = {*heard.concepts, *book.replies.reverse}
     known |= {band.concept for measure in heard.measures.values() for band in measure.bands}
     known |= {pressure.concept for pressure in heard.pressures}
-    known |= set(heard.compounds)
+    known |= {BARE, *heard.compounds}
     asked: list[tuple[str, Phrases, tuple[str, ...]]]
     asked = [(name, compound.when, ()) for name, compound in heard.compounds.items()]
     asked += [(rule.id, rule.when, rule.unless) for rule in book.rules]

@@ -18,6 +18,19 @@ METHODS = (
     "with my dad's gun",
     "tonight",
     "I have a plan",
+    "with the tablets from my prescription",
+    "so my kids get the insurance",
+)
+CLAUSES = (
+    "and no insurance",
+    "and I have an appointment tomorrow",
+    "and the clinic is closed",
+    "and I picked up my prescription",
+    "and I saw a doctor last year",
+    "and the paramedics came yesterday",
+    "and I am a nursing student",
+    "and can you help",
+    "and is this normal",
 )
 
 
@@ -112,6 +125,61 @@ def test_naming_a_method_or_a_plan_never_lowers_a_tier(method: str) -> None:
     ]
 
     assert lowered == []
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_an_everyday_clause_without_a_full_stop_lowers_nothing(clause: str) -> None:
+    lowered = [
+        text
+        for phrase in (*EMERGENCIES, *CRISES)
+        if the_guard().check(text := f"{phrase.text} {clause}").tier < the_guard().check(phrase.text).tier
+    ]
+
+    assert lowered == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my baby has stopped breathing",
+        "took heroin, making a snoring noise, won't wake up",
+        "took 40 paracetamol an hour ago but I feel fine",
+        "my face is drooping and my arm is weak, is this normal?",
+        "the doctor said it was nothing but now he can't breathe",
+        "this morning he was fine, now he is floppy",
+        "can you help my dad is choking",
+        "does chest pain and sweating mean a heart attack",
+        "stroke!",
+        "is this a heart attack",
+        "I need an ambulance",
+    ],
+)
+def test_what_would_take_danger_back_elsewhere_does_not_here(text: str) -> None:
+    assert the_guard().check(text).kind == "emergency"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "does the flu jab ever cause anaphylaxis?",
+        "is there a link between migraines and stroke in later life?",
+        "my stroke club meets on Wednesdays",
+        "his overdose was when we were teenagers",
+        "his oxygen is always 90, the nurse says that's his normal",
+        "he choked on a grape once and was fine",
+        "paralysed with indecision about which vitamin to buy",
+        "what size of needle do they use for blood tests?",
+        "I won't be needing next month's appointment, the knee is much better",
+        "my toddler has a cold",
+    ],
+)
+def test_naming_a_danger_is_no_finding(text: str) -> None:
+    assert not the_guard().check(text).flagged
+
+
+def test_the_body_comes_first_unless_somebody_wants_to_die() -> None:
+    assert the_guard().check("sudden headache like being hit with a bat").kind == "emergency"
+    assert the_guard().check("I took 40 paracetamol because I want to die").kind == "crisis"
 
 
 @given(st.sampled_from([*EMERGENCIES, *CRISES]), st.sampled_from([*CALM, *ORDINARY]), st.booleans())
