@@ -1,7 +1,7 @@
 """What is done with each frame of a client, inside one transaction: stored and answered, or refused whole."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Final
 
@@ -71,6 +71,9 @@ OF_THIS_CONVERSATION: Final = "must be a message of this conversation"
 FOLLOWS_NOTHING: Final = f"`previousId`: {OF_THIS_CONVERSATION}."
 """Why an earlier message cannot be kept, in the words in which any other wrong field is told of."""
 
+SHORT_REPLY: Final = 200
+"""How long, in characters, a message may be that means something only with the question before it."""
+
 OPEN_TOOL_STATES: Final = ("pending", "running")
 OPEN_TURN_STATES: Final = ("pending", "in_progress")
 
@@ -113,6 +116,8 @@ class Arrival:
     visitor: Visitor
     allowance: Allowance
     watch: Watch
+    heard: Hearing = field(default_factory=Hearing)
+    """What was heard in it, before anything was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +249,7 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
         _acknowledge(page, arrival)
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
-    heard = arrival.watch.hear(body.content, _asked_last(page))
+    heard = _as_reply(arrival, body.content, _asked_last(page))
     waiting = page.tx.turns.waiting(page.conversation.id)
     if waiting >= arrival.allowance.waiting and not heard.is_danger:
         raise AnamnesisError(OVERLOADED, most=arrival.allowance.waiting)
@@ -260,6 +265,20 @@ def _asked_last(page: Page) -> str | None:
     """What a reply may be a reply to: a bare "yes" means what the question before it makes of it."""
     last = page.tx.messages.last(page.conversation.id)
     return last.contents if last is not None and last.message_role == "assistant" else None
+
+
+def _asked_before(page: Page, message_id: str) -> str | None:
+    """What an earlier message was a reply to."""
+    message = page.tx.messages.get(message_id)
+    before = page.tx.messages.get(message.previous_id) if message and message.previous_id else None
+    return before.contents if before is not None and before.message_role == "assistant" else None
+
+
+def _as_reply(arrival: Arrival, said: str, asked: str | None) -> Hearing:
+    """What was heard, and what a few words are as a reply to the question as it is stored."""
+    if asked is None or len(said) > SHORT_REPLY:
+        return arrival.heard
+    return arrival.heard.raised_by(arrival.watch.hear(said, asked))
 
 
 def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:
@@ -308,7 +327,7 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
     )
     page.tx.turns.again(turn, mode=body.mode, target_id=body.target_id, user_message_id=message_id)
     if body.mode == "edit":
-        heard = arrival.watch.hear(body.new_content or "")
+        heard = _as_reply(arrival, body.new_content or "", _asked_before(page, turn.user_message_id))
         _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)
     return Consequence(to_answer=True)

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from memory_blocks.ports import Ids
@@ -33,18 +34,25 @@ from orchestrator.logs import get_logger
 from orchestrator.mirror import SETTINGS
 from orchestrator.outbox import Outbox, uninterrupted
 from orchestrator.ports import Transport
+from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Conversation
+from orchestrator.store.rows import Frame as StoredFrame
 from orchestrator.turnstile import Turnstile
-from orchestrator.watch import Watch
-from orchestrator.wire.codec import Frame, encode, open_frame, read
-from orchestrator.wire.envelope import Envelope, error_envelope
-from orchestrator.wire.ids import ConversationId, ErrorId
+from orchestrator.watch import Hearing, Watch
+from orchestrator.wire.codec import MOST_IN_FRAME, Frame, decode, encode, open_frame, read
+from orchestrator.wire.envelope import Envelope, Scalar, error_envelope
+from orchestrator.wire.ids import ConversationId, ErrorId, MessageId, SentenceId
 from orchestrator.wire.messages import (
     Acknowledgement,
+    AssistantMessage,
+    AssistantSentence,
     Body,
     Configuration,
     ControlVariation,
+    EarlierMessage,
     ServerInfo,
+    StartAnswer,
+    SyncRequest,
     UserMessage,
     name_of,
 )
@@ -57,6 +65,9 @@ OUR_FAULT: Final = 500
 """From this number on, an error is the house's own."""
 SLOWED_SECONDS: Final = 0.05
 QUICKLY_OPENED: Final = 32 * 1024
+QUICKLY_HEARD: Final = 4_000
+SPOKEN: Final = (StartAnswer.__name__, AssistantSentence.__name__, AssistantMessage.__name__)
+"""The stanzas in which an assistant speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,9 @@ class Session:
         self._following: asyncio.Task[None] | None = None
         self._to_enter: Arrival | None = None
         self._stay = asyncio.timeout(None)
+        self._asked: str | None = None
+        self._told = asyncio.Event()
+        self._warnings: set[asyncio.Task[None]] = set()
         self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
 
     async def attend(self) -> None:
@@ -102,6 +116,7 @@ class Session:
         finally:
             self._leave()
             await self._stop_following()
+            await _cancelled(*self._warnings)
             await self._transport.close()
 
     def replaced(self) -> None:
@@ -117,13 +132,12 @@ class Session:
 
     async def _stop_following(self) -> None:
         if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+            await _cancelled(self._following)
 
     async def _attend_to_one(self) -> bool:
         """Take the next frame; false when it was the last."""
         frame: Frame | None = None
-        arrival: Arrival | None = None
+        packet: bytes | None = None
         try:
             packet = await self._transport.receive()
             if packet is None:
@@ -140,12 +154,12 @@ class Session:
                 self._lobby.watch,
             )
             telemetry.frame_received(type(arrival.envelope.body).__name__)
-            await uninterrupted(self._take(arrival))
+            await uninterrupted(self._take(await self._listened(arrival)))
         except Exception as error:
             refusal = as_ours(error)
             if refusal is not error:
                 log.error("frame_failed", exc_info=error)
-            await self._refuse(refusal, frame, self._before_anything_else(arrival, refusal))
+            await self._refuse(refusal, frame, await self._before_anything_else(frame, packet, refusal))
             if refusal.problem in ENDS_THE_CONNECTION:
                 return False
             return frame is not None or await self._patient()
@@ -180,6 +194,8 @@ class Session:
             self._lobby.turnstile.stop(self.conversation_id, consequence.to_stop)
         if consequence.to_answer:
             self._lobby.turnstile.nudge(self.conversation_id)
+        elif not isinstance(body, SyncRequest):
+            self._told.set()  # it was answered before
 
     def _at_home(self, arrival: Arrival) -> Arrival:
         """The same for the conversation that this connection belongs to, if it does to one already."""
@@ -205,6 +221,7 @@ class Session:
         if not arrival.envelope.conversation_id:
             for tell in self._lobby.begun:
                 tell(conversation.id)
+        self._asked = await self._lobby.outbox.store.read(partial(_last_answer, conversation.id))
         await self._stop_following()  # one may begin anew on the same connection
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
@@ -228,6 +245,7 @@ class Session:
                 async for stanza in stanzas:
                     faults.point("before_send")
                     await self._send(stanza.payload)
+                    self._take_note(stanza)
                     faults.point("after_send")
                     telemetry.frame_sent(name_of(stanza.type))
         except AnamnesisError as error:
@@ -254,17 +272,72 @@ class Session:
             )
         )
 
-    def _before_anything_else(self, arrival: Arrival | None, refusal: AnamnesisError) -> str:
+    async def _listened(self, arrival: Arrival) -> Arrival:
+        """The same with what was heard in it; who is in danger is told so soon, whatever the store does."""
+        body = arrival.envelope.body
+        said = _spoken(body)
+        if not said:
+            return arrival
+        heard = await self._heard(said, None if isinstance(body, ControlVariation) else self._asked)
+        if heard.is_danger:
+            self._told.clear()
+            warning = asyncio.create_task(self._warn(heard, getattr(body, "id", None)))
+            self._warnings.add(warning)
+            warning.add_done_callback(self._warnings.discard)
+        return replace(arrival, heard=heard)
+
+    async def _heard(self, said: str, asked: str | None) -> Hearing:
+        """What the rules hear; a long text beside the loop, so that nobody else waits."""
+        watch = self._lobby.watch
+        if len(said) <= QUICKLY_HEARD:
+            return watch.hear(said, asked)
+        return await asyncio.to_thread(watch.hear, said, asked)
+
+    async def _warn(self, heard: Hearing, message_id: str | None) -> None:
+        """Say the first words without a number, where those that are stored take their time."""
+        watch = self._lobby.watch
+        with suppress(TimeoutError):
+            async with asyncio.timeout(watch.patience):
+                await self._told.wait()
+                return
+        sentence = AssistantSentence(
+            id=SentenceId(self._lobby.ids.new("sent_")),
+            conversation_id=ConversationId(self.conversation_id or ""),
+            previous_id=MessageId(message_id or self._lobby.ids.new("msg_")),
+            sequence=1,
+            text=watch.words(heard, 0)[0],
+            is_final=False,
+        )
+        with suppress(AnamnesisError):  # who has left reads it when they come back
+            await self._send_unnumbered(sentence, heard.meta)
+
+    def _take_note(self, stanza: StoredFrame) -> None:
+        """Remember what was asked last, and that a person in danger has read the first words."""
+        if name_of(stanza.type) not in SPOKEN:
+            return
+        envelope = decode(stanza.payload, sender="server", most=MOST_IN_FRAME)
+        match envelope.body:
+            case StartAnswer():
+                self._asked = ""
+            case AssistantSentence(text=text):
+                self._asked = (self._asked or "") + text
+            case AssistantMessage(content=content):
+                self._asked = content
+        if "safety" in (envelope.meta or {}):
+            self._told.set()
+
+    async def _before_anything_else(
+        self, frame: Frame | None, packet: bytes | None, refusal: AnamnesisError
+    ) -> str:
         """What the person must read though their message was not kept: it will get no answer."""
-        body = arrival.envelope.body if arrival else None
-        said = body.content if isinstance(body, UserMessage) else None
-        said = body.new_content if isinstance(body, ControlVariation) else said
+        said = _told_in(frame) if frame else (packet or b"").decode("utf-8", "ignore")
         if not said:
             return ""
         watch = self._lobby.watch
-        if (heard := watch.hear(said)).is_danger:
+        if (heard := await self._heard(said, self._asked)).is_danger:
+            self._told.set()
             return watch.words(heard, 0)[0]
-        return f"{watch.wording.error} " if refusal.problem.number >= OUR_FAULT else ""
+        return f"{watch.wording.error} " if frame and refusal.problem.number >= OUR_FAULT else ""
 
     async def _refuse(self, error: AnamnesisError, frame: Frame | None = None, safety: str = "") -> None:
         telemetry.frame_refused(error.problem)
@@ -301,9 +374,9 @@ class Session:
         await self._refuse(AnamnesisError(RATE_LIMITED, seconds=int(MINUTE)))
         return False
 
-    async def _send_unnumbered(self, body: Body) -> None:
+    async def _send_unnumbered(self, body: Body, meta: Mapping[str, Scalar] | None = None) -> None:
         telemetry.frame_sent(type(body).__name__)
-        await self._send(encode(Envelope(0, body.conversation_id, body)))
+        await self._send(encode(Envelope(0, body.conversation_id, body, meta)))
 
     async def _send(self, packet: bytes) -> None:
         async with self._sending:
@@ -315,6 +388,41 @@ async def _opened(packet: bytes, most: int) -> Frame:
     if len(packet) <= QUICKLY_OPENED:
         return open_frame(packet, most=most)
     return await asyncio.to_thread(open_frame, packet, most=most)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    """End these, and wait until they have."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _last_answer(conversation_id: str, tx: Transaction) -> str | None:
+    last = tx.messages.last(conversation_id)
+    return last.contents if last is not None and last.message_role == "assistant" else None
+
+
+def _spoken(body: Body) -> str:
+    """What the person says in a frame: now, instead of what they said, or while nobody was there."""
+    match body:
+        case UserMessage(content=said):
+            return said
+        case ControlVariation(new_content=str(said)):
+            return said
+        case SyncRequest(messages=earlier):
+            return "\n".join(
+                each.contents for each in earlier if isinstance(each, EarlierMessage) and each.role == "user"
+            )
+    return ""
+
+
+def _told_in(frame: Frame) -> str:
+    """What the person seems to say in a frame that was not understood, or not kept."""
+    body = frame.fields.get("body")
+    if type(body) is not dict or frame.fields.get("type") not in (UserMessage.TYPE, ControlVariation.TYPE):
+        return ""
+    said = body.get("content", body.get("newContent"))
+    return said if type(said) is str else ""
 
 
 def _check_first(frame: Frame) -> None:

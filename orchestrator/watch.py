@@ -9,6 +9,7 @@ from agents.safety.guard import Reason, Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.retold import Before, added, replies
+from agents.safety.text import MOST
 from agents.safety.wording import ROUTER, Wording
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks
@@ -27,6 +28,13 @@ LANGUAGE: Final = "language."
 
 SURE: Final = 0.8
 """How sure a brain must be of an emergency that neither rules nor ears heard, for it to be one."""
+
+PART: Final = MOST
+"""How much of a text the rules hear at a time, in characters."""
+OVERLAP: Final = 1_000
+"""How much of it they hear again with the next part, so that nothing is torn apart."""
+MOST_PARTS: Final = 16
+"""How many parts are heard; a message with more is an hour's reading, and is told so."""
 
 LOOKS_BACK: Final = 12
 """How many turns before this one are asked what was known before."""
@@ -113,11 +121,19 @@ class Watch:
     languages: Languages
     ears: Ears | None = None
     alerts: bool = False
+    patience: float = 0.3
+    """How many seconds a person in danger waits for the store before the first words go out without it."""
 
     def hear(self, text: str, context: str | None = None) -> Hearing:
-        """What the rules hear. It never raises: a guard that fails is itself a reason for caution."""
+        """What the rules hear. It never raises: a guard that fails is itself a reason for caution.
+
+        A long text is heard part by part; one so long that some of it is not counts as not listened to.
+        """
+        parts = tuple(text[at : at + PART] for at in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP))
         try:
-            heard = Hearing(self.guard.check(text, context))
+            heard = Hearing(failed=len(parts) > MOST_PARTS)
+            for part in dict.fromkeys((*parts[: MOST_PARTS - 1], parts[-1])):
+                heard = heard.raised_by(Hearing(self.guard.check(part, context)))
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             heard = Hearing(failed=True)

@@ -64,10 +64,16 @@ def local_brain() -> LocalBrain:
 
 @cache
 def a_watch() -> Watch:
-    """The guard as shipped, where nobody knows the region."""
+    """The guard as shipped, where nobody knows the region; it leaves the store its time."""
     rules = shipped_config() / "safety"
     heard = guard.load(rules)
-    return Watch(heard, output.load(rules), wording.load(rules, ""), language.load(rules, heard.vocabulary))
+    return Watch(
+        heard,
+        output.load(rules),
+        wording.load(rules, ""),
+        language.load(rules, heard.vocabulary),
+        patience=60,
+    )
 
 
 def a_store(url: str, clock: Clock | None = None) -> Store:

@@ -30,11 +30,14 @@ from tests.peers import (
     REASONING,
     SENTENCE,
     START_ANSWER,
+    SYNC,
     TRACE,
+    USER_MESSAGE,
     VARIATION,
     Frame,
     Peer,
     conversing,
+    new_id,
 )
 
 CHEST = "I have crushing chest pain and my left arm is numb"
@@ -169,6 +172,39 @@ async def test_a_slow_database_lets_the_safety_sentence_out_first(
         assert_safety_first(frames, "emergency", 3)
 
 
+async def test_a_database_that_hangs_keeps_the_first_words_from_nobody(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = replace(a_watch(), patience=0.01)
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        write, free = house.store.write, asyncio.Event()
+
+        async def hanging_write(work: Callable[[Transaction], T]) -> T:
+            await free.wait()
+            return await write(work)
+
+        monkeypatch.setattr(house.store, "write", hanging_write)
+        message_id = await peer.say(CHEST)
+        (first,) = await peer.until(lambda frame: True)
+        free.set()
+        frames = [frame for frame in await peer.answer() if frame.stanza]
+
+        assert (first.stanza, first.type, first.body["previousId"]) == (0, SENTENCE, message_id)
+        assert first.meta == {"safety": "emergency", "tier": 3}
+        assert first.body["text"].startswith("This could be an emergency: please call")
+        assert_safety_first(frames, "emergency", 3)
+
+
+async def test_what_was_said_while_nobody_was_there_is_heard_too(address: str) -> None:
+    watch = replace(a_watch(), patience=0.01)
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        earlier = {"localId": "l1", "role": "user", "contents": CHEST, "createdAt": "2026-01-02T03:04:05Z"}
+        await peer.send(SYNC, messages=[earlier])
+        frames = await peer.until(lambda frame: frame.type == SENTENCE)
+
+        assert (frames[-1].stanza, frames[-1].meta) == (0, {"safety": "emergency", "tier": 3})
+
+
 async def test_danger_interrupts_the_answer_that_is_still_running(address: str) -> None:
     brain = ScriptedBrain(answers=[["One. ", "Two. ", "Thr", asyncio.Event()]])
     async with a_house(address, brain).open() as house, conversing(house) as peer:
@@ -229,6 +265,65 @@ async def test_an_error_carries_the_safety_text_where_nothing_can_be_stored(
         assert refused.body["message"].startswith(begins)
         assert refused.meta["error"] == "storage_full"
         assert await everything(house) == before
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"content": f"{CHEST}\0"},
+        {"content": CHEST, "timestamp": "the day before yesterday"},
+        {"content": CHEST, "previousId": 7},
+        {
+            "content": CHEST,
+            "unknown": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]],
+        },
+    ],
+    ids=["NUL", "timestamp", "previous", "depth"],
+)
+async def test_a_message_that_is_refused_as_it_is_read_is_heard(
+    address: str, spoiled: dict[str, Any]
+) -> None:
+    async with a_house(address).open() as house, conversing(house) as peer:
+        await peer.send(USER_MESSAGE, id=new_id(), **spoiled)
+        (refused,) = await peer.until_type(ERROR)
+
+        assert refused.body["message"].startswith("This could be an emergency: please call")
+
+
+async def test_a_reply_is_heard_with_its_question_though_nothing_can_be_stored(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = ScriptedBrain(answers=[["I see. ", "Are you having any thoughts of harming yourself?"]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I feel low")
+
+        async def full(work: object) -> None:
+            raise AnamnesisError(STORAGE_FULL)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(house.store, "write", full)
+            await peer.say("yes")
+            (refused,) = await peer.until_type(ERROR)
+
+        assert refused.body["message"].startswith("Thank you for telling me")
+
+
+FILLER = "the garden was green and the sun was warm today. " * 600
+
+
+async def test_the_middle_of_a_long_message_is_heard(embedded: str) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        frames = await peer.ask(f"{FILLER} {CHEST}. {FILLER}")
+
+        assert_safety_first(frames, "emergency", 3)
+
+
+def test_a_message_too_long_to_be_heard_whole_counts_as_not_heard() -> None:
+    endless = FILLER * 12
+
+    assert a_watch().hear(endless).failed
+    assert a_watch().hear(f"{endless} {CHEST}").is_danger
+    assert not a_watch().hear(FILLER).failed
 
 
 class Broken:
@@ -494,6 +589,18 @@ async def test_a_corrected_message_is_heard_too(address: str) -> None:
         frames = await peer.answer()
 
         assert_safety_first(frames, "emergency", 3)
+
+
+async def test_a_reply_that_is_corrected_is_heard_with_its_question(address: str) -> None:
+    brain = ScriptedBrain(answers=[["I see. ", "Are you having any thoughts of harming yourself?"]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I feel low")
+        message_id = await peer.say("hm")
+        await peer.answer()
+        await peer.send(VARIATION, targetId=message_id, mode="edit", newContent="yes")
+        frames = await peer.answer()
+
+        assert_safety_first(frames, "crisis", 2)
 
 
 async def test_another_attempt_at_a_message_in_danger_is_a_safety_answer_too(address: str) -> None:
