@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -16,7 +17,7 @@ import httpx
 from agents.brains.lines import Line
 from agents.sentences import sentences
 from benchmarks.turn import SAID
-from memory_blocks.models import Label
+from memory_blocks.models import ConversationHistory, Label
 from orchestrator import logs
 from orchestrator.client import Client
 from orchestrator.house import House
@@ -31,17 +32,43 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, letta_database, se
 DELAY_SECONDS = 0.3
 """How long the model takes to its first token."""
 
+SURE = "sure without the model"
+"""What the reasoning in the history says where the local classifier decided."""
+
 AT_ONCE = 8
 EXTRACTS, CLASSIFIES = "You keep the four blocks up to date.", "You name the intent."
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """One turn: seconds to the first sentence and to the end, and messages to agents on the way there."""
+    """One turn: seconds to the first sentence and to the end, and messages to agents on the way there.
+
+    `sure` says that the local classifier was; of one in which the local brain `stood_in`, nothing is counted.
+    """
 
     first: float
     whole: float
     messages: int
+    sure: bool = False
+    stood_in: bool = False
+
+
+class Calls:
+    """Counts every HTTP request to the server, whoever makes it, in the background, too."""
+
+    def __init__(self, base_url: str) -> None:
+        self.made, self._url, self._send = 0, httpx.URL(base_url), httpx.AsyncClient.send
+
+    def __enter__(self) -> "Calls":
+        async def counted(client: httpx.AsyncClient, request: httpx.Request, **how: Any) -> httpx.Response:
+            self.made += (request.url.host, request.url.port) == (self._url.host, self._url.port)
+            return await self._send(client, request, **how)
+
+        setattr(httpx.AsyncClient, "send", counted)  # noqa: B010 - the library has no place for it
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        setattr(httpx.AsyncClient, "send", self._send)  # noqa: B010
 
 
 # --- the plain way ------------------------------------------------------------------------------------------
@@ -109,7 +136,7 @@ class Ours:
     """One conversation in the house."""
 
     def __init__(self, house: House) -> None:
-        ours, theirs = pair()
+        self._house, (ours, theirs) = house, pair()
         self._attending = asyncio.create_task(house.attend(theirs, "bench"))
         self._client = Client(ours, RandomIds())
 
@@ -120,15 +147,19 @@ class Ours:
 
     async def turn(self, said: str) -> Took:
         """Say something, and hear the answer."""
-        began, first, asked = perf_counter(), 0.0, 0
+        began, first, asked, stood_in = perf_counter(), 0.0, 0, False
         async for envelope in self._client.answer_to(await self._client.say(said)):
             if isinstance(envelope.body, AssistantSentence):
                 first = first or perf_counter() - began
                 asked = int((envelope.meta or {}).get("model.asked") or 0)
                 if trouble := (envelope.meta or {}).get("model.trouble"):
-                    print(f"       not counting: the local brain stood in: {trouble}", flush=True)
-                    asked = 0
-        return Took(first, perf_counter() - began, asked)
+                    print(f"       not counted: the local brain stood in: {trouble}", flush=True)
+                    stood_in = True
+        whole = perf_counter() - began
+        stored = await self._house.store.read(lambda tx: tx.blocks.load(self._client.conversation_id))
+        history = ConversationHistory.model_validate_json(stored[Label.CONVERSATION_HISTORY].value or "")
+        why = history.turns[-1].intent_classification
+        return Took(first, whole, asked, why is not None and SURE in why.reasoning, stood_in)
 
     async def close(self) -> None:
         """Leave."""
@@ -139,12 +170,13 @@ class Ours:
 # --- both ---------------------------------------------------------------------------------------------------
 
 
-async def _alone(conversation: Plain | Ours) -> list[Took]:
-    """Turn after turn; the first one, in which agents may still be made, is told apart."""
+async def _alone(conversation: Plain | Ours, calls: Calls) -> tuple[list[Took], int]:
+    """Turn after turn, and how many calls there were in all; in the first one agents may still be made."""
     await conversation.open()
+    before = calls.made
     took = [await conversation.turn(said) for said in SAID]
     await conversation.close()
-    return took
+    return took, calls.made - before
 
 
 async def _together(conversations: Sequence[Plain | Ours]) -> float:
@@ -154,7 +186,7 @@ async def _together(conversations: Sequence[Plain | Ours]) -> float:
     await asyncio.gather(*(each.turn(SAID[0]) for each in conversations))
 
     async def converse(conversation: Plain | Ours) -> int:
-        return sum([(await conversation.turn(said)).messages > 0 for said in SAID[1:3]])
+        return sum([not (await conversation.turn(said)).stood_in for said in SAID[1:3]])
 
     began = perf_counter()
     turns = sum(await asyncio.gather(*(converse(each) for each in conversations)))
@@ -164,25 +196,29 @@ async def _together(conversations: Sequence[Plain | Ours]) -> float:
     return turns / took
 
 
-def _told(what: str, took: Sequence[Took]) -> tuple[float, float]:
-    later = took[1:]
-    first, whole = median(each.first for each in later), median(each.whole for each in later)
-    messages = ", ".join(str(each.messages) for each in took)
+def _told(what: str, took: Sequence[Took], calls: int) -> tuple[float, float]:
+    """Say it, and tell the medians of the turns after the first that agents answered."""
+    counted = [each for each in took[1:] if not each.stood_in]
+    if not counted:
+        raise SystemExit(f"{what}: the local brain stood in for every turn; nothing was measured")
+    first, whole = median(each.first for each in counted), median(each.whole for each in counted)
     print(
         f"{what:6} first sentence {first * 1000:5.0f} ms   whole turn {whole * 1000:5.0f} ms   "
-        f"first turn {took[0].whole * 1000:5.0f} ms   messages to agents {messages}",
+        f"first turn {took[0].whole * 1000:5.0f} ms   {len(counted)} of {len(took) - 1} later turns counted",
+        flush=True,
+    )
+    for which, of in (("sure", True), ("not sure", False)):
+        if told := [str(each.messages) for each in took if each.sure is of and not each.stood_in]:
+            about = f" in turns the classifier is {which} of" if what != "plain" else ""
+            print(f"       messages to agents{about}: {', '.join(told)}", flush=True)
+    print(
+        f"       all calls, agents' making and the background too: {calls / len(took):.1f} per turn",
         flush=True,
     )
     return first, whole
 
 
-async def _measure(base_url: str, endpoint: ModelEndpoint, folder: Path) -> None:
-    edits = [
-        Step(tool="core_memory_append", arguments={"label": label, "content": "more"}) for label in Label
-    ]
-    endpoint.script(EXTRACTS, *edits, Step(text="Done."), anew=True)
-    endpoint.script(CLASSIFIES, *[Step(text="GENERAL_HEALTH")] * 1_000)
-    plain_first, plain_whole = _told("plain", await _alone(Plain(base_url)))
+def _house(base_url: str, folder: Path, **chosen: object) -> House:
     settings = load(
         given={
             "data.dir": str(folder),
@@ -192,15 +228,31 @@ async def _measure(base_url: str, endpoint: ModelEndpoint, folder: Path) -> None
             "brain.reply_seconds": 60.0,
             "brain.budget_seconds": 60.0,
             "letta.show_seconds": 60.0,
+            **{f"brain.{name}": value for name, value in chosen.items()},
         },
         environment={},
     )
-    async with (await asyncio.to_thread(build_house, settings)).open() as house:
-        first, whole = _told("ours", await _alone(Ours(house)))
+    return build_house(settings)
+
+
+async def _measure(base_url: str, endpoint: ModelEndpoint, folder: Path) -> None:
+    edits = [
+        Step(tool="core_memory_append", arguments={"label": label, "content": "more"}) for label in Label
+    ]
+    endpoint.script(EXTRACTS, *edits, Step(text="Done."), anew=True)
+    endpoint.script(CLASSIFIES, *[Step(text="GENERAL_HEALTH")] * 1_000)
+    with Calls(base_url) as calls:
+        plain_first, plain_whole = _told("plain", *await _alone(Plain(base_url), calls))
+        async with (await asyncio.to_thread(_house, base_url, folder / "sure")).open() as house:
+            first, whole = _told("ours", *await _alone(Ours(house), calls))
         print(
             f"ratio  first sentence {first / plain_first:.2f} (goal: at most 0.35)   "
             f"whole turn {whole / plain_whole:.2f} (goal: at most 0.50)"
         )
+        never_sure = partial(_house, base_url, folder / "unsure", sure_intent=2.0)
+        async with (await asyncio.to_thread(never_sure)).open() as house:
+            _told("unsure", *await _alone(Ours(house), calls))
+    async with (await asyncio.to_thread(_house, base_url, folder / "together")).open() as house:
         plain_rate = await _together([Plain(base_url) for _ in range(AT_ONCE)])
         rate = await _together([Ours(house) for _ in range(AT_ONCE)])
         print(
