@@ -10,7 +10,7 @@ import httpx
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,16 @@ async def _dripping(content: bytes, pause: float) -> AsyncIterator[bytes]:
 async def before(server: str) -> AsyncIterator[HttpProxy]:
     """A proxy before the server at that address, with an address of its own."""
     proxy = HttpProxy(server)
+    async with listening(proxy) as proxy.url:
+        yield proxy
+
+
+@asynccontextmanager
+async def listening(app: ASGIApp) -> AsyncIterator[str]:
+    """The address at which that application answers."""
     running = uvicorn.Server(
         uvicorn.Config(
-            proxy,
+            app,
             port=0,
             log_config=None,
             log_level="critical",
@@ -100,9 +107,8 @@ async def before(server: str) -> AsyncIterator[HttpProxy]:
     task = asyncio.create_task(running.serve())
     while not running.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(0.01)
-    proxy.url = f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
     try:
-        yield proxy
+        yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
     finally:
         running.should_exit = True
         await task

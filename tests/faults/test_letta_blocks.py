@@ -1,8 +1,10 @@
 """Letta refuses, is busy, or its answers are lost: no block is lost with them, or written twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,8 @@ from agents.brains.asking import EXTRACTOR
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.models import Label
 from memory_blocks.trace import digest
-from orchestrator.errors import AnamnesisError
+from orchestrator.errors import AnamnesisError, LettaTrouble
+from orchestrator.letta_server import LettaServer
 from orchestrator.store.database import Store
 from tests.faults.http_proxy import Fault, HttpProxy, before
 from tests.lettas import HandEdited, a_mirror, a_registry
@@ -69,6 +72,54 @@ async def test_what_passes_is_tried_again_and_every_block_stands(
 
         assert all_stand(mirror, house)
         assert {intent for _, intent in journal(opened).values()} == {None}
+
+
+async def test_who_is_told_to_come_back_much_later_does_not_come_back_now(
+    letta: Address, tag: str, opened: Store
+) -> None:  # F5
+    async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:
+        made = await registry.agent("c1", EXTRACTOR)
+        proxy.script(READS, *[Fault(429, {"retry-after": "30"})] * 3)
+
+        with pytest.raises(LettaTrouble) as told:
+            await registry.server.blocks_of(made)
+
+        assert told.value.after == 30
+        assert proxy.count(READS) == 1
+
+
+async def test_only_what_changed_is_written(letta: Address, tag: str, opened: Store) -> None:
+    house = House()
+    async with a_way(letta, opened, tag) as (proxy, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+        shown = house.take_turn().stored
+        await mirror.put(HERE, shown)
+        text = f"{shown[Label.CONTEXT_SUMMARY].text}\nMore."
+        changed = replace(shown[Label.CONTEXT_SUMMARY], text=text, digest=digest(text), revision=3)
+        writes = proxy.count(WRITES)
+
+        await mirror.put(HERE, {**shown, Label.CONTEXT_SUMMARY: changed})
+        await mirror.put(HERE, {**shown, Label.CONTEXT_SUMMARY: changed})
+
+        assert proxy.count(WRITES) - writes == 1
+        assert mirror.text(HERE, Label.CONTEXT_SUMMARY) == text
+
+
+async def test_blocks_are_written_side_by_side(
+    letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_of_them, write, house = asyncio.Barrier(len(Label)), LettaServer.write_block, House()
+
+    async def met(server: LettaServer, block_id: str, value: str, metadata: Mapping[str, Any]) -> None:
+        async with asyncio.timeout(60):
+            await all_of_them.wait()
+        await write(server, block_id, value, metadata)
+
+    monkeypatch.setattr(LettaServer, "write_block", met)
+    async with a_way(letta, opened, tag) as (_, mirror):
+        await mirror.put(HERE, house.take_turn().stored)
+
+        assert all_stand(mirror, house)
 
 
 async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(

@@ -5,12 +5,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from letta_client import Letta
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from memory_blocks.models import Label
 from orchestrator.house import House
 from orchestrator.settings import load
 from orchestrator.wiring import build_house
+from tests.faults.http_proxy import listening
 from tests.houses import history, meta, over_websockets
 from tests.lettas import assert_all_stand, shown
 from tests.peers import (
@@ -151,3 +157,33 @@ async def test_without_letta_the_local_brain_answers_from_the_same_memory(
     assert "severe headache" in said(frames)
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "unreachable")
     assert health.parts["model"] == "down: model_unavailable"
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[str]:
+    """The address of a server that answers everything with 200 and the same body."""
+
+    async def answer(_: Request) -> Response:
+        return Response(body, media_type="application/json")
+
+    everything = Route("/{path:path}", answer, methods=["GET", "POST", "PATCH", "DELETE"])
+    async with listening(Starlette(routes=[everything])) as url:
+        yield url
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"detail":"maintenance"}', b"[]", b"null", b"<html>"])
+async def test_where_something_else_answers_in_letta_s_place_the_local_brain_does_its_work(
+    tmp_path: Path, body: bytes
+) -> None:
+    async with (
+        answering(body) as url,
+        a_letta_house(url, tmp_path, "test") as house,
+        a_conversation(house, tmp_path) as (peer, _),
+    ):
+        for text in ("I am having a headache", "8"):
+            frames = await peer.ask(text)
+
+            assert frames[-1].code is None
+            assert frames[-1].meta["model.stood_in"] == "local"
+
+    assert "severe headache" in said(frames)
