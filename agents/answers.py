@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED, Told
-from agents.lexicon import Lexicon, words_of
+from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
 from agents.questions import Question, name_of
 from agents.reading import Said, Text
@@ -84,6 +84,9 @@ class Answers:
         if rest and yes and kind and kind not in ("pregnancy", "progression") and fits(kind, rest, text):
             self._with_details(told, question, kind, rest, teller)
             return
+        if yes and not kind and _A_SIDE.fullmatch(rest):
+            place = self._replies.where(Text(rest, self._lexicon), question, told.known.values)
+            told.say(Said("location", place), teller)
         declared = teller.declares(question, yes=yes)
         if yes and len(question.options) > 1 and question.form == "choice":
             declared = None
@@ -175,6 +178,8 @@ class Answers:
             told.say(Said("location", place), teller)
             return
         if moment := HAS_MOMENT.search(rest):
+            if re.match(r"(?:not )?since\b", rest) and "onset" not in question.kinds:
+                return
             if "onset" in question.kinds or not question.kinds:
                 told.say(Said("onset", moment[0].strip()), teller)
         elif (span := HAS_SPAN.search(rest)) and ("duration" in question.kinds or not question.kinds):
@@ -214,10 +219,10 @@ class Answers:
             return
         if told.facts and question.options:
             return
-        core = question.core if not question.options else ""
-        if words and core:
+        leaning = not {word.text for word in words_of(words)} - _SAYS_LITTLE
+        if words and (not question.options or leaning):
             told.sentences.append(f'User answers "{words}" to the question "{question.asked[-150:]}"')
-        elif words:
+        elif words:  # what was offered and not chosen is left out
             told.sentences.append(f'User answers "{words}"')
 
     def _choice(self, told: Told, question: Question, said: Said, teller: Teller) -> bool:
@@ -297,6 +302,15 @@ def _substituted(question: Question, chosen: str) -> str:
     return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
 
 
+_SAYS_LITTLE: Final = word_set(
+    ", . ! a bit of both mix really either neither it depends all none is fine whatever works don't mind i "
+    "not sure "
+    "the same little some somewhere in between more or less kind sort maybe no yes ok okay any anything "
+    "goes quite"
+)
+_A_SIDE: Final = re.compile(
+    r"(?:just |only |on |the |my |it's )*(?:left|right)(?: one| side)?[.! ]*", re.IGNORECASE
+)
 _OR_CLAUSE: Final = re.compile(
     r",? or ((?:do|does|did|is|are|was|were|has|have|can) (?:you|it|they|he|she|there|the \w+|your \w+) .*)$"
 )

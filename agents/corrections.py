@@ -23,6 +23,9 @@ _PIECES: Final = re.compile(
 _SAID_BUT: Final = re.compile(
     r"\bi (?:said|wrote|put|typed) .+?,? but (?:it's |it is |it was |that's )?", re.IGNORECASE
 )
+_ITS_DOSE: Final = re.compile(
+    r"\b(?:it's|it is|they're|that's) (?:actually )?\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|g|units?)\b", re.I
+)
 _NOT_THAT: Final = re.compile(
     (
         r"\b(?:not|instead of|rather than|scratch) (?:on |in |my |the |a |an |since |for |about "
@@ -63,7 +66,8 @@ class Corrections:
         denied = list(_NOT_THAT.finditer(low))
         taken_back = [(each, kind) for each in denied if (kind := _kind_with(values, each[1]))]
         anew = rating_anew(low, _top_of(values["severity"])) if "severity" in values else ""
-        if not taken_back and mark is None and not anew:
+        dosed = _ITS_DOSE.search(low) and _other_dose(low, values)
+        if not taken_back and mark is None and not anew and not dosed:
             return None
         rest = _SAID_BUT.sub("", low)
         for each, _ in taken_back:

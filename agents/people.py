@@ -21,8 +21,11 @@ _BEFORE_SUBJECT: Final = word_set(
     "okay"
 )
 _NOT_THE_ONE: Final = word_set(
-    "says said say thinks think thought told tells reckons noticed wants wanted made makes gave gives took "
-    "drove works worked died passed left bought suggested asked or recommended insists worries"
+    "says said say thinks think thought told tells reckons noticed wants wanted works worked died passed "
+    "suggested or recommended insists worries"
+)
+_DONE_TO_SELF: Final = word_set(
+    "made makes gave gives took takes drove drives left bought asked asks brought"
 )
 _TOGETHER: Final = word_set("i me myself i've i'm")
 _NOT_OWN: Final = word_set(
@@ -86,10 +89,12 @@ def _as_subject(mention: Mention, texts: list[str], words: Sequence[Word], state
     owned = texts[first] in _OWNERS
     if not owned:
         first = mention.first
-    after = texts[mention.last : mention.last + 3]
+    after = texts[mention.last : mention.last + 4]
     if after[:2] and after[0] == "and" and after[1] in _TOGETHER:
         return SELF
     if after[:1] and after[0] in _NOT_THE_ONE:
+        return None
+    if after[:1] and after[0] in _DONE_TO_SELF and {"me", "us", "my"} & set(after):
         return None
     if after[:2] == ["of", "mine"]:
         return name

@@ -45,7 +45,8 @@ _ASKS: Final = {
     r"|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it|them|the pain|things|you "
     r"feel)"
     r" (?:any |feel )?better\b(?! or)|\bease[sd]?\b|\bhelped\b",
-    "triggers": r"\bworse\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
+    "triggers": r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) "
+    ")?(?:worst|bad)\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
     r"|\bbrought (?:it|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
     r"|\bwhen (?:does|do) (?:it|they|the|this|you)\b.{0,30}\b(?:happen|occur|come|appear|get)"
     r"|\bbetter or worse\b|\btime of (?:the )?day\b|\bchanged lately\b|\banything change\b",
@@ -69,7 +70,7 @@ _ASKS: Final = {
     r"|something|similar)\b.{0,45}\b(?:before|in the past|ever|previously|earlier)\b|\bfirst time\b"
     r"|\bhappened (?:to you )?before\b|\bever had\b",
     "allergies": r"\ballerg|\bintoleran",
-    "pregnancy": r"\bpregnan|\bexpecting\b",
+    "pregnancy": r"\bpregnan|\bexpecting\b|\bhow far along\b",
     "age": (
         r"\bhow old\b|\b(?:your|his|her|their) age\b|^(?:and )?age\b|\byear were you born\b|\bdate of "
         r"birth\b"
@@ -282,7 +283,7 @@ def _question(part: str, sentence: str) -> Question:
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)
     core = core.strip(" ?!.,:;")
-    kinds = () if _SUPPOSES.match(core) else _kinds(f"{core}?")
+    kinds = () if _SUPPOSES.match(core) or _WISHES.match(core) else _kinds(f"{core}?")
     options = _options(core)
     top = _TOP.search(core)
     counted = _COUNT.search(core)
@@ -301,6 +302,9 @@ def _question(part: str, sentence: str) -> Question:
 
 _OF_THESE: Final = re.compile(
     r"which\b|(?:does|do|is|are|would) (?:either|any|one) of (?:these|those|them)\b"
+)
+_WISHES: Final = re.compile(
+    r"(?:do|would) you (?:want|like|prefer|rather)(?: me)? to (?:talk|hear|know|discuss|start|begin|read)\b"
 )
 _SUPPOSES: Final = re.compile(
     r"(?:could|might|may|can) (?:it|this|that|they|these) (?:be|have been|come|have to do)\b"

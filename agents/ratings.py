@@ -16,15 +16,13 @@ NUMBER: Final = re.compile(rf"(?<![\w.,/])({_WORD})(?:\s*(?:-|to|or)\s*({_WORD})
 _HALF: Final = re.compile(rf"\b({_WORD}) and a half\b", re.IGNORECASE)
 _ISH: Final = re.compile(r"\b(\d{1,2})[ -]?ish\b", re.IGNORECASE)
 _BETWEEN: Final = re.compile(rf"\bbetween (?:an? )?({_WORD}) and (?:an? )?({_WORD})\b", re.IGNORECASE)
-_BY_TURNS: Final = re.compile(
-    rf"\b(?:{_WORD}) (?:when|at|if|in the|on|after|while|during|with)\b", re.IGNORECASE
-)
 _OVER: Final = re.compile(
     r"\b(?:was|were|normally|usually|yesterday|last (?:night|week)|used to be|started (?:at|as|off)"
     r"|down from|up from|from|not|instead of)(?: about"
     r"| like)?(?: an?)? $",
     re.IGNORECASE,
 )
+_PRESENT: Final = re.compile(r"[ ,]*(?:right |just )?(?:now|today|currently|at the moment)\b", re.IGNORECASE)
 _ANEW: Final = re.compile(
     r"\b(?:more (?:of|like)(?: an?)?|closer to(?: an?)?|make (?:it|that)(?: an?)?|call it(?: an?)?"
     r"|(?:up|down|dropped|fallen|fell|risen|rose|settled|eased|gone) to(?: about)?(?: an?)?|it's(?: now"
@@ -50,8 +48,12 @@ def rating(text: str, top: int) -> str:
     """How strong something is said to be now: a number or a range, several in their words, else nothing."""
     low = spelled_out(text)
     numbers = [each for each in NUMBER.finditer(low) if within(each[1], top)]
-    if len(numbers) > 1 and len(_BY_TURNS.findall(low)) > 1 and len(low) <= 80:
-        return low.strip(" .,")
+    several = len(numbers) > 1 and not any(_OVER.search(low[: each.start()]) for each in numbers)
+    present = [each for each in numbers if _PRESENT.match(low[each.end() :])]
+    if several and not present and len(low) <= 80 and not re.search(r"[.;!?] ", low):
+        return low.strip(" .,")  # `7 on the stairs, otherwise 2`
+    if present:
+        return _told(present[-1])
     now = [each for each in numbers if not _OVER.search(low[: each.start()])] or numbers
     if not now:
         return ""

@@ -255,7 +255,8 @@ def small_words(text: str) -> list[str]:
 
 
 def _times(low: str, bare_drug: bool) -> Iterator[Said]:
-    if onset := STARTED.search(low) or SINCE.search(low):
+    onset = STARTED.search(low) or SINCE.search(low)
+    if onset and not re.search(r"\b(?:not|n't|nothing|none|never)\s+$", low[: onset.start()]):
         yield Said("onset", _clean(onset[1]))
     elif not bare_drug and (ago := AGO.search(low)):
         yield Said("onset", _clean(ago[1]))

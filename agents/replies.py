@@ -210,7 +210,7 @@ class Replies:
         if question.form == "polar" and (given := verdicts(small, question.options)):
             yield Reply(question, Said("", ""), verdicts=given)
         elif {"triggers", "relief"} & set(question.kinds):
-            for said in swayed(text):
+            for said in swayed(text, either="relief" in question.kinds):
                 yield Reply(question, said)
         measured = next((each for each in asked if {"measures", "readings"} & set(each.kinds)), None)
         if measured and len(figures := FIGURE.findall(text.stated)) > 1:
@@ -292,6 +292,8 @@ class Replies:
             yield Reply(question, Said("pregnancy", f"{along[1]} pregnant"))
         elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
+        elif "temperature" in kinds and (warm := rating(low, 110)):
+            yield Reply(question, Said("temperature", warm))
         elif question.numeric and (number := NUMBER.search(low)) and not DOSED.search(low):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
             counted = question.noun and "how many" in question.core and few
@@ -337,7 +339,8 @@ class Replies:
             words = re.sub(r"\b(ear|tooth|back|stomach|belly)ache", r"\1 ache", value.lower()).split()
             for size in (2, 1):
                 for at in range(len(words) - size + 1):
-                    if (part := " ".join(words[at : at + size])) in self._body and part != "side":
+                    part = " ".join(words[at : at + size])
+                    if {part, part.removesuffix("s")} & self._body and part not in ("side", "sides"):
                         return part
         return ""
 

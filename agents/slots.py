@@ -78,6 +78,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
                 each.search(value) for each in timed[: 2 if clause else 3]
             )
         case "triggers" | "relief":
+            if re.match(r"(?:not|no|nothing|hardly|never|very little)\b", value, re.IGNORECASE):
+                return False
             return (
                 _CLAUSE.match(text.stated) is None
                 or re.search(r"\b(?:when|after|if|with)\b", value) is not None

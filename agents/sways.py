@@ -46,22 +46,27 @@ _RESTS: Final = re.compile(
 )
 
 
-def swayed(text: Text) -> Iterator[Said]:
-    """What a reply says makes it better, as `relief`, and what makes it worse, as `triggers`."""
+def swayed(text: Text, *, either: bool) -> Iterator[Said]:
+    """What a reply says makes it better, as `relief`, and what makes it worse, as `triggers`.
+
+    After a question for `either`, what usually helps is taken for relief without more words.
+    """
     for part in _PARTS.split(text.stated):
         part = part.strip(" .,!?")
         if _NOTHING.fullmatch(part):
             yield Said("relief", NONE)
         elif not _NOT.search(part):
-            yield from _one(part, text)
+            yield from _one(part, text, either=either)
 
 
-def _one(part: str, text: Text) -> Iterator[Said]:
+def _one(part: str, text: Text, *, either: bool) -> Iterator[Said]:
     for kind, pattern in (("relief", _BETTER), ("triggers", _WORSE)):
         found = pattern.match(part)
         if found and not _BARE.match(found[1]) and len(found[1].split()) <= 7:
             yield Said(kind, re.sub(r"^(?:yes|yeah|well|um|i find|i think)[ ,]+", "", found[1], flags=re.I))
             return
+    if not either:
+        return
     if _RESTS.fullmatch(part) or (
         len(part.split()) <= 3
         and text.stated.strip(" .!") == part

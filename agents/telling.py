@@ -71,7 +71,7 @@ _PLACED: Final = re.compile(
 _WHEN: Final = re.compile(
     (
         r"(?:when|whenever|after|at|in|during|with|if|while|before|every|by|from|on|as soon|whilst"
-        r"|all (?:day|night|the time)|first "
+        r"|only (?:when|after|if|at|with)|all (?:day|night|the time)|first "
         r"thing|mostly|usually|worse)\b"
     ),
     re.IGNORECASE,
@@ -108,7 +108,7 @@ class Teller:
         if self.clause:
             return f'"{self.concern}"'
         if self.concern.startswith("feeling "):
-            return self.concern
+            return f"{self.relative} {self.concern}".strip()
         return f"{self.relative}'s {self.concern}" if self.relative else f"the {self.concern}"
 
     @property
@@ -179,6 +179,8 @@ class Teller:
                 return f"{self.who}'s {said.removesuffix(' (gone by now)')} is gone by now"
             case "progression" if said == "gone":
                 return f"User says {self.about} is gone"
+            case "associated_symptoms" if said.startswith("no feeling "):
+                return f"{self.who} is not {said.removeprefix('no ')}"
             case "associated_symptoms" if said.startswith("feeling "):
                 return f"{self.who} also reports {said}"
             case "associated_symptoms" if _DOING.match(said) or _WHOLE.match(said):

@@ -84,7 +84,14 @@ _REACTS: Final = re.compile(
 _IS_OVER: Final = re.compile(
     r"(?:(?:it|they|it's|they're|it has|they've|that's|all|now|has|have|have all|completely|yes|yeah"
     r"|pretty much)[ ,]+)*"
-    r"(?:gone|cleared(?: up)?|healed|disappeared|vanished|stopped|went away)\b(?!.*\b(?:but|then|came)\b)",
+    r"(?:gone|cleared(?: up)?|healed|disappeared|vanished|stopped|went away)\b"
+    r"(?! (?:from|up|down|to|on|through|for))(?!.*\b(?:but|then|came)\b)",
+    re.IGNORECASE,
+)
+_INSTEAD: Final = re.compile(
+    r"(?!(?:sorry|oh|no|well|um|wait|hang)\b)(?:[\w'/-]+[ ,.]+){1,5}?"
+    r"(?:no,? wait|wait,? no|scratch that|or rather|actually,? no|no,? sorry"
+    r"|no(?=, \w+(?: \w+)?[.! ]*$))[,:. ]+(.+)",
     re.IGNORECASE,
 )
 _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
@@ -149,7 +156,10 @@ class Understanding:
         """The message of a turn, said after the text `before`."""
         text = Text(message, self._lexicon)
         plain = re.sub(r"[^\w' ]", "", text.whole.lower()).strip()
-        asked = tuple(_as_confirmation(each) for each in questions(before))
+        asked = tuple(_of_the_concern(_as_confirmation(each), known) for each in questions(before))
+        alone = len(asked) == 1 and asked[0].form != "polar"
+        if alone and (instead := _INSTEAD.match(text.stated)):  # `the right. no wait, the left`
+            text = Text(instead[1], self._lexicon)
         feels = self._sentiment(text)
         if self._says_goodbye(plain):
             return Understood(known, sentiment=feels, closes=True)
@@ -454,6 +464,8 @@ def _bearing(
         found = [each for each in found if timely or each.kind not in ("onset", "duration")]
     if any(each.core.startswith("when") for each in asked) and not kinds & {"onset", "duration"}:
         found = [each for each in found if each.kind not in ("onset", "duration")]
+    if asked and "location" not in kinds and not complaints and not _OF_IT.search(text.stated):
+        found = [each for each in found if each.kind != "location"]
     often = any(each.core.startswith("how often") and "frequency" not in each.kinds for each in asked)
     if elsewhere or often:
         found = [each for each in found if each.kind not in (_PASSING if elsewhere else {"frequency"})]
@@ -470,6 +482,15 @@ def _bearing(
     elif kinds and kinds <= _NOT_OF_BODY and not own:
         complaints = []
     return found, complaints
+
+
+def _of_the_concern(question: Question, known: Known) -> Question:
+    """`How high is it?` asks of a fever for the temperature."""
+    fever = re.search(
+        r"\b(?:fever|temperature)\b", known.values.get("concern") or known.values.get("request", "")
+    )
+    high = fever and not question.kinds and re.match(r"how high\b", question.core)
+    return replace(question, kinds=("temperature",)) if high else question
 
 
 def _as_confirmation(question: Question) -> Question:
