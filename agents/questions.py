@@ -45,8 +45,8 @@ _ASKS: Final = {
     r"|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it|them|the pain|things|you "
     r"feel)"
     r" (?:any |feel )?better\b(?! or)|\bease[sd]?\b|\bhelped\b",
-    "triggers": r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) "
-    ")?(?:worst|bad)\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
+    "triggers": r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?"
+    r"(?:worst|bad)\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
     r"|\bbrought (?:it|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
     r"|\bwhen (?:does|do) (?:it|they|the|this|you)\b.{0,30}\b(?:happen|occur|come|appear|get)"
     r"|\bbetter or worse\b|\btime of (?:the )?day\b|\bchanged lately\b|\banything change\b",

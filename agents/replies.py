@@ -292,8 +292,8 @@ class Replies:
             yield Reply(question, Said("pregnancy", f"{along[1]} pregnant"))
         elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
-        elif "temperature" in kinds and (warm := rating(low, 110)):
-            yield Reply(question, Said("temperature", warm))
+        elif "temperature" in kinds and (degrees := rating(low, 110)):
+            yield Reply(question, Said("temperature", degrees))
         elif question.numeric and (number := NUMBER.search(low)) and not DOSED.search(low):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
             counted = question.noun and "how many" in question.core and few
