@@ -207,7 +207,10 @@ class Replies:
                     yield Reply(question, Said(kind, ""), "yes" if each[question.core] else "no")
             return
         question = asked[-1]
-        if question.form == "polar" and (given := verdicts(small, question.options)):
+        given = verdicts(small, question.options) if question.form == "polar" else {}
+        if given and question.kinds and not any(given.values()):  # `none` of what were only examples
+            yield Reply(question, Said(question.kinds[0], ""), "no")
+        elif given:
             yield Reply(question, Said("", ""), verdicts=given)
         elif {"triggers", "relief"} & set(question.kinds):
             for said in swayed(text, either="relief" in question.kinds):

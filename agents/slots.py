@@ -86,7 +86,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
             )
         case "medications" | "other_medicines" | "conditions" | "allergies":
             others = next(text.has("people.relatives"), None)
-            clause = _CLAUSE.match(value) is not None or " when " in value
+            other = re.match(r"(?:to|once|twice|\w+ times)\b", value, re.IGNORECASE)  # a wish, or how often
+            clause = _CLAUSE.match(value) is not None or " when " in value or other is not None
             a_time = HAS_SPAN.fullmatch(value) is not None
             return others is None and not clause and not a_time and len(value.split()) <= 8
         case "readings" | "measures" | "dose" | "temperature":
@@ -122,7 +123,7 @@ _NO_ITEM: Final = word_set(
     "gives forget forgot know think don't doesn't haven't hate can't never only what which who has had have "
     "been "
     "apart except other from used might could may yes sure never brought does do would took taking depends "
-    "family take takes need get gets got off stopped quit works"
+    "family ok okay to twice once weekly know until take takes need get gets got off stopped quit works"
 )
 
 

@@ -424,8 +424,16 @@ def _sourced(each: Information) -> str:
 
 
 def _speaks_of(words: Sequence[str], text: str) -> bool:
+    """Whether a text speaks of a word, which may be the beginning of a longer one; `no fever` does not."""
     low = text.lower()
-    return any(re.search(rf"\b{re.escape(word)}", low) for word in words)
+    return any(
+        not _DENIES.search(low[: found.start()])
+        for word in words
+        for found in re.finditer(rf"\b{re.escape(word)}", low)
+    )
+
+
+_DENIES: Final = re.compile(r"(?:\bno|\bwithout|n't (?:have|had|got|get))(?: any| a| an| real)? $")
 
 
 def _summed_up(known: dict[str, str], concern: str) -> str:
