@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from agents.embedding import wishes
 from agents.linear import Classes, Linear, train
 from agents.ports import Embedded, Embedder, Vectors
 from agents.reading import asks_back
@@ -33,8 +34,11 @@ _BARE: Final = 4  # a message of so few words says little by itself
 _SHORT: Final = 12
 _LEANING_BARE: Final = 12.0  # how much more likely the running topic is, by how much a message says itself
 _LEANING: Final = 2.5
-_LEANING_LITTLE: Final = 1.5
+_LEANING_LONG: Final = 1.5
+_LEANING_ASKED: Final = 8.0  # a question in the middle of something mostly is about it
 _HEARD: Final = np.float32(30)  # how much more likely danger is where a rule hears it
+_NEAR_DANGER: Final = 0.5  # where no rule hears danger, an emergency is as near as this to examples of one
+_NEGLIGIBLE: Final = 0.02
 _ALARMED: Final = 0.8  # a few words are an emergency only when they surely are; longer ones at once
 
 
@@ -68,9 +72,13 @@ class Router:
                 probabilities[:, danger] *= np.where(alarms[start : start + _BATCH], _HEARD, np.float32(1))
                 probabilities /= probabilities.sum(axis=1, keepdims=True)
             routed += [
-                self._decide(embedded, shares, before)
-                for embedded, shares, before in zip(
-                    batch, probabilities, running[start : start + _BATCH], strict=True
+                self._decide(embedded, shares if heard else self._calmed(embedded, shares), before)
+                for embedded, shares, before, heard in zip(
+                    batch,
+                    probabilities,
+                    running[start : start + _BATCH],
+                    alarms[start : start + _BATCH],
+                    strict=True,
                 )
             ]
         return routed
@@ -78,12 +86,12 @@ class Router:
     def _decide(self, embedded: Embedded, shares: Vectors, running: str | None) -> Intent:
         goes_on = running in self._numbers and running not in (UNCLEAR, OUT_OF_SCOPE)
         words, asks = len(embedded.text.split()), asks_back(embedded.text)
-        bare = embedded.bare or (words <= _BARE and not asks)
+        bare = embedded.bare or (words <= _BARE and not asks and not wishes(embedded.text))
         emergency = self._numbers.get(EMERGENCY, -1)
         alarmed = int(shares.argmax()) == emergency and (shares[emergency] > _ALARMED or not bare)
         if goes_on and not alarmed:
-            times = _LEANING_BARE if bare else _LEANING if words <= _SHORT and not asks else _LEANING_LITTLE
-            shares = self._leaning(shares, self._numbers[str(running)], times, asks)
+            said = _LEANING_ASKED if asks else _LEANING if words <= _SHORT else _LEANING_LONG
+            shares = self._leaning(shares, self._numbers[str(running)], _LEANING_BARE if bare else said)
         ranked = np.argsort(-shares, kind="stable")
         best, second = int(ranked[0]), int(ranked[min(1, len(ranked) - 1)])
         intent, sure = self.intents[best], float(min(shares[best], 1.0))
@@ -105,13 +113,27 @@ class Router:
             )
         return _intent(intent, sure, f'Reads like "{example}", an example of {intent}')
 
-    def _leaning(self, shares: Vectors, running: int, times: float, asks: bool) -> Vectors:
+    def _calmed(self, embedded: Embedded, shares: Vectors) -> Vectors:
+        """The probabilities where no rule hears danger: only what is nearer to an emergency than to anything
+        else is one then."""
+        danger = self._numbers.get(EMERGENCY)
+        if danger is None or shares[danger] < _NEGLIGIBLE or len(shares) == 1:
+            return shares
+        near = [self._nearest(number, embedded.vector)[0] for number in range(len(self.intents))]
+        if near[danger] >= max(_NEAR_DANGER, *near):
+            return shares
+        calmed = shares.copy()
+        calmed[danger] = 0
+        scaled: Vectors = calmed / calmed.sum()
+        return scaled
+
+    def _leaning(self, shares: Vectors, running: int, times: float) -> Vectors:
         """The probabilities when one knows what it was about; saying nothing clear means going on with it."""
         leaning = shares.copy()
-        leaning[running] *= np.float32(times)
-        if (unclear := self._numbers.get(UNCLEAR)) is not None and not asks:
+        if (unclear := self._numbers.get(UNCLEAR)) is not None:
             leaning[running] += leaning[unclear]
             leaning[unclear] = 0
+        leaning[running] *= np.float32(times)
         scaled: Vectors = leaning / leaning.sum()
         return scaled
 

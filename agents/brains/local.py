@@ -3,18 +3,23 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
+from typing import Final
 
+from agents.embedding import wishes
 from agents.enriching import Enricher
 from agents.known import Exchange
 from agents.lexicon import Lexicon
+from agents.patterns import INJECTED
 from agents.ports import Brief, Embedded
 from agents.questions import name_of
 from agents.roster import Roster
 from agents.router import Router
 from agents.speaking import answer_to
-from agents.tools import wishes
-from agents.values import EMERGENCY, KIND, Enrichment, Fact, Intent
+from agents.tools.wishes import told, wish_in
+from agents.values import EMERGENCY, KIND, OUT_OF_SCOPE, UNCLEAR, Enrichment, Fact, Intent
 from memory_blocks.models import Blocks, Turn
+
+_SURELY: Final = 0.8  # so sure one must be that a reply asks for something else
 
 
 class LocalBrain:
@@ -45,13 +50,23 @@ class LocalBrain:
         )
 
     async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """By what it is like; an answer to a question stays with its topic.
+        """By what it is like; an answer to a question, a farewell and an order to us stay with their topic.
 
         Danger in an answer was heard before by the guard, which knows the question; a router does not.
         """
         before = _running(blocks)
-        if not enrichment.answers or before not in self._router.intents:
+        if before not in self._router.intents:
+            return self._router.route(embedded)
+        if enrichment.phase == "closing":
+            return _intent(before, 0.95, "Takes leave of the running topic")
+        if INJECTED.search(embedded.text):
+            return _intent(before, 0.95, "Tells the agents what to do, which changes no topic")
+        if not enrichment.answers:
             return self._router.route(embedded, before)
+        if "goal" not in enrichment.answers and not embedded.bare and wishes(embedded.text):
+            wish = self._router.route(embedded, before)
+            if wish.intent in self._roster.agent_types and wish.confidence >= _SURELY:
+                return wish
         what = name_of(enrichment.answers[0]).removesuffix(" rating 1-10")
         about = enrichment.known.get("concern", "the running topic")
         return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
@@ -74,21 +89,21 @@ def _answer(turn: Turn | None) -> str:
 
 
 def _running(blocks: Blocks) -> str | None:
-    """What the conversation is about; an emergency is not a topic to go on with, but what it broke into."""
+    """What the conversation is about: no emergency, aside or unclear message, but what these broke into."""
     for turn in reversed(blocks.conversation_history.turns):
-        intent = turn.intent_classification.intent if turn.intent_classification else EMERGENCY
-        if intent != EMERGENCY:
+        intent = turn.intent_classification.intent if turn.intent_classification else UNCLEAR
+        if intent not in (EMERGENCY, UNCLEAR, OUT_OF_SCOPE):
             return intent
-    return blocks.active_session.agent_context.last_intent
+    return None
 
 
 async def _worked_out(brief: Brief) -> str:
     """What the person asked to be worked out, told in a sentence; nothing where a tool could not."""
-    wish = wishes.wish_in(brief.message)
+    wish = wish_in(brief.message)
     if wish is None or brief.said:
         return ""
     outcome = await brief.tools.use(wish.tool, wish.arguments)
-    return wishes.told(wish, outcome.result) if outcome.success else ""
+    return told(wish, outcome.result) if outcome.success else ""
 
 
 def _intent(intent: str, confidence: float, reasoning: str) -> Intent:
