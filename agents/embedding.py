@@ -63,8 +63,18 @@ def asks_about_it(message: str) -> bool:
     """Whether a question points to what was said before, or has only words that fit whatever that was."""
     if len(message.split()) > _SHORT or not asks_back(message) or wishes(message):
         return False
-    words = set(re.findall(r"[a-z]+(?:'[a-z]+)?", message.lower()))
-    return bool(_REFERS.search(_SEEMS_TO_REFER.sub("", message))) or words <= _FIT_ANYTHING
+    return refers(message) or not asks_of_something(message)
+
+
+def refers(message: str) -> bool:
+    """Whether a message points to something that was said before."""
+    return _REFERS.search(_SEEMS_TO_REFER.sub("", message)) is not None
+
+
+def asks_of_something(message: str) -> bool:
+    """Whether a message is a question with at least one word that does not fit just anything."""
+    words = set(re.findall(r"[a-z]+(?:'[a-z]+)?", _REFERS.sub("", message).lower()))
+    return asks_back(message) and not words <= _FIT_ANYTHING
 
 
 def wishes(message: str) -> bool:

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from agents.embedding import wishes
+from agents.embedding import refers, wishes
 from agents.linear import Classes, Linear, train
 from agents.ports import Embedded, Embedder, Vectors
 from agents.reading import asks_back
@@ -91,7 +91,9 @@ class Router:
         alarmed = int(shares.argmax()) == emergency and (shares[emergency] > _ALARMED or not bare)
         if goes_on and not alarmed:
             said = _LEANING_ASKED if asks else _LEANING if words <= _SHORT else _LEANING_LONG
-            shares = self._leaning(shares, self._numbers[str(running)], _LEANING_BARE if bare else said)
+            nothing_new = (UNCLEAR, OUT_OF_SCOPE) if refers(embedded.text) and not asks else (UNCLEAR,)
+            times = _LEANING_BARE if bare else said
+            shares = self._leaning(shares, self._numbers[str(running)], times, nothing_new)
         ranked = np.argsort(-shares, kind="stable")
         best, second = int(ranked[0]), int(ranked[min(1, len(ranked) - 1)])
         intent, sure = self.intents[best], float(min(shares[best], 1.0))
@@ -127,12 +129,12 @@ class Router:
         scaled: Vectors = calmed / calmed.sum()
         return scaled
 
-    def _leaning(self, shares: Vectors, running: int, times: float) -> Vectors:
-        """The probabilities when one knows what it was about; saying nothing clear means going on with it."""
+    def _leaning(self, shares: Vectors, running: int, times: float, nothing_new: tuple[str, ...]) -> Vectors:
+        """The probabilities when one knows what it was about; saying nothing new means going on with it."""
         leaning = shares.copy()
-        if (unclear := self._numbers.get(UNCLEAR)) is not None:
-            leaning[running] += leaning[unclear]
-            leaning[unclear] = 0
+        for number in (self._numbers[each] for each in nothing_new if each in self._numbers):
+            leaning[running] += leaning[number]
+            leaning[number] = 0
         leaning[running] *= np.float32(times)
         scaled: Vectors = leaning / leaning.sum()
         return scaled

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
+from agents.embedding import asks_of_something
 from agents.ports import Embedded
 from agents.safety.guard import Reason, Verdict
 from agents.safety.language import Languages
@@ -163,7 +164,7 @@ class Watch:
 
         A few words that were retold and tell nothing that was asked for bring nothing of their own.
         """
-        if self.ears is None or (embedded.bare and not replies(said, enrichment)):
+        if self.ears is None or _brings_nothing(said, enrichment, embedded):
             return Hearing()
         try:
             return Hearing(self.ears.hear(embedded))
@@ -187,7 +188,7 @@ class Watch:
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             taken_back = False
-        if taken_back or (embedded.bare and not replies(said, enrichment)):
+        if taken_back or _brings_nothing(said, enrichment, embedded):
             return Hearing(), unclear
         if intent.confidence < SURE:
             return Hearing(doubtful=True), unclear
@@ -241,6 +242,11 @@ class Watch:
             rules=rules,
             alert=self.alerts and tells_staff,
         )
+
+
+def _brings_nothing(said: str, enrichment: Enrichment, embedded: Embedded) -> bool:
+    """Whether a message was retold because it says nothing itself: no reply, and no question of its own."""
+    return embedded.bare and not replies(said, enrichment) and not asks_of_something(said)
 
 
 @dataclass(frozen=True, slots=True)
