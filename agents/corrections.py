@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from agents.complaints import concerns
 from agents.known import Known, Told, Understood
 from agents.lexicon import Lexicon, any_of
 from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN
 from agents.questions import Question
 from agents.ratings import NUMBER, rating, rating_anew
-from agents.reading import BESIDE, Said, Text, concerns, stated
+from agents.reading import BESIDE, Said, Text, stated
 from agents.replies import Replies
 from agents.slots import NAMED
 from agents.telling import Teller, third_person

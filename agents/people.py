@@ -101,7 +101,11 @@ def _as_subject(mention: Mention, texts: list[str], words: Sequence[Word], state
     if owned and texts[first] in ("a", "an"):
         return None
     begins = first == 0 or texts[first - 1] in _BEFORE_SUBJECT
-    return name if begins or _SAID_FOR.search(stated[: words[mention.first].start]) else None
+    return name if begins or _SAID_FOR.search(_before(stated, words[mention.first].start)) else None
+
+
+def _before(stated: str, start: int) -> str:
+    return stated[max(0, start - 80) : start]
 
 
 def owner(found: Sequence[tuple[int, str]], at: int) -> str:
@@ -112,6 +116,6 @@ def owner(found: Sequence[tuple[int, str]], at: int) -> str:
 def named_outright(found: Sequence[tuple[int, str]], words: Sequence[Word], stated: str) -> str:
     """Who a message names as the one it is for: `brother` of `sorry, I meant my brother`."""
     for at, who in found:
-        if who not in (SELF, ANOTHER) and _SAID_FOR.search(stated[: words[at].start]):
+        if who not in (SELF, ANOTHER) and _SAID_FOR.search(_before(stated, words[at].start)):
             return who
     return ""

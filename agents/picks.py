@@ -34,6 +34,7 @@ _PLACES: Final = {
     "last": -1,
 }
 _PARTS: Final = re.compile(r"\s*(?:[,;.]|\bbut\b|\band\b)\s*")
+_TOLD_APART: Final = re.compile(r",\s*(yes|no|yeah|nope)(?=\s*(?:[.,;]|$|\bbut\b|\band\b))")
 _YES: Final = re.compile(r"\b(?:yes|yeah|yep|definitely|sure)\b")
 _NO: Final = re.compile(r"\b(?:no|not|none|nope|never|without|neither)\b")
 _OTHERS: Final = re.compile(r"\b(?:the )?(?:others?|other (?:two|three|one|ones)|rest|remaining)\b")
@@ -78,8 +79,12 @@ class Picks:
 
 
 def by_place(small: str, options: Sequence[str]) -> str:
-    """The option that a reply names by its place: `the second`."""
-    place = _ORDINAL.match(small.strip(_AROUND))
+    """The option that a reply names by its place: `the second`, `option b`."""
+    bare = small.strip(_AROUND)
+    if lettered := re.fullmatch(r"(?:option |answer |number )([abc123])", bare):
+        at = "abc123".index(lettered[1]) % 3
+        return options[at] if at < len(options) else ""
+    place = _ORDINAL.match(bare)
     return _at(options, place[1]) if place and options else ""
 
 
@@ -92,7 +97,7 @@ def _at(options: Sequence[str], ordinal: str) -> str:
 
 def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
     """A yes or no for each of several things asked after: `nausea yes, the other two no`."""
-    bare = small.strip(_AROUND)
+    bare = _TOLD_APART.sub(r" \1", small.strip(_AROUND))
     if len(options) < 2:
         return {}
     if _ALL_NO.fullmatch(bare) or _ALL_YES.fullmatch(bare):

@@ -122,7 +122,7 @@ _ASKS: Final = {
     "effect": r"\b(?:affect|effect on|interfere\w*|interfering|get in the way)\b"
     r"|\b(?:(?:keep\w*|kept) you from|stop\w* you from|impact)\b",
     "cycle": r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
-    "protection": r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\btested\b",
+    "protection": r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\b(?:been|get|got|getting|you) tested\b",
 }
 KINDS: Final = {kind: re.compile(asks) for kind, asks in _ASKS.items()}
 NAMES: Final = {

@@ -48,13 +48,17 @@ def rating(text: str, top: int) -> str:
     """How strong something is said to be now: a number or a range, several in their words, else nothing."""
     low = spelled_out(text)
     numbers = [each for each in NUMBER.finditer(low) if within(each[1], top)]
-    several = len(numbers) > 1 and not any(_OVER.search(low[: each.start()]) for each in numbers)
+    several = len(numbers) > 1 and not any(
+        _OVER.search(low[max(0, each.start() - 40) : each.start()]) for each in numbers
+    )
     present = [each for each in numbers if _PRESENT.match(low[each.end() :])]
     if several and not present and len(low) <= 80 and not re.search(r"[.;!?] ", low):
         return low.strip(" .,")  # `7 on the stairs, otherwise 2`
     if present:
         return _told(present[-1])
-    now = [each for each in numbers if not _OVER.search(low[: each.start()])] or numbers
+    now = [
+        each for each in numbers if not _OVER.search(low[max(0, each.start() - 40) : each.start()])
+    ] or numbers
     if not now:
         return ""
     latest = now[-1] if len(now) < len(numbers) else now[0]

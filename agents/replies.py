@@ -127,7 +127,9 @@ class Replies:
                 (
                     len(each)
                     for each in self._fillers.get(texts[at], ())
-                    if len(each) < ahead and texts[at : at + len(each)] == each
+                    if len(each) < ahead
+                    and texts[at : at + len(each)] == each
+                    and not (each == ("like",) and texts[at + 1] in ("a", "an"))
                 ),
                 1 if texts[at] in _MARKS and ahead > 1 else 0,
             )

@@ -14,7 +14,8 @@ NAMED: Final = ("medications", "other_medicines", "conditions", "allergies")
 _ELSEWHERE: Final = re.compile(
     r"\b(?:never mind|hang on|hold on|make (?:that|it)|call it|i meant|same as|as i said|like i said"
     r"|as before"
-    r"|answer (?:that|you|your)|forget (?:it|that|about|what|the)|used to)\b",
+    r"|answer (?:that|you|your)|other way (?:round|around)|the (?:opposite|reverse)|forget (?:it|that|about"
+    r"|what|the)|used to)\b",
     re.IGNORECASE,
 )
 _CLAUSE: Final = re.compile(
@@ -87,7 +88,11 @@ def fits(kind: str, value: str, text: Text) -> bool:
         case "medications" | "other_medicines" | "conditions" | "allergies":
             others = next(text.has("people.relatives"), None)
             other = re.match(r"(?:to|once|twice|\w+ times)\b", value, re.IGNORECASE)  # a wish, or how often
-            clause = _CLAUSE.match(value) is not None or " when " in value or other is not None
+            clause = (
+                _CLAUSE.match(value) is not None
+                or re.search(r" (?:when|it) ", value) is not None
+                or other is not None
+            )
             a_time = HAS_SPAN.fullmatch(value) is not None
             return others is None and not clause and not a_time and len(value.split()) <= 8
         case "readings" | "measures" | "dose" | "temperature":

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from agents.answers import Answers
+from agents.complaints import concerns
 from agents.corrections import Corrections
 from agents.known import (
     OF_CONCERN,
@@ -19,7 +20,7 @@ from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
 from agents.questions import Question, questions
 from agents.ratings import rating_anew
-from agents.reading import BESIDE, Said, Text, asks_back, certain, concerns, in_passing, stated
+from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import Replies
 from agents.slots import fragments
 from agents.telling import Teller, third_person
@@ -84,7 +85,7 @@ _REACTS: Final = re.compile(
 _IS_OVER: Final = re.compile(
     r"(?:(?:it|they|it's|they're|it has|they've|that's|all|now|has|have|have all|completely|yes|yeah"
     r"|pretty much)[ ,]+)*"
-    r"(?:gone|cleared(?: up)?|healed|disappeared|vanished|stopped|went away)\b"
+    r"(?:gone|cleared(?: up)?|healed|disappeared|vanished|went away)\b"
     r"(?! (?:from|up|down|to|on|through|for))(?!.*\b(?:but|then|came)\b)",
     re.IGNORECASE,
 )
@@ -473,6 +474,12 @@ def _bearing(
         found = [each for each in found if each.kind != "location"]
     if "allergies" in kinds and (reaction := _REACTS.match(text.stated)):
         return [Said("allergies", reaction[1])], []
+    offered = {
+        word for each in asked if each.form == "choice" for option in each.options for word in option.split()
+    }
+    complaints = [
+        each for each in complaints if each.value not in offered and each.value.rstrip("s") not in offered
+    ]
     own = _OWN_COMPLAINT.search(text.stated) is not None
     if "conditions" in kinds and not own:
         found += [Said("conditions", each.value) for each in complaints if each.kind == "concern"]
