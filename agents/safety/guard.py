@@ -4,22 +4,27 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, PhraseBook, spelled_out
-from agents.safety.rules import BARE, Rule, RuleBook
+from agents.safety.rules import BARE, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
+Answer: TypeAlias = Literal["yes", "no", "unsure"]
 CALM: Final = 0
+LONGEST_ANSWER: Final = 5
+"""Of how many words the longest phrase is that answers a question."""
 _NONE: Final[frozenset[str]] = frozenset()
 _ASKED_OF_NOBODY: Final = frozenset((IMPERSONAL,))
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
+_SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
@@ -118,6 +123,8 @@ class Guard:
         )
         known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
         known |= grammar.asks | grammar.openings | grammar.persons
+        self._answers = _Answers(rules.replies)
+        known |= self._answers.vocabulary
         expand = {short: tuple(words.split()) for short, words in language.expand.items()}
         self._reader = Reader(frozenset(known), frozenset(content - language.between), expand)
         cues = {
@@ -143,11 +150,7 @@ class Guard:
         ]
         self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
         self._worth_asking = _by_concept(self._rules)
-        self._replies = rules.replies
-        self._yes, self._no, self._unsure, self._someone = (
-            frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
-            for phrases in (rules.replies.yes, rules.replies.no, rules.replies.unsure, rules.replies.someone)
-        )
+        self._reverse = tuple(rules.replies.reverse)
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message. `context` is what the assistant asked last."""
@@ -252,35 +255,93 @@ class Guard:
         return tuple(dict.fromkeys((*taken_back, *explained)))
 
     def _as_reply(self, text: str, context: str) -> Verdict:
-        """What a short reply says of the last question: "yes" to "any thoughts of harming yourself?"."""
-        said = [word.text for word in self._reader.read(text) if word.text[0].isalnum()]
-        answer = self._answer(said)
-        question = _last_question(context)
-        asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
+        """What a short reply says of what was asked: "yes" to "any thoughts of harming yourself?"."""
+        answers = self._answers.of([word.text for word in self._reader.read(text)])
+        verdict = Verdict()
+        for question in _questions(context) if answers else ():
+            asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
+            for answer in answers:
+                verdict = verdict.raised_by(self._answered(asked, answer))
+        return verdict
+
+    def _answered(self, asked: _Listened, answer: Answer) -> Verdict:
+        reverse = {
+            name: asked.heard[key] for name in self._reverse if (key := f"asked.{name}") in asked.heard
+        }
         if answer == "no":
-            reverse = {
-                name: asked.heard[f"asked.{name}"]
-                for name in self._replies.reverse
-                if f"asked.{name}" in asked.heard
-            }
             return self._verdict(replace(asked, heard=reverse), ASKED) if reverse else Verdict()
-        if answer is None or any(name.startswith("asked.") for name in asked.heard):
+        if reverse:
             return Verdict()
         verdict = self._verdict(asked, ASKED)
         if answer == "unsure":
             return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
         return verdict
 
-    def _answer(self, said: Sequence[str]) -> Literal["yes", "no", "unsure"] | None:
-        for length in range(min(len(said), 5), 0, -1):
-            beginning = " ".join(said[:length])
-            if beginning in self._no:
-                return "no"
-            if beginning in self._unsure:
-                return "unsure"
-            if beginning in self._yes or (length == len(said) and beginning in self._someone):
-                return "yes"
-        return None
+
+class _Answers:
+    """Knows a yes from a no, whatever is said before it, and one that is taken back at once."""
+
+    def __init__(self, replies: Replies) -> None:
+        self._fillers = _spelled(replies.fillers)
+        self._plain: dict[Answer, frozenset[str]] = {
+            "yes": _spelled(replies.plain),
+            "no": _spelled(replies.no),
+        }
+        self._all: dict[Answer, frozenset[str]] = {
+            "no": self._plain["no"],
+            "unsure": _spelled(replies.unsure),
+            "yes": _spelled((*replies.yes, *replies.plain)),
+        }
+        self._someone = _spelled(replies.someone)
+        said = (self._fillers, self._someone, *self._all.values())
+        self.vocabulary = frozenset(word for phrases in said for phrase in phrases for word in phrase.split())
+
+    def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
+        """What a reply answers first, and what else it says plainly: "no... actually yes" is both."""
+        thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
+        while thoughts and not (rest := self._without_fillers(thoughts[0])):
+            thoughts.pop(0)
+        if not thoughts:
+            return ()
+        if len(thoughts) == 1 and " ".join(rest) in self._someone:
+            return ("yes",)
+        first, length = self._begins(rest, self._all)
+        if first is None:
+            return ()
+        if first == "yes" and rest[0] not in self._plain["yes"]:
+            denied, _ = self._begins(rest[length:], {"no": self._plain["no"]})
+            first = denied or first
+        answers = [first]
+        for thought in (rest[length:], *thoughts[1:]):
+            rest = self._without_fillers(thought)
+            answer, length = self._begins(rest, self._plain)
+            if answer == "yes" or (answer == "no" and length == len(rest)):
+                answers.append(answer)
+        return tuple(dict.fromkeys(answers))
+
+    def _without_fillers(self, thought: Sequence[str]) -> Sequence[str]:
+        for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):
+            if " ".join(thought[:length]) in self._fillers:
+                return self._without_fillers(thought[length:])
+        return thought
+
+    def _begins(
+        self, thought: Sequence[str], phrases: Mapping[Answer, frozenset[str]]
+    ) -> tuple[Answer | None, int]:
+        for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):
+            beginning = " ".join(thought[:length])
+            for answer, known in phrases.items():
+                if beginning in known:
+                    return answer, length
+        return None, 0
+
+
+def _spelled(phrases: Iterable[str]) -> frozenset[str]:
+    return frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
+
+
+def _is_word(text: str) -> bool:
+    return text[0].isalnum()
 
 
 def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
@@ -391,7 +452,7 @@ def _as_own_words(question: str, own: Mapping[str, str]) -> str:
     return _YOU.sub(lambda found: own[found[0].lower()], question)
 
 
-def _last_question(context: str) -> str:
-    """The part of an answer that its reply is about."""
-    parts = [part for part in context.replace("!", ".").split("?") if part.strip()]
-    return parts[-1].rsplit(".", 1)[-1] if parts else ""
+def _questions(context: str) -> list[str]:
+    """What an answer asks; one without a question mark asks with its last sentence."""
+    sentences = [sentence for sentence in _SENTENCE.findall(context) if sentence.strip(" .!?\n")]
+    return [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]

@@ -106,8 +106,13 @@ class Rule(_Section):
 
 
 class Replies(_Section):
-    """replies.toml: what a bare "yes" or "no" means after a question."""
+    """replies.toml: what a bare "yes" or "no" means after a question.
 
+    `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
+    """
+
+    fillers: Phrases
+    plain: Phrases
     yes: Phrases
     no: Phrases
     unsure: Phrases
