@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,15 +18,22 @@ ROUTER: Final = "router"
 """The rule of an emergency that only the router took for one; it cannot tell a crisis from it."""
 
 
+VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
+"""How the rules begin that hear violence."""
+OTHER_CRISES: Final = ("suicide.", "self_harm", "psychosis.")
+"""How those begin that hear any other crisis."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Region(_Section):
-    """Whom to call in an emergency and in a crisis, and where that is said."""
+    """Whom to call in an emergency, in a crisis and about violence, and where that is said."""
 
     emergency: Annotated[str, Field(min_length=1)]
     crisis: Annotated[str, Field(min_length=1)]
+    abuse: Annotated[str | None, Field(min_length=1)] = None
     source: Annotated[str, Field(min_length=1)]
 
 
@@ -43,15 +51,18 @@ class _Texts(_Section):
     or_crisis: str
     emergency: Mapping[str, tuple[Text, ...]]
     crisis: Mapping[str, tuple[Text, ...]]
+    violence: Mapping[str, tuple[Text, ...]]
+    again: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]]
     foreign: Mapping[str, str]
 
 
 class Wording:
     """The texts of one region, ready to be said."""
 
-    def __init__(self, texts: _Texts, region: Region) -> None:
+    def __init__(self, texts: _Texts, region: Region, elsewhere: Region) -> None:
         self._texts = texts
-        self._numbers = {"emergency": region.emergency, "crisis": region.crisis}
+        abuse = region.abuse or elsewhere.abuse or region.crisis
+        self._numbers = {"emergency": region.emergency, "crisis": region.crisis, "abuse": abuse}
         self.caution = texts.caution.format_map(self._numbers)
         self.refused = texts.refused.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
@@ -68,11 +79,24 @@ class Wording:
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
         """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
-        tiers = self._texts.crisis if verdict.kind == "crisis" else self._texts.emergency
+        kind = _kind(verdict)
+        tiers: Mapping[str, tuple[Text, ...]] = getattr(self._texts, kind)
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
-        text = variants[earlier % len(variants)]
         either = (self._texts.or_crisis,) if verdict.rule_ids == (ROUTER,) else ()
-        return tuple(sentence.format_map(self._numbers) for sentence in (text.first, *either, *text.rest))
+        if earlier < len(variants):
+            said = (variants[earlier].first, *either, *variants[earlier].rest)
+        else:
+            again = self._texts.again[kind]
+            said = (again[earlier % len(again)], *either)
+        return tuple(sentence.format_map(self._numbers) for sentence in said)
+
+
+def _kind(verdict: Verdict) -> str:
+    """Which texts are right: those for violence where nothing but violence was heard."""
+    if verdict.kind != "crisis":
+        return "emergency"
+    crises = [rule for rule in verdict.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
+    return "violence" if crises and all(rule.startswith(VIOLENCE) for rule in crises) else "crisis"
 
 
 def load(folder: Path, region: str) -> Wording:
@@ -80,13 +104,17 @@ def load(folder: Path, region: str) -> Wording:
     try:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
-        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE])
+        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE])
         for language in (OTHER, *texts.foreign):
             wording.foreign(language)
-        for kind, tiers in (("emergency", texts.emergency), ("crisis", texts.crisis)):
+        for kind, tiers in (
+            (Verdict("emergency"), texts.emergency),
+            (Verdict("crisis"), texts.crisis),
+            (Verdict("crisis", rule_ids=("abuse.violence",)), texts.violence),
+        ):
             for tier, variants in tiers.items():
-                for at in range(len(variants)):
-                    wording.answer(Verdict("crisis" if kind == "crisis" else "emergency", int(tier)), at)
+                for at in range(len(variants) + 2):
+                    wording.answer(replace(kind, tier=int(tier)), at)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise BadRules("texts.toml", ".".join(map(str, first["loc"])), first["msg"]) from None
@@ -100,3 +128,8 @@ def _toml(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadRules(path.name, "$", "cannot be read as TOML") from None
+
+
+def known_regions(folder: Path) -> tuple[str, ...]:
+    """The regions whose numbers are known."""
+    return tuple(sorted(set(_toml(folder / "regions.toml")) - {ELSEWHERE}))

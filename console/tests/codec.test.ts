@@ -45,6 +45,14 @@ describe("an envelope", () => {
     expect(decode(packet)).toEqual({ stanzaId: -1, conversationId: "conv_1", said: null });
   });
 
+  test("says in its meta that a sentence is about danger", () => {
+    const body = { id: "s", previousId: "m", sequence: 1, text: "Call.", isFinal: false };
+
+    const { said } = decode(pack({ stanzaId: -1, conversationId: "c", type: 16, body, meta: { safety: "crisis", tier: 2 } }));
+
+    expect(said?.body).toMatchObject({ ...body, safety: { kind: "crisis", tier: 2 } });
+  });
+
   test("may hold nothing where a field is optional, and fields from the future", () => {
     const { said } = decode(packed(13, { id: "msg_a", previousId: "msg_1", safety: null, mood: "new" }));
 

@@ -91,6 +91,26 @@ describe("a turn", () => {
     expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "1" });
   });
 
+  test("is about safety from the sentence on that says so", () => {
+    const danger = { id: "sent_1", previousId: "msg_a", sequence: 1, text: "Call.", isFinal: false, safety: { kind: "crisis", tier: 2 } };
+    const transcript = after(
+      asked("msg_1"),
+      started("msg_a", "msg_1"),
+      heard({ name: "AssistantSentence", body: danger }),
+      sentence("msg_a", 2, "Are you safe?", true),
+    );
+
+    expect(transcript[0]?.answers[0]?.safety).toEqual({ kind: "crisis", tier: "2" });
+  });
+
+  test("that comes whole is about safety, too", () => {
+    const body = { id: "msg_a", previousId: "msg_1", content: "Call.", safety: { kind: "emergency", tier: 3 } };
+
+    const [exchange] = after(asked("msg_1"), heard({ name: "AssistantMessage", body }));
+
+    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "3" });
+  });
+
   test("asked for again has two answers", () => {
     const transcript = after(asked("msg_1"), started("msg_a", "msg_1"), failed("msg_1"), started("msg_b", "msg_1"));
 

@@ -89,6 +89,7 @@ def look(settings: "Settings") -> Iterator[Finding]:
     yield data_folder(settings.data)
     yield database(settings)
     yield embedding_model(settings)
+    yield region(settings.safety.region)
     yield reachable("letta", settings.letta.base_url, "/v1/health/")
     yield livekit(settings)
     yield reachable("telemetry", settings.telemetry.endpoint, "/")
@@ -151,6 +152,22 @@ def embedding_model(settings: "Settings") -> Finding:
     if (rule := files.what_is_wrong()) is not None:
         return Finding("model", "failed", f"{rule}.", "Run `anamnesis models install`.")
     return Finding("model", "ok", f"{files.manifest.label} in {files.folder}")
+
+
+def region(name: str) -> Finding:
+    """Whose emergency numbers are named, and whether they are known."""
+    from agents.safety.wording import known_regions
+    from orchestrator.settings import shipped_config
+
+    if not name:
+        return Finding("region", "off", "not set: the local emergency number and 112 are named")
+    known = known_regions(shipped_config() / "safety")
+    if name in known:
+        return Finding("region", "ok", f"the numbers of {name} are named")
+    says = f"no numbers are known for {name}: the local emergency number and 112 are named"
+    return Finding(
+        "region", "failed", says, f"Set safety.region to one of {', '.join(known)}, or to nothing."
+    )
 
 
 def reachable(name: str, address: str, path: str) -> Finding:

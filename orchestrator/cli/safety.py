@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,8 @@ from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
     from agents.safety.ears import Ears
+    from orchestrator.store.database import Transaction
+    from orchestrator.store.rows import SafetyAlert, SafetyEvent
 
 
 @click.group()
@@ -19,17 +21,18 @@ def safety() -> None:
 
 
 @safety.command()
-@click.argument("source", metavar="[FILE]", type=click.File(encoding="utf-8"), default="-")
+@click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
 @shared_options
 @pass_invocation
-def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: bool) -> None:
+def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: bool) -> None:
     """Say of each line of FILE, or of the input, whether it is an emergency, a crisis or neither.
 
     A line is a message, or a JSON object {"id", "text", "context"} whose context, if there is one, is what
-    the assistant asked last. One answer per line, in the same order, with its id or else the line's number.
-    The JSON also names the language of a line that is not in English, and so was not understood.
+    the assistant asked last; one without a text says nothing. One answer per line, in the same order, with
+    its id or else the line's number. The JSON also names the language of a line that is not in English, and
+    so was not understood.
     """
     settings = invocation.settings(quietly=True)
 
@@ -43,7 +46,7 @@ def check(invocation: Invocation, source: TextIO, as_json: bool, rules_only: boo
     elif not rules_only:
         click.echo("The embedding model is not installed: the rules decide alone.", err=True)
     for number, line in enumerate(source, 1):
-        item = _item(line.rstrip("\r\n"), number)
+        item = _item(line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n"), number)
         verdict = guard.check(item["text"], item["context"])
         if ears is not None and not verdict.flagged and item["text"].strip():
             verdict = ears.check(item["text"])
@@ -66,13 +69,13 @@ def _item(line: str, number: int) -> dict[str, Any]:
     if line.lstrip().startswith("{"):
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             said = None
-        if isinstance(said, dict) and isinstance(said.get("text"), str):
-            context = said.get("context")
+        if isinstance(said, dict) and ("text" in said or "id" in said):
+            text, context = said.get("text"), said.get("context")
             return {
                 "id": said.get("id", number),
-                "text": said["text"],
+                "text": text if isinstance(text, str) else "",
                 "context": context if isinstance(context, str) else None,
             }
     return {"id": number, "text": line, "context": None}
@@ -107,3 +110,55 @@ def explain(invocation: Invocation, text: str, context: str | None) -> None:
     for rule_id in verdict.rule_ids:
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
+
+
+@safety.command()
+@click.argument("conversation", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per event.")
+@shared_options
+@pass_invocation
+def events(invocation: Invocation, conversation: str | None, as_json: bool) -> None:
+    """List what the guard did, in CONVERSATION or in all, and whether staff was told of it."""
+    settings = invocation.settings(quietly=True)
+
+    from orchestrator.clock import as_text
+    from orchestrator.errors import NOT_FOUND, AnamnesisError
+    from orchestrator.wiring import open_store
+
+    def look(tx: "Transaction") -> "list[tuple[SafetyEvent, SafetyAlert | None]]":
+        if conversation is not None and tx.conversations.get(conversation) is None:
+            raise AnamnesisError(NOT_FOUND)
+        found = tx.safety.all() if conversation is None else tx.safety.of_conversation(conversation)
+        return [(event, tx.safety.alert_of(event.id)) for event in found]
+
+    store = open_store(settings)
+    try:
+        found = store.read_now(look)
+    finally:
+        store.close_now()
+    for event, alert in found:
+        told = {
+            "id": event.id,
+            "at": as_text(event.created_at),
+            "conversation": event.conversation_id,
+            "message": event.message_id,
+            "turn": event.turn,
+            "stage": event.stage,
+            "kind": event.kind,
+            "tier": event.tier,
+            "rules": list(event.rules),
+            "alert": alert.state if alert else None,
+            "attempts": alert.attempts if alert else 0,
+            "error": alert.error if alert else None,
+        }
+        if as_json:
+            click.echo(json.dumps(told))
+        else:
+            staff = f"  staff: {alert.state} after {alert.attempts} tries" if alert else ""
+            rules = " ".join(event.rules) or "-"
+            click.echo(
+                f"{told['at']}  {event.kind:<12} {event.tier}  {event.stage:<8} {rules}"
+                f"  {event.conversation_id} turn {event.turn}{staff}"
+            )
+    if not found and not as_json:
+        click.echo("The guard has done nothing yet.")

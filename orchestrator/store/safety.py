@@ -23,6 +23,7 @@ _OF_CONVERSATION = Statement(
     .order_by(_events.c.created_at, _events.c.id),
     SafetyEvent,
 )
+_ALL = Statement(all_of(SafetyEvent).order_by(_events.c.created_at, _events.c.id), SafetyEvent)
 _EVENT = Statement(all_of(SafetyEvent).where(_events.c.id == bindparam("id")), SafetyEvent)
 _ALERT = Statement(all_of(SafetyAlert).where(_alerts.c.event_id == bindparam("event_id")), SafetyAlert)
 _DUE = Statement(
@@ -91,6 +92,10 @@ class Safety:
     def of_conversation(self, conversation_id: str) -> list[SafetyEvent]:
         """What the guard did in a conversation, in order."""
         return self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)
+
+    def all(self) -> list[SafetyEvent]:
+        """What the guard did anywhere, in order."""
+        return self._unit.all(_ALL)
 
     def heard_before(self, conversation_id: str, message_id: str) -> int:
         """In how many other messages of the conversation something was heard: nothing is said twice."""

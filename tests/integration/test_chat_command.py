@@ -131,6 +131,23 @@ def test_a_conversation_is_resumed_where_it_was_left(headache: tuple[Path, list[
     assert "Tuesday" in "".join(line["body"].get("text", "") for line in resumed)
 
 
+def test_what_the_guard_did_is_listed_and_quotes_nobody(tmp_path: Path) -> None:
+    typed = "I have crushing chest pain and my left arm is numb\n"
+    said = lines(run(tmp_path, "chat", "--json", typed=typed).stdout)
+    conversation = said[0]["conversationId"]
+
+    everywhere = run(tmp_path, "safety", "events", "--json")
+    here = run(tmp_path, "safety", "events", conversation)
+    nowhere = run(tmp_path, "safety", "events", "conv_nobody")
+
+    (event,) = lines(everywhere.stdout)
+    assert (event["conversation"], event["kind"], event["tier"]) == (conversation, "emergency", 3)
+    assert (event["stage"], event["turn"], event["alert"]) == ("message", 1, None)
+    assert "coronary" in here.stdout
+    assert "left arm" not in everywhere.stdout + here.stdout
+    assert nowhere.returncode == 2
+
+
 def test_an_unknown_conversation_is_refused_in_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed="hello\n")
 

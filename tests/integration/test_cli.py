@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator import __version__
 from orchestrator.cli import cli, database
-from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions
+from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions, region
 from orchestrator.store import migrations
 from tests.commands import findings, run, start
 
@@ -305,6 +305,15 @@ def server() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+@pytest.mark.parametrize(("name", "status"), [("GB", "ok"), ("UK", "failed"), ("ZZ", "failed")])
+def test_the_doctor_says_whether_the_numbers_of_a_region_are_known(name: str, status: str) -> None:
+    finding = region(name)
+
+    assert finding.status == status
+    assert name in finding.says
+    assert status == "ok" or "GB" in finding.then
+
+
 def test_the_doctor_finds_nothing_wrong_with_the_shipped_settings() -> None:
     done = run("doctor", "--json")
 
@@ -313,6 +322,7 @@ def test_the_doctor_finds_nothing_wrong_with_the_shipped_settings() -> None:
     assert {name for name, finding in findings(done).items() if finding["status"] == "off"} == {
         "letta",
         "livekit",
+        "region",
         "telemetry",
     }
     assert sys.version.split()[0] in findings(done)["python"]["says"]

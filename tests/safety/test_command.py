@@ -43,6 +43,30 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
     assert answers[0]["rules"][0] == "coronary.chest_pain"
 
 
+def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_path: Path) -> None:
+    lines = (
+        b'\xef\xbb\xbf{"id": "x1", "text": "I can\'t breathe"}\n'
+        b'{"id": "x2", "text": "I can\'t breathe \xff\xfe"}\n'
+        b'{"id": "x3", "text": null}\n'
+        b'{"id": "x4"}\n'
+        b"I can't breathe\n"
+    )
+    (tmp_path / "lines.txt").write_bytes(lines)
+
+    told = run("check", "--json", "--rules-only", str(tmp_path / "lines.txt"))
+    piped = CliRunner().invoke(cli, ["safety", "check", "--json", "--rules-only"], input=lines)
+
+    answers = [json.loads(line) for line in told.splitlines()]
+    assert [(answer["id"], answer["kind"]) for answer in answers] == [
+        ("x1", "emergency"),
+        ("x2", "emergency"),
+        ("x3", "none"),
+        ("x4", "none"),
+        (5, "emergency"),
+    ]
+    assert piped.stdout == told
+
+
 def test_lines_can_come_from_a_file_and_be_read_by_people(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
 

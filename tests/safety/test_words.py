@@ -121,14 +121,51 @@ def test_every_region_is_told_whom_to_call(region: str, kind: str) -> None:
         assert "{" not in "".join(words.answer(Verdict("emergency", tier), 1))
 
 
-@pytest.mark.parametrize(("kind", "tier"), [("emergency", 3), ("emergency", 2), ("crisis", 3), ("crisis", 1)])
-def test_no_answer_is_followed_by_the_same_words(kind: str, tier: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "tier", "rules"),
+    [
+        ("emergency", 3, ()),
+        ("emergency", 2, ()),
+        ("crisis", 3, ()),
+        ("crisis", 2, ()),
+        ("crisis", 1, ()),
+        ("crisis", 3, ("assault.attack",)),
+        ("crisis", 2, ("abuse.violence",)),
+    ],
+)
+def test_no_safety_text_is_said_twice_and_the_short_ones_never_in_a_row(
+    kind: str, tier: int, rules: tuple[str, ...]
+) -> None:
     words = wording.load(RULES, "GB")
-    verdict = Verdict("crisis" if kind == "crisis" else "emergency", tier)
+    verdict = Verdict("crisis" if kind == "crisis" else "emergency", tier, rules)
 
-    answers = [words.answer(verdict, earlier) for earlier in range(6)]
+    answers = [words.answer(verdict, earlier) for earlier in range(8)]
 
+    long = [answer for answer in answers if len(answer) > 1]
+    assert len({answer[0] for answer in long}) == len(long) >= 2
     assert all(one[0] != other[0] for one, other in itertools.pairwise(answers))
+    assert {answer[0] for answer in answers if len(answer) == 1}.isdisjoint(each[0] for each in long)
+    assert all("999" in "".join(answer) for answer in answers)
+
+
+@pytest.mark.parametrize("rule", ["abuse.violence", "abuse.danger_now", "assault.sexual", "harm_to_others"])
+@pytest.mark.parametrize(
+    ("region", "line"), [("GB", "0808 2000 247"), ("US", "1-800-799-7233"), ("JP", "nomore")]
+)
+def test_violence_is_told_of_those_who_help_with_violence(rule: str, region: str, line: str) -> None:
+    words = wording.load(RULES, region)
+
+    said = "".join(words.answer(Verdict("crisis", 3, (rule,)), 0))
+
+    assert line in said
+    assert "Suicide" not in said
+    assert "Samaritans" not in said
+
+
+def test_who_speaks_of_suicide_and_violence_is_told_of_the_crisis_line() -> None:
+    words = wording.load(RULES, "GB")
+
+    assert "116 123" in words.answer(Verdict("crisis", 3, ("abuse.violence", "suicide.plan")), 0)[0]
 
 
 REFUSED = [

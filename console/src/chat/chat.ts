@@ -83,6 +83,8 @@ export class Chat {
         return { connection: event.connection };
       case "error":
         return this.#notice(event.error.message);
+      case "urgent":
+        return this.#notice(event.text);
       case "missing":
         return this.#notice("A part of this conversation could not be fetched from the server.");
       case "unremembered":

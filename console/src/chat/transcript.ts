@@ -72,17 +72,18 @@ function hear(transcript: Transcript, said: Said): Transcript {
       return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "AssistantSentence": {
-      const { previousId, sequence, text, isFinal } = said.body;
-      const grow: AnswerEdit = ({ sentences, progress }, { stopping }) => ({
+      const { previousId, sequence, text, isFinal, safety: danger } = said.body;
+      const grow: AnswerEdit = ({ sentences, progress, safety }, { stopping }) => ({
+        safety: danger ? readSafety(danger) : safety,
         sentences: text ? [...sentences, { sequence, text }] : sentences,
         progress: isFinal ? (stopping ? "stopped" : "done") : progress,
       });
       return changeAnswer(transcript, previousId, grow, isFinal ? { stopping: false } : {});
     }
     case "AssistantMessage": {
-      const { id, previousId, content } = said.body;
+      const { id, previousId, content, safety } = said.body;
       const sentences = [{ sequence: 1, text: content }];
-      const answer: Answer = { id, sentences, progress: "done", safety: null };
+      const answer: Answer = { id, sentences, progress: "done", safety: safety ? readSafety(safety) : null };
       return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "MemoryTrace": {

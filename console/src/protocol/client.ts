@@ -40,6 +40,8 @@ export type ClientEvent =
   | { readonly kind: "server"; readonly info: Body<"ServerInfo"> }
   /** An error that belongs to no message of ours. */
   | { readonly kind: "error"; readonly error: Body<"ErrorMessage"> }
+  /** What a person in danger reads before the answer itself can be stored. */
+  | { readonly kind: "urgent"; readonly text: string }
   /** The server's stanzas `from` … `to` could not be had, also not by asking again. */
   | { readonly kind: "missing"; readonly from: number; readonly to: number }
   /** There is no room to remember more; a reload will not show it. */
@@ -227,6 +229,7 @@ export class Client {
   #attend(conversationId: string, said: Said | null): void {
     if (said?.name === "Configuration" && !this.#greeted) this.#begin(conversationId, said.body);
     else if (said?.name === "ErrorMessage") this.#refuse(said.body);
+    else if (said?.name === "AssistantSentence") this.#tell({ kind: "urgent", text: said.body.text });
     else if (said?.name === "ServerInfo") this.#tell({ kind: "server", info: said.body });
     else this.#settle(said);
   }

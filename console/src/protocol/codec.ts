@@ -29,8 +29,13 @@ export function decode(packet: Uint8Array): Envelope {
     throw new BadPacket("not one MessagePack map");
   }
   if (!isMap(map)) throw new BadPacket("not a map");
-  const { stanzaId, conversationId = "", type, body } = map;
+  const { stanzaId, conversationId = "", type, body, meta } = map;
   if (!Number.isInteger(stanzaId) || typeof conversationId !== "string") throw new BadPacket("not an envelope");
-  const said = typeof type === "number" && isMap(body) ? understand(type, body) : null;
+  const said = typeof type === "number" && isMap(body) ? understand(type, { ...body, ...safetyIn(meta) }) : null;
   return { stanzaId: stanzaId as number, conversationId, said };
+}
+
+/** What the meta of a sentence or an answer says of danger, as a StartAnswer's body says it. */
+function safetyIn(meta: unknown): object {
+  return isMap(meta) && typeof meta["safety"] === "string" ? { safety: { kind: meta["safety"], tier: meta["tier"] } } : {};
 }

@@ -32,7 +32,7 @@ export const MESSAGES = {
     "originatingId?": "text",
   }),
   UserMessage: message(2, { id: "text", "previousId?": "text", content: "text", "timestamp?": "text" }),
-  AssistantMessage: message(3, { id: "text", previousId: "text", content: "text", "timestamp?": "text" }),
+  AssistantMessage: message(3, { id: "text", previousId: "text", content: "text", "timestamp?": "text", "safety?": "map" }),
   ReasoningStep: message(5, { id: "text", messageId: "text", sequence: "number", content: "text" }),
   ToolUseRequest: message(6, {
     id: "text",
@@ -105,6 +105,7 @@ export const MESSAGES = {
     sequence: "number",
     text: "text",
     isFinal: "flag",
+    "safety?": "map",
   }),
   SyncRequest: message(17, { messages: "maps" }),
   SyncResponse: message(18, { syncedMessages: "maps", syncedAt: "text" }),
