@@ -38,6 +38,12 @@ class Before:
     answer: str = ""
 
 
+_WORD: Final = re.compile(r"[a-z]+")
+_STEM: Final = 4
+"""How many letters make two forms of a word the same: breath and breathing."""
+_LIGHT: Final = frozenset(
+    ("a", "an", "feeling", "from", "had", "has", "have", "having", "is", "of", "the", "with")
+)
 _DENIES: Final = re.compile(
     r"\W*(?:no|none|not|nope|nah|never|nothing|zero|0)\b(?:\W+\w+){0,2}\W*", re.IGNORECASE
 )
@@ -54,23 +60,32 @@ def replies(said: str, enrichment: Enrichment) -> bool:
 def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -> Verdict:
     """The danger that the retelling of a message adds to the message itself."""
     question, is_reply = last_question(before.answer) or "", replies(said, enrichment)
+    own_words = {word[:_STEM] for word in _WORD.findall(said.lower())}
     heard = [
         reason
-        for text in (enrichment.enriched_message, *([question] if is_reply else []))
-        for reason in guard.explain(text)
-        if not reason.stopped_by
+        for reason in guard.explain(enrichment.enriched_message)
+        if not reason.stopped_by and _brings(reason, own_words)
     ]
+    asked = guard.explain(question) if question else ()
+    heard += asked if is_reply else ()
     if not heard:
         return Verdict()
     own, stopped = _rules(guard, (said,))
     earlier, stopped_earlier = _rules(guard, before.own)
     old = (stopped - own) | (stopped_earlier - earlier - own)
     if not is_reply:
-        old |= earlier | _rules(guard, (enrichment.previous_context, question, *before.retold))[0]
+        old |= earlier | _rules(guard, (enrichment.previous_context, *before.retold))[0]
+        old |= {reason.rule.id for reason in asked}
     verdict = Verdict()
     for rule in (reason.rule for reason in heard if reason.rule.id not in old):
         verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
     return verdict
+
+
+def _brings(reason: Reason, own_words: set[str]) -> bool:
+    """Whether a rule fired by more than the person's own words, which the rules have judged already."""
+    told = (word for phrase in reason.heard for word in _WORD.findall(phrase.lower()) if word not in _LIGHT)
+    return any(word[:_STEM] not in own_words for word in told)
 
 
 def _rules(guard: Explainer, texts: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -574,7 +574,7 @@ async def test_a_brain_unsure_of_an_emergency_lets_whom_to_call_come_first(addre
 async def test_what_a_person_takes_back_is_no_emergency_for_a_brain_either(address: str) -> None:
     brain = routed(0.99)
     async with a_house(address, brain).open() as house, conversing(house) as peer:
-        frames = await peer.ask("I had a heart attack in 2010")
+        frames = await peer.ask("I do not have any chest pain")
 
         assert a_watch().wording.error not in of_type(SENTENCE, frames)[0].body["text"]
         assert [brief.specialist.agent_type for brief in brain.briefs] == ["COORDINATOR"]
