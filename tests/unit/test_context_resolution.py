@@ -18,6 +18,7 @@ from agents.transcripts import Utterance, turns_of
 CONFIG = Path(__file__).parents[2] / "config"
 TUNING = load_cases(CONFIG / "evals" / "context_resolution.tuning.jsonl")
 HELD_OUT = load_cases(CONFIG / "evals" / "context_resolution.held_out.jsonl")
+BLIND = load_cases(CONFIG / "evals" / "context_resolution.blind.jsonl")
 GOAL = 0.85
 
 
@@ -38,8 +39,9 @@ def test_a_follow_up_is_understood_from_what_came_before(case: Case) -> None:
 
 
 @pytest.mark.requirement("001-016")
-def test_most_follow_ups_that_no_rule_was_made_for_are_understood_too() -> None:
-    outcomes = [resolve(case, enricher()) for case in HELD_OUT]
+@pytest.mark.parametrize("cases", [HELD_OUT, BLIND], ids=["held_out", "blind"])
+def test_most_follow_ups_that_no_rule_was_made_for_are_understood_too(cases: tuple[Case, ...]) -> None:
+    outcomes = [resolve(case, enricher()) for case in cases]
 
     wrong = {outcome.case.id: outcome.wrong for outcome in outcomes if outcome.wrong}
     assert len(wrong) <= len(outcomes) * (1 - GOAL), wrong
@@ -50,8 +52,10 @@ def test_there_are_enough_cases_and_no_message_is_in_both_parts() -> None:
         return json.dumps([each.text for each in case.history] + [case.message]).lower()
 
     assert len(TUNING) + len(HELD_OUT) >= 120
-    assert not {said(case) for case in TUNING} & {said(case) for case in HELD_OUT}
-    assert len({case.id for case in (*TUNING, *HELD_OUT)}) == len(TUNING) + len(HELD_OUT)
+    assert not {said(case) for case in TUNING} & {said(case) for case in (*HELD_OUT, *BLIND)}
+    assert not {said(case) for case in HELD_OUT} & {said(case) for case in BLIND}
+    everything = (*TUNING, *HELD_OUT, *BLIND)
+    assert len({case.id for case in everything}) == len(everything)
 
 
 @pytest.mark.parametrize("case", [*TUNING, *HELD_OUT], ids=lambda case: case.id)
