@@ -16,7 +16,7 @@ from agents.roster import Roster
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
 from orchestrator import faults, settings
-from orchestrator.errors import NOT_FOUND, AnamnesisError, LettaTrouble
+from orchestrator.errors import LettaTrouble
 from orchestrator.letta_server import LettaAgent, LettaBlock, LettaServer
 from orchestrator.logs import get_logger
 from orchestrator.prompt_shelf import PromptShelf
@@ -47,6 +47,25 @@ DESCRIPTIONS: Final[Mapping[Label, str]] = MappingProxyType(
 )
 
 
+# whose settings Letta knows by these names; all others speak as OpenAI does
+_PROVIDERS: Final = frozenset(
+    {
+        "anthropic",
+        "azure",
+        "bedrock",
+        "deepseek",
+        "google_ai",
+        "google_vertex",
+        "groq",
+        "openrouter",
+        "together",
+        "xai",
+        "zai",
+    }
+)
+_FORM: Final = {"google_ai": "response_schema", "google_vertex": "response_schema"}
+
+
 class Recipes:
     """What the agent of each role is made of: lean, without memory of its own but the blocks."""
 
@@ -59,20 +78,29 @@ class Recipes:
 
     def recipe(self, role: str) -> dict[str, Any]:
         """What Letta is told, besides whose agent it is."""
+        model = self._model(role)
         recipe: dict[str, Any] = {
             "system": self._system(role),
-            "model": self._letta.model,
+            "model": model,
             "embedding": self._letta.embedding,
             "context_window_limit": self._letta.context_window,
             "message_buffer_autoclear": True,
         }
         if schema := self._schema(role):
             form = {"name": schema.name, "strict": True, "schema": schema.schema}
+            provider = _provider(model)
             recipe["model_settings"] = {
-                "provider_type": "openai",
-                "response_format": {"type": "json_schema", "json_schema": form},
+                "provider_type": provider,
+                "temperature": 0.0,
+                _FORM.get(provider, "response_format"): {"type": "json_schema", "json_schema": form},
             }
+            if provider == "openai":  # the others think no more than they are told to
+                recipe["model_settings"]["reasoning"] = {"reasoning_effort": "low"}
         return recipe
+
+    def _model(self, role: str) -> str:
+        of_its_own = {EXTRACTOR: self._letta.extractor_model, CLASSIFIER: self._letta.classifier_model}
+        return of_its_own.get(role) or self._letta.model
 
     def tools(self, role: str) -> tuple[str, ...]:
         """Those of the server that it may use; all others are of the house."""
@@ -281,10 +309,8 @@ class AgentRegistry:
                 return False
             if role == EXTRACTOR:
                 tx.letta.set_blocks(conversation_id, standing.blocks)
-                if standing.is_new:
-                    tx.letta.forget_passages(
-                        conversation_id
-                    )  # they went with the one before, if there was one
+                if standing.is_new:  # they went with the one before, if there was one
+                    tx.letta.forget_passages(conversation_id)
             return True
 
         if await self._store.write(settle):
@@ -342,8 +368,8 @@ class AgentRegistry:
     async def _new(self, conversation_id: str, role: str, blocks: Mapping[str, str]) -> _Standing:
         """An agent as there was none, with these blocks; those that are missing are made with it."""
         conversation = await self._store.read(lambda tx: tx.conversations.get(conversation_id))
-        if conversation is None:
-            raise AnamnesisError(NOT_FOUND)
+        if conversation is None or conversation.status != "active":
+            raise LettaTrouble("conversation_over")  # what stood for it there is removed
         person = await self.server.person(f"{self.tag}:{conversation.user_id}", conversation.user_id)
         made = await self.server.make_agent(
             {
@@ -390,6 +416,12 @@ def are_shown(conversation_id: str, tx: Transaction) -> bool:
         and (label not in stored or stored[label].digest == row.digest)
         for label, row in shown.items()
     )
+
+
+def _provider(model: str) -> str:
+    """Who a model is from, by the handle that Letta has for it."""
+    provider = model.partition("/")[0]
+    return provider if provider in _PROVIDERS else "openai"
 
 
 def _claim(

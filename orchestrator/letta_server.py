@@ -28,6 +28,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from agents.brains.lines import retry_after
 from orchestrator.errors import LettaTrouble
 
 T = TypeVar("T")
@@ -272,13 +273,13 @@ def _as_ours() -> Iterator[None]:
 
 
 def _refusal(error: APIStatusError) -> LettaTrouble:
-    status, after = error.status_code, error.response.headers.get("retry-after", "")
+    status = error.status_code
     failed = status >= httpx.codes.INTERNAL_SERVER_ERROR
     return LettaTrouble(
         f"http_{status}",
         again=failed or status in _PASSING,
         unknown=failed,
-        after=float(after) if after.replace(".", "", 1).isdecimal() else None,
+        after=retry_after(error.response.headers),
     )
 
 
@@ -309,7 +310,8 @@ def _agent(said: AgentState) -> LettaAgent:
 
 def _settings(said: AgentState) -> dict[str, Any]:
     """The form of its replies is told among what is deprecated alone."""
-    model, replies = said.api_model_settings, said.llm_config.response_format
+    model, form = said.api_model_settings, said.llm_config.response_format
+    replies = form.model_dump(mode="json", by_alias=True) if form else None
     return {
         "system": said.system,
         "model": said.model,
@@ -318,7 +320,8 @@ def _settings(said: AgentState) -> dict[str, Any]:
         "message_buffer_autoclear": said.message_buffer_autoclear,
         "model_settings": {
             **(model.model_dump(mode="json") if model else {}),
-            "response_format": replies.model_dump(mode="json", by_alias=True) if replies else None,
+            "response_format": replies,
+            "response_schema": replies,
         },
     }
 

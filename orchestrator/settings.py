@@ -242,6 +242,8 @@ class Letta(Section):
     base_url: Annotated[str, _address("http", "https")]
     api_key: SecretStr
     model: Annotated[str, Field(min_length=1)]
+    extractor_model: str
+    classifier_model: str
     embedding: Annotated[str, Field(min_length=1)]
     context_window: Annotated[Count, Field(ge=4_000)]
     tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]

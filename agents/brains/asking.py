@@ -82,8 +82,7 @@ def to_answer(brief: Brief, tools: Sequence[Tool]) -> Ask:
     if remembered := "\n".join(hit.content for hit in brief.recalled.memories):
         told.append(_tag("remembered", remembered))
     if brief.said:
-        told.append(_tag("said_so_far", brief.said))
-        told.append("Go on right after what was said so far, without repeating it.")
+        told.append(_after(brief.said))
     role, prompt = brief.specialist.agent_type, brief.prompt.text
     return _ask(role, prompt, brief.blocks, "\n".join(told), None, tuple(tools))
 
@@ -95,10 +94,17 @@ def to_repair(message: str, rule: str) -> str:
     )
 
 
-def with_results(message: str, results: Sequence[tuple[str, str]]) -> str:
-    """The same question with what tools gave, for a model that does not remember having asked for them."""
+def with_results(message: str, said: str, results: Sequence[tuple[str, str]]) -> str:
+    """The same question with what tools gave, for a model that does not remember having asked for them.
+
+    Nor does it know what it `said` before that, which was heard already.
+    """
     told = "\n".join(f"{name}: {result}" for name, result in results)
-    return f"{message}\n{_tag('tool_results', told)}"
+    return "\n".join([message, _tag("tool_results", told), *([_after(said)] if said.strip() else ())])
+
+
+def _after(said: str) -> str:
+    return f"{_tag('said_so_far', said)}\nGo on right after what was said so far, without repeating it."
 
 
 def _ask(

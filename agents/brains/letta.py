@@ -30,6 +30,7 @@ class _Run:
     id: str = ""
     reasoning: str = ""
     calls: dict[str, Call] = field(default_factory=dict)
+    begun: bool = False
     ended: bool = False
 
 
@@ -70,13 +71,15 @@ class LettaAgents:
     async def speak(self, ask: Ask, tools: ToolUser) -> AsyncGenerator[str, None]:
         """The agent's words as they come; tools are used here, and it is told what they gave."""
         agent_id = await self._agent_for(ask.conversation_id, ask.role)
-        message = ask.message
+        message, said = ask.message, ""
+        told: list[tuple[str, str]] = []
         for number in range(ROUNDS):
             run = _Run()
             offered = ask.tools if number < ROUNDS - 1 else ()
             try:
                 async with aclosing(self._run(agent_id, message, offered, run)) as messages:
                     async for _, fragment in messages:
+                        said += fragment
                         yield fragment
             except ModelTrouble as trouble:
                 trouble.again = trouble.again and number == 0  # what a tool did, is not done again
@@ -84,7 +87,8 @@ class LettaAgents:
             if not run.calls:
                 return
             results = await used(run.calls.values(), tools)
-            message = asking.with_results(message, [(call.name, told) for call, told in results])
+            told += [(call.name, result) for call, result in results]
+            message = asking.with_results(ask.message, said, told)
 
     async def _run(
         self, agent_id: str, message: str, tools: tuple[Tool, ...], run: _Run
@@ -138,7 +142,9 @@ def _offered(tool: Tool) -> dict[str, Any]:
 def _hear(run: _Run, event: Mapping[str, Any]) -> str:
     """Take one event in; the words of it."""
     run.id = run.id or text_of(event.get("run_id"))
-    match event.get("message_type"):
+    kind = text_of(event.get("message_type"))
+    run.begun = run.begun or (kind.endswith("_message") and kind != "error_message")
+    match kind:
         case "assistant_message":
             return _words(event.get("content"))
         case "reasoning_message":
@@ -151,8 +157,9 @@ def _hear(run: _Run, event: Mapping[str, Any]) -> str:
             run.ended = event.get("stop_reason") in _WELL
         case "error_message":
             run.ended = True
-            kind = text_of(event.get("error_type")) or "failed"
-            raise ModelTrouble(kind, again=not kind.startswith("llm"))  # Letta asks its model again itself
+            why = text_of(event.get("error_type")) or "failed"
+            asked_again_by_letta = why.startswith("llm")
+            raise ModelTrouble(why, again=not run.begun and not asked_again_by_letta)
     return ""
 
 

@@ -14,6 +14,7 @@ MOST_BYTES: Final = 4_000_000
 """More than this in one line of a stream, or in one whole reply, is not read."""
 
 _PASSING: Final = (408, 409, 425, 429)
+_OF_A_GATEWAY: Final = (502, 504)
 _CONNECT_SECONDS: Final = 5.0
 _SILENT_SECONDS: Final = 60.0
 """The longest silence on a connection; whoever asks has less patience, and hangs up."""
@@ -47,7 +48,7 @@ class Line:
                 data += piece
                 if len(data) > MOST_BYTES:
                     raise ModelTrouble("too_long")
-        return _parsed(bytes(data))
+        return self._parsed(bytes(data))
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """What a stream of events tells, up to its end."""
@@ -59,7 +60,7 @@ class Line:
                     raise ModelTrouble("too_long")
                 for line in lines:
                     if line.startswith(b"data:") and (said := line[5:].strip()) != b"[DONE]":
-                        yield _parsed(said)
+                        yield self._parsed(said)
 
     @asynccontextmanager
     async def _asked(
@@ -69,22 +70,31 @@ class Line:
         try:
             async with self._http.stream(method, path, json=body) as answer:
                 if not answer.is_success:
-                    raise _refusal(answer)
+                    raise self._refusal(answer)
                 yield answer
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             raise ModelTrouble("unreachable", again=True) from None
         except httpx.HTTPError:
             raise ModelTrouble("broken_off", again=self._repeatable) from None
 
+    def _refusal(self, answer: httpx.Response) -> ModelTrouble:
+        """Refusals that pass by themselves may be tried again; a gateway's may come after the deed."""
+        status = answer.status_code
+        failed = status >= httpx.codes.INTERNAL_SERVER_ERROR
+        again = status in _PASSING or (failed and (self._repeatable or status not in _OF_A_GATEWAY))
+        return ModelTrouble(f"http_{status}", again=again, after=retry_after(answer.headers))
 
-def _refusal(answer: httpx.Response) -> ModelTrouble:
-    """Refusals that pass by themselves may be tried again."""
-    status = answer.status_code
-    again = status in _PASSING or status >= httpx.codes.INTERNAL_SERVER_ERROR
-    return ModelTrouble(f"http_{status}", again=again, after=_retry_after(answer.headers))
+    def _parsed(self, data: bytes) -> dict[str, Any]:
+        try:
+            said = json.loads(data)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            raise ModelTrouble("not_understood", again=self._repeatable)
+        return said
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """The header in seconds: given as such, or as a date beside that of the answer."""
     given = headers.get("retry-after", "")
     try:
@@ -94,16 +104,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(waits.total_seconds(), 0.0)
     except (TypeError, ValueError):
         return None
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        said = json.loads(data)
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
-        raise ModelTrouble("not_understood", again=True)
-    return said
 
 
 def text_of(value: object) -> str:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -74,17 +76,19 @@ async def test_what_passes_is_tried_again_and_every_block_stands(
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
+@pytest.mark.parametrize("told_as", ["seconds", "date"])
 async def test_who_is_told_to_come_back_much_later_does_not_come_back_now(
-    letta: Address, tag: str, opened: Store
+    letta: Address, tag: str, opened: Store, told_as: str
 ) -> None:  # F5
+    later = "3600" if told_as == "seconds" else format_datetime(datetime.now(UTC) + timedelta(hours=1), True)
     async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:
         made = await registry.agent("c1", EXTRACTOR)
-        proxy.script(READS, *[Fault(429, {"retry-after": "30"})] * 3)
+        proxy.script(READS, *[Fault(429, {"retry-after": later})] * 3)
 
         with pytest.raises(LettaTrouble) as told:
             await registry.server.blocks_of(made)
 
-        assert told.value.after == 30
+        assert 3_000 < (told.value.after or 0) < 4_000
         assert proxy.count(READS) == 1
 
 

@@ -4,20 +4,27 @@ The tests are named after the rows of docs/faults.md.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agents import minutes
+from agents.brains.asking import EXTRACTOR, Ask
+from agents.brains.letta import LettaAgents
 from agents.brains.modelled import ModelBrain
 from agents.brains.patience import Patience
 from agents.embedding import embed
+from agents.errors import ModelTrouble
 from agents.tools.built_in import built_in
 from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, some_blocks
-from tests.faults.http_proxy import Fault, HttpProxy, before
+from tests.faults.http_proxy import Fault, HttpProxy, before, listening
 from tests.houses import agents
 from tests.models import minilm
 from tools.model_endpoint import ModelEndpoint, Step
@@ -126,3 +133,72 @@ async def test_a_tool_that_is_not_there_is_not_used_and_the_turn_is_answered(
         words = await said(brain, a_brief(word, tools))
 
     assert (words, tools.used) == (["I cannot. ", "Sorry."], [])
+
+
+def streaming(*events: Mapping[str, object] | str) -> Response:
+    told = [each if isinstance(each, str) else json.dumps(each) for each in events]
+    return Response("".join(f"data: {each}\n\n" for each in told), media_type="text/event-stream")
+
+
+WORDS = {"message_type": "assistant_message", "run_id": "run-1", "id": "message-1", "content": "It is"}
+FAILED = {"message_type": "error_message", "run_id": "run-1", "error_type": "internal_error"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        (streaming(WORDS, "{not JSON"), False),
+        (streaming({"message_type": "tool_return_message", "run_id": "run-1"}, FAILED), False),
+        (streaming(WORDS, FAILED), False),
+        (streaming(FAILED), True),
+        (Response(status_code=502), False),
+        (Response(status_code=504), False),
+        (Response(status_code=503), True),
+    ],
+    ids=["garbled", "failed after a tool", "failed after words", "failed", "502", "504", "503"],
+)
+async def test_only_what_had_no_effect_may_be_posted_again(answer: Response, again: bool) -> None:
+    async with saying(answer) as (cast, _):
+        with minutes.taken(), pytest.raises(ModelTrouble) as trouble:
+            await cast.decide(Ask(EXTRACTOR, "c1", "", "", "What does it mean?"))
+
+    assert trouble.value.again is again
+
+
+async def test_what_was_said_before_a_tool_was_used_is_told_with_its_result() -> None:
+    calculator = built_in(lambda: START.date())[0]
+    call = {"tool_call_id": "call-1", "name": calculator.name, "arguments": "{}"}
+    asks = {"message_type": "approval_request_message", "run_id": "run-1", "tool_call": call}
+    pauses = {"message_type": "stop_reason", "stop_reason": "requires_approval"}
+    ends = {"message_type": "stop_reason", "stop_reason": "end_turn"}
+    async with saying(streaming(WORDS, asks, pauses), streaming(WORDS, ends)) as (cast, heard):
+        ask = Ask(SPECIALIST, "c1", "", "", "What is it?", tools=(calculator,))
+        words = [fragment async for fragment in cast.speak(ask, Using())]
+
+    assert words == ["It is", "It is"]
+    first, second = [each["messages"][0]["content"] for each in heard]
+    assert "said_so_far" not in first
+    assert "<said_so_far>It is</said_so_far>" in second.replace("\n", "")
+    assert calculator.name in second
+
+
+@asynccontextmanager
+async def saying(*answers: Response) -> AsyncIterator[tuple[LettaAgents, list[dict[str, Any]]]]:
+    """Agents of a server that gives these answers, one after the other; and what it was sent."""
+    left, heard = list(answers), []
+
+    async def answer(request: Request) -> Response:
+        if not request.url.path.endswith("/stream"):
+            return Response("{}")  # a run is cancelled
+        heard.append(await request.json())
+        return left.pop(0)
+
+    async def agent_for(conversation_id: str, role: str) -> str:
+        return "agent-1"
+
+    async with listening(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as url:
+        cast = LettaAgents(url, "", "a model", agent_for)
+        try:
+            yield cast, heard
+        finally:
+            await cast.close()

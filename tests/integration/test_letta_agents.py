@@ -13,8 +13,8 @@ from memory_blocks.models import Label
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
 from orchestrator.store import rows
 from orchestrator.store.database import Store
-from tests.lettas import a_registry, held_back
-from tools.servers.letta import Address
+from tests.lettas import a_registry, held_back, recipes
+from tools.servers.letta import LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -53,6 +53,22 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
         assert {label: each.id for label, each in others.items()} == {
             label: each.id for label, each in blocks.items()
         }
+
+
+async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_model(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        made = await registry.agent("c1", EXTRACTOR)
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        told = client.agents.retrieve(agent_id=made).llm_config
+    other = recipes(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
+
+    assert (told.temperature, told.reasoning_effort) == (0.0, "low")
+    assert other.recipe(EXTRACTOR)["model"] == other.recipe("GENERAL_HEALTH")["model"] == LETTA_MODEL
+    assert other.recipe(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
+    assert other.recipe(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
+    assert other.recipe(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
 
 
 async def test_two_processes_that_need_it_at_once_end_with_one(

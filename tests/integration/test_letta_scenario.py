@@ -1,5 +1,6 @@
 """The seed's conversation through a real Letta server: its agents answer, over the WebSocket."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from tests.peers import (
     Frame,
     Peer,
     WebSocketLine,
+    conversing,
 )
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.keeper import free_port
@@ -36,18 +38,20 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 
 @asynccontextmanager
-async def a_letta_house(base_url: str, folder: Path, tag: str) -> AsyncIterator[House]:
-    """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set."""
-    given = {
+async def a_letta_house(
+    base_url: str, folder: Path, tag: str, *, patient: bool = True
+) -> AsyncIterator[House]:
+    """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set; as shipped, if not `patient`."""
+    given: dict[str, object] = {
         "data.dir": str(folder),
         "letta.base_url": base_url,
         "letta.model": LETTA_MODEL,
         "letta.embedding": LETTA_EMBEDDING,
         "letta.tag": tag,
-        "letta.show_seconds": 60.0,
-        "brain.reply_seconds": 60.0,
-        "brain.budget_seconds": 60.0,
     }
+    if patient:
+        waits = ("letta.show_seconds", "brain.reply_seconds", "brain.budget_seconds")
+        given.update(dict.fromkeys(waits, 60.0))
     async with build_house(load(given=given, environment={})).open() as house:
         yield house
 
@@ -110,6 +114,23 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
         said(second),
         said(third),
     ]
+
+
+async def test_with_settings_as_shipped_agents_soon_answer_conversations_that_begin_at_once(
+    letta: Address, tag: str, tmp_path: Path
+) -> None:
+    async def until_an_agent_answers(house: House) -> list[Frame]:
+        async with conversing(house, features=["streaming"]) as peer:
+            frames = await peer.ask("I am having a headache")
+            while "model.stood_in" in frames[-1].meta:
+                await shown(house.store, peer.conversation_id)
+                frames = await peer.ask("8")
+            return frames
+
+    async with a_letta_house(letta.base_url, tmp_path, tag, patient=False) as house:
+        answers = await asyncio.gather(*(until_an_agent_answers(house) for _ in range(3)))
+
+    assert all(frames[-1].meta["model.asked"] >= 1 for frames in answers)
 
 
 async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(

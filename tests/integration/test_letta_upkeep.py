@@ -368,6 +368,7 @@ async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        desk.take_turns(1)
         for conversation_id in ("c1", "c2"):
             await desk.registry.agent(conversation_id, "classifier")
         if status == "archived":
@@ -376,6 +377,7 @@ async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the
             opened.write_now(lambda tx: tx.conversations.delete("c1"))
 
         await desk.upkeep.look()
+        await desk.upkeep.catch_up("c1")  # as when its session is ended
 
         server = desk.registry.server
         left = [each.tags for each in await server.agents(tag)]
