@@ -9,6 +9,7 @@ from agents.ports import Embedded, Embedder
 from agents.reading import asks_back
 from agents.values import NEW_CONCERN, Enrichment
 
+_TOPICS: Final = ("concern", "request")
 _FEW: Final = 6
 _SHORT: Final = 12
 _WISHES: Final = re.compile(
@@ -49,7 +50,8 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Emb
     """
     goes_on = bool(enrichment.relevant_history) and enrichment.trigger != NEW_CONCERN
     bare = goes_on and (says_little(message) or asks_about_it(message))
-    text = enrichment.enriched_message if bare else " ".join(message.split())
+    about_something = not enrichment.known.keys().isdisjoint(_TOPICS)
+    text = enrichment.enriched_message if bare and about_something else " ".join(message.split())
     vectors = await asyncio.to_thread(embedder.embed, [text])
     return Embedded(text, vectors[0], bare)
 

@@ -18,8 +18,8 @@ from agents.roster import Roster, pick
 from agents.router import Router
 from agents.routing_lines import route_lines
 from agents.sentences import sentences
-from memory_blocks.edits import empty
-from memory_blocks.models import Blocks, Conversation
+from memory_blocks.edits import CompletedTurn, complete_turn, empty
+from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
 from orchestrator.clock import SystemClock
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.settings import load, shipped_config
@@ -32,10 +32,14 @@ STARTING = (
 )
 
 
+TALKS = 16
+"""How many conversations are held in turn, so that a message has others before it."""
+
+
 async def _turn(
     brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, blocks: Blocks, text: str
-) -> float:
-    """What the agents do in a turn (listen, extract, embed, route, answer), without the store."""
+) -> tuple[float, Blocks]:
+    """How long the agents take for a turn (listen, extract, embed, route, answer); the blocks after it."""
     shelf = PromptShelf(shipped_config() / "prompts")
     began = perf_counter()
     watch.hear(text)
@@ -47,9 +51,22 @@ async def _turn(
     who = pick(intent, roster)
     brief = Brief(who, text, enrichment, intent, blocks, Recalled(), shelf.prompt(who))
     async with aclosing(sentences(brain.speak(brief))) as spoken:
-        async for _ in spoken:
-            pass
-    return perf_counter() - began
+        answer = "".join([sentence async for sentence in spoken])
+    took, number, now = perf_counter() - began, blocks.next_turn, SystemClock().now()
+    turn = CompletedTurn(
+        turn_id=number,
+        timestamp=now,
+        user_message=UserMessage(content=text, message_id=f"msg_{number}"),
+        enrichment=enrichment.for_block(),
+        intent=intent.for_block(),
+        response=AgentResponse(agent_type=who.agent_type, content=answer, response_id=f"resp_{number}"),
+        agent_name=who.display_name,
+        topic=enrichment.topic,
+        trigger=enrichment.trigger,
+        phase=enrichment.phase,
+        facts=enrichment.known,
+    )
+    return took, complete_turn(blocks, turn, now)
 
 
 def _bare(embedder: Embedder, text: str) -> float:
@@ -62,14 +79,17 @@ def _bare(embedder: Embedder, text: str) -> float:
 async def _compared(
     brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, texts: Sequence[str]
 ) -> tuple[list[float], list[float], list[float]]:
-    """The model alone and whole turns by turns, so that both meet the same load; then the turns again."""
-    blocks = empty(Conversation("conv_bench", "bench", SystemClock().now()))
-    alone, whole = [], []
-    for one, other in zip(texts[::2], texts[1::2], strict=False):
+    """The model alone and whole turns by turns, so that both meet the same load; then first turns again."""
+    new = empty(Conversation("conv_bench", "bench", SystemClock().now()))
+    alone, whole, talks = [], [], [new] * TALKS
+    for number, (one, other) in enumerate(zip(texts[::2], texts[1::2], strict=False)):
         alone.append(_bare(embedder, one))
-        whole.append(await _turn(brain, embedder, watch, roster, blocks, other))
-    again = [await _turn(brain, embedder, watch, roster, blocks, text) for text in texts[1::2]]
-    return alone[5:], whole[5:], again
+        took, talks[number % TALKS] = await _turn(
+            brain, embedder, watch, roster, talks[number % TALKS], other
+        )
+        whole.append(took)
+    again = [(await _turn(brain, embedder, watch, roster, new, text))[0] for text in texts[1::2]]
+    return alone[TALKS:], whole[TALKS:], again
 
 
 def _told(name: str, took: Sequence[float]) -> tuple[float, float]:
@@ -100,8 +120,8 @@ def main() -> None:
     alone, whole, again = asyncio.run(
         _compared(brain, embedder, build_watch(settings, embedder), roster, texts)
     )
-    bare, turn = _told("the embedding call alone", alone), _told("a turn's agents, and the guard", whole)
-    _told("the same messages again", again)
+    bare, turn = _told("the embedding call alone", alone), _told("a turn amid a talk, and the guard", whole)
+    _told("the same messages, first in a talk", again)
     print(f"{'ratio':<34} p50 {turn[0] / bare[0]:6.2f}      p99 {turn[1] / bare[1]:6.2f}")
     _routing(router, embedder)
     print(f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

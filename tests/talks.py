@@ -1,26 +1,34 @@
 """Conversations with the local brain, as tests hold and keep them; `python -m tests.talks` renews those kept.
 
 A kept conversation is a text: a line `# …` says what it is, `person:` lines are what the person says, and a
-line that begins with an agent's type is what that agent answers. Who answers is part of the text: routing is
-shown elsewhere. `COORDINATOR/OUT_OF_SCOPE:` gives the intent with which the coordinator was called.
+line that begins with an agent's type is what that agent answers. It is held in a whole house: guard, ears and
+router decide who answers, and the text says who should. `COORDINATOR/OUT_OF_SCOPE:` names the intent, too.
 """
 
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from agents import context_extractor, intent_classifier
 from agents.brains.local import LocalBrain
 from agents.embedding import embed
 from agents.ports import Brief, Prompt, Recalled
 from agents.roster import pick
-from agents.values import COORDINATOR, UNCLEAR, Enrichment, Intent
+from agents.values import COORDINATOR, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
+from orchestrator import logs
+from orchestrator.settings import load
+from orchestrator.store import migrations
+from orchestrator.watch import Watch
+from orchestrator.wiring import build_watch
 from tests.builders import HandClock, a_conversation
-from tests.houses import agents, local_brain
+from tests.houses import a_house, agents, history, local_brain
 from tests.models import minilm
+from tests.peers import conversing
 
 KEPT = Path(__file__).parent / "conversations"
 PERSON = "person"
@@ -103,21 +111,33 @@ def lines_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 async def held(text: str) -> str:
-    """The conversation with the same words of the person, as it goes today."""
-    talk = Talk()
+    """The conversation with the same words of the person, as it goes today, whoever answers."""
     told = [line for line in text.splitlines() if line.startswith("#")] + [""]
-    message = ""
-    for who, said in lines_of(text):
-        if who == PERSON:
-            message = said
-        else:
-            answer = (await talk.say(message, label=who)).answer
-            told += [f"{PERSON}: {message}", f"{who}: {answer}", ""]
+    with TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/store.db"
+        migrations.upgrade(url)
+        house = a_house(url, local_brain(), watch=_a_watch())
+        async with house.open(), conversing(house) as peer:
+            for message in (said for who, said in lines_of(text) if who == PERSON):
+                await peer.ask(message)
+            turns = (await history(house, peer.conversation_id)).turns
+    for turn in turns:
+        assert turn.agent_response is not None
+        assert turn.intent_classification is not None
+        who, intent = turn.agent_response.agent_type, turn.intent_classification.intent
+        label = f"{who}/{intent}" if (who, intent) == (COORDINATOR, OUT_OF_SCOPE) else who
+        told += [f"{PERSON}: {turn.user_message.content}", f"{label}: {turn.agent_response.content}", ""]
     return "\n".join(told).rstrip() + "\n"
 
 
+@cache
+def _a_watch() -> Watch:
+    return build_watch(load(environment={}), minilm())
+
+
 def renew() -> None:
-    """Write every kept conversation as it goes today; a diff then shows what became of it."""
+    """Write every kept conversation as it goes today; a diff shows what became of it, and who answers."""
+    logs.configure("error")
     for path in kept():
         path.write_text(asyncio.run(held(path.read_text(encoding="utf-8"))), encoding="utf-8")
 

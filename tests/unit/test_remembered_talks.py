@@ -1,0 +1,30 @@
+"""What was understood of a conversation is taken up again by its next turn, however many are held at once."""
+
+import pytest
+
+from agents.enriching import Enricher
+from agents.known import Exchange
+from agents.lexicon import load
+from agents.understanding import Understanding
+from orchestrator.settings import shipped_config
+
+
+def test_two_hundred_conversations_in_turn_are_each_understood_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    enricher, understood = Enricher(load(shipped_config() / "lexicon.toml")), 0
+    understand = Understanding.understand
+
+    def counted(self: Understanding, *given: object) -> object:
+        nonlocal understood
+        understood += 1
+        return understand(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Understanding, "understand", counted)
+    talks: list[tuple[Exchange, ...]] = [()] * 200
+    for turn in range(1, 5):
+        for number, before in enumerate(talks):
+            message = f"my knee has hurt for {number + 2} days" if turn == 1 else f"{turn} or so"
+            enricher.enrich(message, before)
+            talks[number] = (*before, Exchange(turn, message, "How severe is it on a scale of 1 to 10?"))
+
+    messages, taken_up = 200 * 4, 200 * 3
+    assert understood == messages + taken_up
