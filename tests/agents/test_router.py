@@ -21,6 +21,7 @@ EVALS = Path(__file__).parents[2] / "config" / "evals"
 TUNING = load_cases(EVALS / "routing.tuning.jsonl")
 HELD_OUT = load_cases(EVALS / "routing.held_out.jsonl")
 AFTERWARDS = load_cases(EVALS / "routing.afterwards.jsonl")
+BLIND = load_cases(EVALS / "routing.blind.jsonl")
 PARTS = pytest.mark.parametrize(
     "cases", [TUNING, HELD_OUT, AFTERWARDS], ids=["tuning", "held out", "afterwards"]
 )
@@ -71,6 +72,14 @@ def test_nine_of_ten_messages_are_routed_right_and_four_of_five_foreign_ones_are
     assert (found.wrongly_out_of_scope or 0) <= 0.03
 
 
+def test_messages_in_other_voices_meet_the_same_goals() -> None:
+    found = figures(BLIND)
+
+    assert found.accuracy >= 0.9, found.table()
+    assert (found.out_of_scope_seen or 0) >= 0.9
+    assert found.calibration_error <= 0.08
+
+
 @PARTS
 def test_how_sure_it_is_fits_how_often_it_is_right(cases: tuple[RoutingCase, ...]) -> None:
     assert figures(cases).calibration_error <= 0.08
@@ -80,7 +89,7 @@ def test_there_are_cases_for_every_intent_and_none_was_trained_on() -> None:
     def plain(text: str) -> str:
         return " ".join(re.findall(r"\w+", text.lower()))
 
-    cases, examples = (*TUNING, *HELD_OUT, *AFTERWARDS), load_roster().examples
+    cases, examples = (*TUNING, *HELD_OUT, *AFTERWARDS, *BLIND), load_roster().examples
     trained = {plain(text) for texts in examples.values() for text in texts}
     said = [plain(f"{case.context} {case.text}") for case in cases]
 
