@@ -49,7 +49,7 @@ def status(context: click.Context, invocation: Invocation, as_json: bool) -> Non
 def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
     """Bring agents, blocks and archive there to what they are to be.
 
-    Ends with 1 when something could not be.
+    What stands for archived conversations is removed. Ends with 1 when something could not be.
     """
     left = _ask(invocation, lambda upkeep: upkeep.sync())
     _tell(left, as_json)

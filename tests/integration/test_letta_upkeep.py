@@ -18,6 +18,7 @@ from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation, Label
 from orchestrator.clock import SystemClock
+from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import MEMORY_TOOLS, AgentRegistry, are_shown
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.letta_server import LettaAgent
@@ -385,6 +386,30 @@ async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the
         assert len(left) == 2 + 4
         assert all("conversation:c2" in tags for tags in left)
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+
+
+@pytest.mark.parametrize("error", [TypeError("a shape"), TimeoutError(), LettaTrouble("http_500")])
+async def test_whatever_goes_wrong_somebody_looks_again(
+    letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    looked = asyncio.Queue[None]()
+
+    async def look(*_: object) -> int:
+        looked.put_nowait(None)
+        raise error
+
+    monkeypatch.setattr("orchestrator.letta_upkeep.EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(Upkeep, "look", look)
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        looking = asyncio.create_task(desk.upkeep.keep_looking())
+        for _ in range(3):
+            await asyncio.wait(
+                [again := asyncio.create_task(looked.get()), looking], return_when="FIRST_COMPLETED"
+            )
+            assert again.done()
+
+        assert not looking.done()
+        looking.cancel()
 
 
 async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
