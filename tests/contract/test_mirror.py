@@ -166,10 +166,13 @@ async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(hou
     old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
     house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
+    score = '"context_accuracy_score":'
+    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
 
     adopted = await house.follow()
 
     assert house.store.quarantined == []
+    assert adopted.blocks.memory_metadata.performance_metrics.context_accuracy_score == 0.5
     assert adopted.blocks.active_session.conversation_state.conversation_phase == "advice"
     assert "\nCONVERSATION PHASE: Advice\n" in adopted.blocks.context_summary
     assert adopted.blocks.context_summary.endswith("--- NOTES ---\nPrefers short answers.")
