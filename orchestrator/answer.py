@@ -269,11 +269,11 @@ class Answer:
         for sentence in self._words()[1:]:
             await self.say(sentence)
 
-    async def refuse(self, rules: Sequence[str]) -> None:
-        """Keep that a sentence was not allowed; what is said in its place, is said once."""
+    async def refuse(self, sentence: str, rules: Sequence[str]) -> None:
+        """Keep a sentence that was not allowed; what is said in its place, is said once."""
 
         def work(page: Page) -> None:
-            self._watch.note_refusal(page.tx, self._about, rules)
+            self._watch.note_refusal(page.tx, self._about, sentence, rules)
 
         await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="sentence")
         instead = f"{self._watch.wording.refused} "
@@ -472,7 +472,7 @@ class Answer:
         for sequence, reason in steps:
             refused = self._watch.refusals(reason)
             if refused:
-                self._watch.note_refusal(page.tx, self._about, refused)
+                self._watch.note_refusal(page.tx, self._about, reason, refused)
             content = self._watch.wording.refused if refused else reason
             page.say(
                 ReasoningStep(

@@ -94,7 +94,7 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             async with aclosing(sentences(house.brain.speak(brief))) as spoken:
                 async for sentence in spoken:
                     if refused := house.watch.refusals(sentence):
-                        await answer.refuse(refused)
+                        await answer.refuse(sentence, refused)
                     else:
                         await answer.say(sentence)
 

@@ -217,9 +217,9 @@ class Watch:
             verdict = hearing.verdict
             self._keep(tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids)
 
-    def note_refusal(self, tx: Transaction, about: "About", rules: Iterable[str]) -> None:
-        """Keep that a brain was not allowed to say something, and by which rules."""
-        self._keep(tx, about, "answer", "refused", 0, rules, tells_staff=False)
+    def note_refusal(self, tx: Transaction, about: "About", said: str, rules: Iterable[str]) -> None:
+        """Keep what a brain was not allowed to say, and by which rules."""
+        self._keep(tx, about, "answer", "refused", 0, rules, tells_staff=False, refused=said)
 
     def _keep(
         self,
@@ -231,6 +231,7 @@ class Watch:
         rules: Iterable[str],
         *,
         tells_staff: bool = True,
+        refused: str = "",
     ) -> None:
         tx.safety.note(
             about.conversation_id,
@@ -241,6 +242,7 @@ class Watch:
             tier=tier,
             rules=rules,
             alert=self.alerts and tells_staff,
+            refused=refused,
         )
 
 

@@ -125,18 +125,18 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
     from orchestrator.errors import NOT_FOUND, AnamnesisError
     from orchestrator.wiring import open_store
 
-    def look(tx: "Transaction") -> "list[tuple[SafetyEvent, SafetyAlert | None]]":
+    def look(tx: "Transaction") -> "list[tuple[SafetyEvent, SafetyAlert | None, str | None]]":
         if conversation is not None and tx.conversations.get(conversation) is None:
             raise AnamnesisError(NOT_FOUND)
         found = tx.safety.all() if conversation is None else tx.safety.of_conversation(conversation)
-        return [(event, tx.safety.alert_of(event.id)) for event in found]
+        return [(event, tx.safety.alert_of(event.id), tx.safety.refused_by(event.id)) for event in found]
 
     store = open_store(settings)
     try:
         found = store.read_now(look)
     finally:
         store.close_now()
-    for event, alert in found:
+    for event, alert, refused in found:
         told = {
             "id": event.id,
             "at": as_text(event.created_at),
@@ -147,6 +147,7 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             "kind": event.kind,
             "tier": event.tier,
             "rules": list(event.rules),
+            "refused": refused,
             "alert": alert.state if alert else None,
             "attempts": alert.attempts if alert else 0,
             "error": alert.error if alert else None,

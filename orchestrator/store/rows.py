@@ -367,6 +367,17 @@ class SafetyAlert:
 
 
 @dataclass(frozen=True, slots=True)
+class SafetyRefusal:
+    """What a brain was about to say when it was refused."""
+
+    table: ClassVar[Table] = tables.safety_refusals
+
+    event_id: str
+    said: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LettaAgent:
     """An agent in Letta that stands for a role in a conversation, or who is making it at the moment."""
 

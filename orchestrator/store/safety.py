@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, select
 
-from orchestrator.store.rows import SafetyAlert, SafetyEvent
+from orchestrator.store.rows import SafetyAlert, SafetyEvent, SafetyRefusal
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.unit import Unit, changing
 
-_events, _alerts = SafetyEvent.table, SafetyAlert.table
+_events, _alerts, _refusals = SafetyEvent.table, SafetyAlert.table, SafetyRefusal.table
 _OF_MESSAGE = Statement(
     all_of(SafetyEvent)
     .where(_events.c.message_id == bindparam("message_id"))
@@ -26,6 +26,9 @@ _OF_CONVERSATION = Statement(
 _ALL = Statement(all_of(SafetyEvent).order_by(_events.c.created_at, _events.c.id), SafetyEvent)
 _EVENT = Statement(all_of(SafetyEvent).where(_events.c.id == bindparam("id")), SafetyEvent)
 _ALERT = Statement(all_of(SafetyAlert).where(_alerts.c.event_id == bindparam("event_id")), SafetyAlert)
+_REFUSAL = Statement(
+    all_of(SafetyRefusal).where(_refusals.c.event_id == bindparam("event_id")), SafetyRefusal
+)
 _DUE = Statement(
     all_of(SafetyAlert)
     .where(
@@ -58,7 +61,7 @@ _TRIED = Statement(
 
 
 class Safety:
-    """The tables `safety_events` and `safety_alerts`."""
+    """The tables `safety_events`, `safety_alerts` and `safety_refusals`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -74,13 +77,16 @@ class Safety:
         tier: int,
         rules: Iterable[str],
         alert: bool,
+        refused: str = "",
     ) -> SafetyEvent:
-        """Keep what the guard did and, where asked for, that staff is to be told."""
+        """Keep what the guard did, what it did not let be said, and, if asked, that staff is to be told."""
         now, ids = self._unit.now, self._unit.ids
         event = SafetyEvent(
             ids.new("safe_"), conversation_id, message_id, turn, stage, kind, tier, tuple(rules), now
         )
         self._unit.insert(event)
+        if refused:
+            self._unit.insert(SafetyRefusal(event.id, refused, now))
         if alert:
             self._unit.insert(SafetyAlert(ids.new("alert_"), event.id, "pending", 0, now, None, now, now))
         return event
@@ -109,6 +115,11 @@ class Safety:
     def alert_of(self, event_id: str) -> SafetyAlert | None:
         """How far the telling of an event has come; none where staff is told of nothing."""
         return self._unit.first(_ALERT, event_id=event_id)
+
+    def refused_by(self, event_id: str) -> str | None:
+        """What was not let be said; none where nothing was."""
+        refusal = self._unit.first(_REFUSAL, event_id=event_id)
+        return refusal.said if refusal else None
 
     def is_due(self) -> bool:
         """Whether there is an alert to send now."""

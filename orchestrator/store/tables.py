@@ -652,6 +652,16 @@ safety_alerts: Final = _table(
     Index("ix_safety_alerts_due", "state", "next_at"),
 )
 
+safety_refusals: Final = _table(
+    "safety_refusals",
+    _text("event_id"),
+    _text("said"),
+    _moment("created_at"),
+    _key("safety_refusals", "event_id"),
+    _of("safety_refusals", "event_id", to="safety_events", what="event"),
+    ("said", "said <> ''"),
+)
+
 # --- what stands for a conversation in Letta ---------------------------------------------------------------
 
 letta_agents: Final = _table(

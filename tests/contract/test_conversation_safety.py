@@ -617,6 +617,11 @@ async def test_another_attempt_at_a_message_in_danger_is_a_safety_answer_too(add
 # --- what a brain may not say -------------------------------------------------------------------------------
 
 
+async def refused_by(house: House, event: SafetyEvent) -> str | None:
+    """What the record says was not let be said."""
+    return await house.store.read(lambda tx: tx.safety.refused_by(event.id))
+
+
 async def test_what_a_brain_may_not_say_is_refused_once_and_kept(address: str) -> None:
     answer = ["Thank you. ", "You have pneumonia. ", "Take 500 mg of amoxicillin twice a day. ", "Rest well."]
     async with a_house(address, ScriptedBrain(answers=[answer])).open() as house, conversing(house) as peer:
@@ -627,6 +632,7 @@ async def test_what_a_brain_may_not_say_is_refused_once_and_kept(address: str) -
         kept = await events(house, peer)
         assert [(event.stage, event.kind, event.tier) for event in kept] == [("answer", "refused", 0)] * 2
         assert [set(event.rules) for event in kept] == [{"diagnosis"}, {"dose.directive", "prescription"}]
+        assert [await refused_by(house, event) for event in kept] == answer[1:3]
 
 
 async def test_a_reason_that_may_not_be_said_is_refused_too(address: str) -> None:
@@ -642,6 +648,7 @@ async def test_a_reason_that_may_not_be_said_is_refused_too(address: str) -> Non
         assert steps == [a_watch().wording.refused]
         [kept] = await events(house, peer)
         assert kept.kind == "refused"
+        assert await refused_by(house, kept) == why
         assert {"diagnosis", "dose.directive"} <= set(kept.rules)
 
 

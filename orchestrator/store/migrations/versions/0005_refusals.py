@@ -1,0 +1,19 @@
+"""What a brain was about to say when it was refused.
+
+The SQL lies beside this file, for each database, as it was released.
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    """Make the table."""
+    bind = op.get_bind()
+    script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
+    for statement in filter(str.strip, script.split(";\n")):
+        bind.exec_driver_sql(statement)
