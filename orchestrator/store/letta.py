@@ -14,6 +14,7 @@ from orchestrator.store.rows import (
     LettaPassage,
 )
 from orchestrator.store.statements import Statement, all_of
+from orchestrator.store.tables import STATUSES
 from orchestrator.store.unit import Unit, changing
 
 _agents, _blocks, _passages = LettaAgent.table, LettaBlock.table, LettaPassage.table
@@ -22,9 +23,6 @@ _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _this_agent = (_agents.c.conversation_id == _conversation_id, _agents.c.role == bindparam("role"))
 _AGENT = Statement(all_of(LettaAgent).where(*_this_agent), LettaAgent)
 _AGENT_TO_CHANGE = Statement(all_of(LettaAgent).where(*_this_agent).with_for_update(), LettaAgent)
-_ALL_AGENTS = Statement(
-    all_of(LettaAgent).order_by(_agents.c.conversation_id, _agents.c.created_at, _agents.c.role), LettaAgent
-)
 _AGENTS_OF = Statement(all_of(LettaAgent).where(_agents.c.conversation_id == _conversation_id), LettaAgent)
 _CLAIM_FIRST = Statement(
     text(
@@ -72,7 +70,6 @@ _RENEW = Statement(
     .values(expires_at=bindparam("until")),
     lambda: None,
 )
-_ALL_BLOCKS = Statement(all_of(LettaBlock), LettaBlock)
 _BLOCKS = Statement(all_of(LettaBlock).where(_blocks.c.conversation_id == _conversation_id), LettaBlock)
 _FORGET = [
     Statement(delete(table).where(table.c.conversation_id == _conversation_id), lambda: None)
@@ -164,7 +161,7 @@ _TO_ARCHIVE = Statement(
 )
 _OVER = Statement(
     select(_conversations.c.id).where(
-        _conversations.c.status != "active",
+        or_(*(_conversations.c.status == each for each in STATUSES if each != "active")),
         or_(*(exists().where(each.c.conversation_id == _conversations.c.id) for each in (_agents, _blocks))),
     ),
     str,
@@ -189,7 +186,8 @@ class Letta:
 
     def all_agents(self) -> list[LettaAgent]:
         """Those of all conversations, each conversation's in the order in which they were made."""
-        return self._unit.all(_ALL_AGENTS)
+        found = self._unit.every(LettaAgent, "conversation_id", "role")
+        return sorted(found, key=lambda agent: (agent.conversation_id, agent.created_at, agent.role))
 
     def claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> LettaAgent | None:
         """Say that `holder` makes, or changes, this agent now; none while another does."""
@@ -252,7 +250,7 @@ class Letta:
 
     def all_blocks(self) -> list[LettaBlock]:
         """Those of all conversations."""
-        return self._unit.all(_ALL_BLOCKS)
+        return self._unit.every(LettaBlock, "conversation_id", "label")
 
     def set_blocks(self, conversation_id: str, ids: Mapping[str, str]) -> None:
         """Which block is which; of one that was another before, nothing is known to stand there."""

@@ -23,7 +23,6 @@ _OF_CONVERSATION = Statement(
     .order_by(_events.c.created_at, _events.c.id),
     SafetyEvent,
 )
-_ALL = Statement(all_of(SafetyEvent).order_by(_events.c.created_at, _events.c.id), SafetyEvent)
 _EVENT = Statement(all_of(SafetyEvent).where(_events.c.id == bindparam("id")), SafetyEvent)
 _ALERT = Statement(all_of(SafetyAlert).where(_alerts.c.event_id == bindparam("event_id")), SafetyAlert)
 _REFUSAL = Statement(
@@ -101,7 +100,8 @@ class Safety:
 
     def all(self) -> list[SafetyEvent]:
         """What the guard did anywhere, in order."""
-        return self._unit.all(_ALL)
+        found = self._unit.every(SafetyEvent, "id")
+        return sorted(found, key=lambda event: (event.created_at, event.id))
 
     def heard_before(self, conversation_id: str, message_id: str) -> int:
         """In how many other messages of the conversation something was heard: nothing is said twice."""

@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Dialect, Table, Update, bindparam, update
+from sqlalchemy import Dialect, Table, Update, bindparam, tuple_, update
 
 from memory_blocks.ports import Ids
-from orchestrator.store.statements import Connection, IsRow, Statement, inserting
+from orchestrator.store.statements import Connection, IsRow, Statement, all_of, inserting
 
 T = TypeVar("T")
+R = TypeVar("R", bound=IsRow)
+
+PAGE: Final = 500
+"""How many rows are read at a time by who reads them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,17 @@ class Unit:
     def first(self, statement: Statement[T], **given: Any) -> T | None:
         """The first record of a query, or none."""
         return statement.first(self.connection, self.dialect, given)
+
+    def every(self, row_type: type[R], *key: str) -> list[R]:
+        """All rows of a table in the order of its key, some at a time, for who looks after everything."""
+        found: list[R] = []
+        after = dict.fromkeys(key, "")
+        while True:
+            page = self.all(_following(row_type, key), **after)
+            found += page
+            if len(page) < PAGE:
+                return found
+            after = {name: getattr(page[-1], name) for name in key}
 
     def run(self, statement: Statement[Any], **given: Any) -> int:
         """Do what the statement says, at the moment of this transaction; how many rows it touched."""
@@ -58,6 +73,13 @@ class Unit:
 def changing(table: Table) -> Update:
     """The beginning of every update: `updated_at` moves with it."""
     return update(table).values(updated_at=bindparam("now"))
+
+
+@cache
+def _following(row_type: type[R], key: tuple[str, ...]) -> Statement[R]:
+    columns = [row_type.table.c[name] for name in key]
+    behind = tuple_(*columns) > tuple_(*(bindparam(name) for name in key))
+    return Statement(all_of(row_type).where(behind).order_by(*columns).limit(PAGE), row_type)
 
 
 @cache
