@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, PhraseBook, spelled_out
-from agents.safety.rules import BARE, Replies, Rule, RuleBook
+from agents.safety.rules import BARE, Kind, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word
 
@@ -21,7 +21,10 @@ CALM: Final = 0
 LONGEST_ANSWER: Final = 5
 """Of how many words the longest phrase is that answers a question."""
 _NONE: Final[frozenset[str]] = frozenset()
-_ASKED_OF_NOBODY: Final = frozenset((IMPERSONAL,))
+_OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
+    "emergency": frozenset((IMPERSONAL, "topic", "educational")),
+    "crisis": frozenset((IMPERSONAL,)),
+}
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
@@ -73,6 +76,12 @@ class Reason:
 class _Heard(NamedTuple):
     found: Found
     stops: frozenset[str]
+    bound: frozenset[str]
+    """Those of the stops that take even a crisis back."""
+
+    def stopped(self, kind: Kind) -> frozenset[str]:
+        """What takes it back for a rule of this kind."""
+        return self.bound if kind == "crisis" else self.stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +128,21 @@ class Guard:
             for phrase in section.phrases:
                 self._phrases.add(reason, phrase)
         grammar = Grammar(
-            language.breaks, language.subjects, language.asks, language.openings, language.persons
+            language.breaks,
+            language.subjects,
+            language.asks,
+            language.openings,
+            language.persons,
+            language.talk,
         )
         known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
-        known |= grammar.asks | grammar.openings | grammar.persons
+        known |= grammar.asks | grammar.openings | grammar.persons | grammar.talk
         self._answers = _Answers(rules.replies)
         known |= self._answers.vocabulary
         expand = {short: tuple(words.split()) for short, words in language.expand.items()}
         self._reader = Reader(frozenset(known), frozenset(content - language.between), expand)
         cues = {
-            reason: Cue(section.reach, section.most, section.spares)
+            reason: Cue(section.reach, section.most, section.spares, section.binds)
             for reason, section in language.cues.items()
         }
         self._cues = frozenset(cues)
@@ -228,15 +242,22 @@ class Guard:
                 stopped[at].append(stop)
         heard: dict[str, list[_Heard]] = {}
         for each in told:
-            here = stopped[each.start]
-            reasons = frozenset([stop.reason for stop in here if stop.covers(each)]) if here else _NONE
-            heard.setdefault(each.concept, []).append(_Heard(each, reasons))
+            here = [stop for stop in stopped[each.start] if stop.covers(each)]
+            heard.setdefault(each.concept, []).append(self._taken_back(words, each, here))
         for name, combinations, within in self._compounds:
             for groups in combinations:
                 if made := _compounded(heard, name, groups, within):
                     heard.setdefault(name, []).extend(made)
         ends = [at for at, word in enumerate(words) if word.text in ENDS]
         return _Listened(text, ends, heard, stops)
+
+    def _taken_back(self, words: Sequence[Word], found: Found, stops: Sequence[Stop]) -> _Heard:
+        if not stops:
+            return _Heard(found, _NONE, _NONE)
+        scopes = self._scopes
+        reasons = [stop.reason for stop in stops if not scopes.is_statement(words, stop, found)]
+        bound = [stop.reason for stop in stops if scopes.binds(words, stop, found)]
+        return _Heard(found, frozenset(reasons), frozenset(bound))
 
     def _stoppers(
         self, listened: _Listened, heard: Iterable[_Heard], rule: Rule
@@ -245,7 +266,7 @@ class Guard:
             (stop.reason, self._reader.quote(listened.text, stop.cue_start, stop.cue_end))
             for each in heard
             for stop in listened.stops
-            if stop.reason in each.stops - rule.even_if
+            if stop.reason in each.stopped(rule.kind) - rule.even_if
         ]
         explained = [
             ("unless", self._reader.quote(listened.text, each.found.start, each.found.end))
@@ -363,8 +384,8 @@ def load(folder: Path) -> Guard:
 
 
 def _even_if(rule: Rule, groups: Groups) -> frozenset[str]:
-    """The cues that do not stop a combination: findings that come together are somebody's, even asked."""
-    return rule.even_if | _ASKED_OF_NOBODY if len(groups) > 1 else rule.even_if
+    """The cues that do not stop a combination: findings that come together are somebody's, even in a quiz."""
+    return rule.even_if | _OF_NOBODY[rule.kind] if len(groups) > 1 else rule.even_if
 
 
 def _together(
@@ -385,7 +406,7 @@ def _together(
             each
             for name in group
             for each in heard.get(name, ())
-            if (even_if is None or not each.stops or each.stops <= even_if)
+            if (even_if is None or each.stopped(rule.kind) <= even_if)
             and (not harmless or listened.sentence(each) not in harmless)
         ]
         if not live:
@@ -429,7 +450,8 @@ def _compounded(
             start = min(each.found.start for each in chosen)
             end = max(each.found.end for each in chosen)
             stops = _NONE.union(*(each.stops for each in chosen))
-            made.append(_Heard(Found(name, start, end), stops))
+            bound = _NONE.union(*(each.bound for each in chosen))
+            made.append(_Heard(Found(name, start, end), stops, bound))
     return made
 
 

@@ -11,6 +11,11 @@ from agents.safety.text import Word
 _YEAR: Final = re.compile(r"19[4-9]\d|20[0-2]\d")
 _PLAIN: Final = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?")
 _PAIR: Final = re.compile(r"(\d{2,3})/(\d{2,3})")
+_DATES: Final = frozenset((
+    "in", "since", "from", "of", "until", "till", "around", "about", "early", "late", "mid", "back",
+    "year", "by", "during",
+))  # fmt: skip
+_AFTER_A_DATE: Final = frozenset((".", ",", "and", "but", "-", ")"))
 HISTORY: Final = "history"
 """A year is heard as this cue."""
 NUMBERS: Final = {
@@ -61,7 +66,11 @@ class Gauge:
             return []
         values = {at: value for at, text in figures if (value := _value(text)) is not None}
         said = self._pressure(words, figures, values)
-        said += [Found(HISTORY, at, at + 1) for at, text in figures if _YEAR.fullmatch(text)]
+        said += [
+            Found(HISTORY, at, at + 1)
+            for at, text in figures
+            if _YEAR.fullmatch(text) and _is_date(words, at)
+        ]
         if values:
             for each in found:
                 if (measure := self._measures.get(each.concept)) is not None:
@@ -101,6 +110,13 @@ class Gauge:
                     if first.low <= upper <= first.high or second.low <= lower <= second.high
                 )
         return said
+
+
+def _is_date(words: Sequence[Word], at: int) -> bool:
+    """Whether a year says when something was: "in 2010", "a stroke 2010."; not "update 2026: ..."."""
+    before = words[at - 1].text if at else ""
+    after = words[at + 1].text if at + 1 < len(words) else "."
+    return before in _DATES or after in _AFTER_A_DATE
 
 
 def _value(text: str) -> float | None:

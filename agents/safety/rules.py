@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import AgentError, BadRules
-from agents.safety.scope import Reach
+from agents.safety.scope import Binds, Reach
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]*$")]
 Phrases: TypeAlias = tuple[Annotated[str, Field(min_length=1)], ...]
@@ -26,11 +26,12 @@ class _Section(BaseModel):
 
 
 class CueSection(_Section):
-    """Words that take a finding back, and how far they reach."""
+    """Words that take a finding back, how far they reach, and what `binds` them to a crisis."""
 
     reach: Reach
     most: int = 40
     spares: str | None = None
+    binds: Binds | None = None
     phrases: Phrases
 
 
@@ -44,6 +45,7 @@ class Language(_Section):
     asks: frozenset[str]
     openings: frozenset[str]
     persons: frozenset[str]
+    talk: frozenset[str]
     expand: Mapping[str, str]
     look_alikes: frozenset[str]
     cues: Mapping[Name, CueSection]

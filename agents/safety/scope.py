@@ -9,9 +9,15 @@ from agents.safety.phrases import Found
 from agents.safety.text import Word
 
 Reach: TypeAlias = Literal["after", "list", "clause", "before", "sentence", "itself"]
+Binds: TypeAlias = Literal["theme", "story", "case", "past", "end"]
+FARTHEST_THEME: Final = 6
+"""How many words may stand between "an essay on" and the danger that it names as its theme."""
 ENDS: Final = frozenset(".")
 """How the reader gives back whatever ends a sentence."""
 _SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes", "we", "they"))
+_OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself", "theyre"))
+_WHOSE: Final = {"theme": _OWNERS, "story": frozenset(("i", "im", "ive", "me", "my", "myself"))}
+"""Who has it says so in spite of a theme; in a story others do, but hardly the one who writes."""
 _BEFORE_A_NOUN: Final = frozenset(
     (
         "in",
@@ -31,6 +37,17 @@ _BEFORE_A_NOUN: Final = frozenset(
         "while",
     )
 )
+_NOW: Final = frozenset((
+    "am", "are", "be", "been", "being", "cant", "doesnt", "dont", "feel", "feeling", "feels", "gets",
+    "going", "got", "has", "have", "hes", "if", "ill", "im", "is", "ive", "keep", "keeps", "might", "must",
+    "need", "needs", "now", "planning", "ready", "says", "shell", "shes", "should", "sitting", "standing",
+    "theyre", "think", "thinking", "thinks", "today", "tomorrow", "tonight", "want", "wants", "will",
+    "wish", "would", "again",
+))  # fmt: skip
+"""Words that say of a crisis that it is now, or may come."""
+_PAST: Final = frozenset((
+    "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor",
+))  # fmt: skip
 _JOINS: Final = frozenset((",", "and", "so", "-"))
 _ENDS_OF_A_LIST: Final = frozenset((",", "and", "-", ":"))
 _PAUSES: Final = frozenset((",", ":", "("))
@@ -44,7 +61,7 @@ class Grammar:
     """The words that show how a sentence is built.
 
     `breaks` turn it around ("but"), `subjects` begin a new thought, `asks` open a question after `openings`
-    ("hi, ..."), and `persons` show that somebody is spoken of.
+    ("hi, ..."), `persons` show that somebody is spoken of, and `talk` that it is of the conversation itself.
     """
 
     breaks: Set[str]
@@ -52,15 +69,22 @@ class Grammar:
     asks: Set[str]
     openings: Set[str]
     persons: Set[str]
+    talk: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A kind of cue: how far it reaches, how many words at most; or which other one it `spares` us."""
+    """A kind of cue: how far it reaches, how many words at most; or which other one it `spares` us.
+
+    `binds` is how it must stand to a crisis to take that back: as what names its `theme`, tells a `story` or
+    supposes a `case` of it, what puts it into the `past`, or what says its `end`. In a statement about
+    somebody it is but another word; a theme or a story is so even where an emergency is stated.
+    """
 
     reach: Reach
     most: int
     spares: str | None = None
+    binds: Binds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +110,9 @@ class Scopes:
 
     def __init__(self, cues: Mapping[str, Cue], grammar: Grammar) -> None:
         self._cues = cues
+        self._binds = {reason: cue.binds for reason, cue in cues.items()}
         self._breaks = grammar.breaks
+        self._talk = grammar.talk
         self._subjects = grammar.subjects
         self._grammar = grammar
 
@@ -108,6 +134,31 @@ class Scopes:
             for start, end in sentences(words)
             if (asked := self._asks_of_nobody(words, start, end)) is not None
         ]
+
+    def binds(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
+        """Whether a stop is bound to the finding closely enough to take even a crisis back."""
+        if stop.reason == IMPERSONAL:
+            return all(word.text not in _PAUSES for word in words[stop.cue_end : found.start])
+        match self._binds.get(stop.reason):
+            case "end":
+                between = {word.text for word in words[found.end : stop.cue_start]}
+                between.add(words[stop.cue_start].text)
+                return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_BEFORE_A_NOUN | _PAUSES)
+            case "past":
+                said = _said(words, stop, found)
+                if stop.cue_end <= found.start:
+                    said |= {word.text for word in words[stop.cue_start : stop.cue_end]} - _NOW
+                return said.isdisjoint(_NOW) and any(_is_past(word) for word in said)
+            case "theme" | "story" | "case":
+                near = -1 < found.start - stop.cue_end <= FARTHEST_THEME or found.end == stop.cue_start
+                return near and _said(words, stop, found).isdisjoint(_OWNERS | _PAUSES)
+            case _:
+                return True
+
+    def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
+        """Whether somebody is said to have it, whatever the rest of the sentence is about."""
+        whose = _WHOSE.get(self._binds.get(stop.reason) or "", frozenset())
+        return bool(whose) and not _said(words, stop, found).isdisjoint(whose)
 
     def _asks_of_nobody(self, words: Sequence[Word], start: int, end: int) -> int | None:
         """Where the question begins, if a sentence is one and speaks of nobody."""
@@ -155,6 +206,8 @@ class Scopes:
                 return at
             if self._new_thought(words, at, _ENDS_OF_A_LIST):
                 return at
+            if text in self._talk:
+                return at + 1
             if text in _SPEAKERS and at > start + (text == "my") and words[at - 1].text not in _BEFORE_A_NOUN:
                 return at
             if text in (",", "-", ":") and kind.reach == "list" and not self._list_goes_on(words, at + 1):
@@ -169,6 +222,16 @@ class Scopes:
             if word.text in ENDS or word.text in self._breaks or word.text in self._subjects:
                 return False
         return False
+
+
+def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
+    """The words of a finding, and those from its cue, or from where the thought begins, to it."""
+    start = stop.cue_end if stop.cue_end <= found.start else stop.start
+    return {word.text for word in words[start : max(found.end, stop.cue_start)]}
+
+
+def _is_past(word: str) -> bool:
+    return word in _PAST or (word.endswith("ed") and len(word) > 4)
 
 
 def sentences(words: Sequence[Word]) -> list[tuple[int, int]]:

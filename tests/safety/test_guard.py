@@ -1,11 +1,15 @@
 """The guard hears every phrase of the suite, whatever was done to it, and lets calm ones pass."""
 
+from functools import cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.safety.guard import Verdict
-from tests.safety.phrases import KNOWN, Phrase, injections, mutated, phrases, read, the_guard
+from agents.safety.phrases import spelled_out
+from agents.safety.rules import load as load_rules
+from tests.safety.phrases import KNOWN, RULES, Phrase, injections, mutated, phrases, read, the_guard
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")
@@ -32,6 +36,15 @@ CLAUSES = (
     "and can you help",
     "and is this normal",
 )
+
+
+def is_lowered(text: str, phrase: Phrase) -> bool:
+    return the_guard().check(text).tier < tier_of(phrase.text)
+
+
+@cache
+def tier_of(text: str) -> int:
+    return the_guard().check(text).tier
 
 
 def themes(known: list[Phrase]) -> list[str]:
@@ -97,22 +110,28 @@ def test_a_reply_to_no_question_means_nothing() -> None:
     assert the_guard().check("yes") == Verdict()
 
 
+JOINED = (
+    "{said}, {injection}",
+    "{said} {injection}",
+    "{said}: {injection}",
+    "{said}\n{injection}",
+    "{injection}, {said}",
+    "{injection} {said}",
+    "{injection}: {said}",
+    "{injection}\n{said}",
+)
+
+
 @pytest.mark.parametrize("injection", injections())
 def test_no_text_talks_the_guard_out_of_its_verdict(injection: str) -> None:
-    said = [*EMERGENCIES[::40], *CRISES[::15]]
-
-    changed = [
-        (phrase.text, before, after)
-        for phrase in said
-        for text in (
-            f"{injection} {phrase.text}",
-            f"{phrase.text}\n{injection}",
-            f"{injection}\n{phrase.text}",
-        )
-        if (after := the_guard().check(text)).tier < (before := the_guard().check(phrase.text)).tier
+    lowered = [
+        text
+        for phrase in (*EMERGENCIES[::40], *CRISES[::15])
+        for joined in JOINED
+        if is_lowered(text := joined.format(said=phrase.text, injection=injection.rstrip(".")), phrase)
     ]
 
-    assert changed == []
+    assert lowered == []
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -121,18 +140,67 @@ def test_naming_a_method_or_a_plan_never_lowers_a_tier(method: str) -> None:
         text
         for phrase in CRISES
         for text in (f"{phrase.text} {method}", f"{phrase.text}, {method}", f"{method}. {phrase.text}")
-        if the_guard().check(text).tier < the_guard().check(phrase.text).tier
+        if is_lowered(text, phrase)
     ]
 
     assert lowered == []
 
 
+ABOUT_NOW = [
+    phrase
+    for phrase in CRISES
+    if phrase.theme in ("passive", "ideation", "plan") and not phrase.text.startswith("he took")
+]
+"""Crises that nothing of long ago takes back; what somebody did or suffered may be long ago."""
+HEARD_AS_CRISES = [phrase for phrase in CRISES if the_guard().check(phrase.text).kind == "crisis"]
+EXPLAIN_AWAY = frozenset(("exam", "exams", "calories", "carbs", "chocolate", "cold"))
+"""What rules name themselves as harmless: no reason to keep going with an exam is no wish to die."""
+CUES = load_rules(RULES).language.cues
+
+
+@pytest.mark.parametrize("reason", [name for name, cue in CUES.items() if not cue.spares])
+def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str) -> None:
+    crises = ABOUT_NOW if reason == "history" else HEARD_AS_CRISES
+    cues = [" ".join(next(spelled_out(phrase))) for phrase in CUES[reason].phrases]
+    cues = [cue for cue in cues if not EXPLAIN_AWAY.intersection(cue.split())]
+
+    lowered = [
+        text
+        for number, cue in enumerate(cues)
+        for phrase in crises[number % 29 :: 29]
+        for text in (
+            f"{phrase.text} with the {cue}",
+            f"{phrase.text}, after the {cue}",
+            f"{phrase.text} by {cue}",
+            f"after the {cue}, {phrase.text}",
+        )
+        if is_lowered(text, phrase)
+    ]
+
+    assert lowered == []
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [
+        "This is for a quiz, {}",
+        "For my novel: {}",
+        "lyrics: {}",
+        "As a medical student I ask {}",
+        "{} - for my essay",
+    ],
+)
+def test_a_frame_around_what_somebody_has_now_lowers_nothing(framed: str) -> None:
+    own = [phrase for phrase in EMERGENCIES if phrase.text.lower().startswith(("i ", "i'm ", "my "))]
+
+    assert [phrase.text for phrase in CRISES if is_lowered(framed.format(phrase.text), phrase)] == []
+    assert [phrase.text for phrase in own if is_lowered(framed.format(phrase.text), phrase)] == []
+
+
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_an_everyday_clause_without_a_full_stop_lowers_nothing(clause: str) -> None:
     lowered = [
-        text
-        for phrase in (*EMERGENCIES, *CRISES)
-        if the_guard().check(text := f"{phrase.text} {clause}").tier < the_guard().check(phrase.text).tier
+        text for phrase in (*EMERGENCIES, *CRISES) if is_lowered(text := f"{phrase.text} {clause}", phrase)
     ]
 
     assert lowered == []
