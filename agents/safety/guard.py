@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -33,6 +34,8 @@ ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
+MOST_OF_A_CONCEPT: Final = 40
+"""How often a concept is listened to in one message: nobody says a thing more often who is not pasting."""
 FEW_WORDS: Final = 3
 """A sentence of no more words than this is a cry rather than talk about something."""
 
@@ -240,10 +243,13 @@ class Guard:
         for stop in stops:
             for at in starts[bisect_left(starts, stop.start) : bisect_left(starts, stop.end)]:
                 stopped[at].append(stop)
+        taken = [
+            self._taken_back(words, each, [stop for stop in stopped[each.start] if stop.covers(each)])
+            for each in told
+        ]
         heard: dict[str, list[_Heard]] = {}
-        for each in told:
-            here = [stop for stop in stopped[each.start] if stop.covers(each)]
-            heard.setdefault(each.concept, []).append(self._taken_back(words, each, here))
+        for one in _first_and_last(taken):
+            heard.setdefault(one.found.concept, []).append(one)
         for name, combinations, within in self._compounds:
             for groups in combinations:
                 if made := _compounded(heard, name, groups, within):
@@ -453,6 +459,21 @@ def _compounded(
             bound = _NONE.union(*(each.bound for each in chosen))
             made.append(_Heard(Found(name, start, end), stops, bound))
     return made
+
+
+def _first_and_last(heard: Sequence[_Heard]) -> Sequence[_Heard]:
+    """What was heard; of what was said over and over, and taken back alike, the first and the last times."""
+    if len(heard) <= MOST_OF_A_CONCEPT:
+        return heard
+    times = Counter((one.found.concept, one.stops, one.bound) for one in heard)
+    so_far: Counter[tuple[str, frozenset[str], frozenset[str]]] = Counter()
+    kept = []
+    for one in heard:
+        which = one.found.concept, one.stops, one.bound
+        so_far[which] += 1
+        if min(so_far[which] - 1, times[which] - so_far[which]) < MOST_OF_A_CONCEPT // 2:
+            kept.append(one)
+    return kept
 
 
 def _cries(words: Sequence[Word]) -> list[Found]:

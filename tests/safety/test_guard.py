@@ -42,6 +42,11 @@ def is_lowered(text: str, phrase: Phrase) -> bool:
     return the_guard().check(text).tier < tier_of(phrase.text)
 
 
+def is_explained(text: str) -> bool:
+    """Whether a rule names itself what is harmless here: no reason to keep going with an exam is none."""
+    return any(why == "unless" for reason in the_guard().explain(text) for why, _ in reason.stopped_by)
+
+
 @cache
 def tier_of(text: str) -> int:
     return the_guard().check(text).tier
@@ -70,6 +75,42 @@ def test_every_phrasing_of_a_red_flag_is_caught_in_every_disguise(theme: str) ->
     ]
 
     assert missed == []
+
+
+OF_TIER_2 = {
+    "breathing": 2,
+    "gi_bleed": 2,
+    "infant": 2,
+    "collapse": 2,
+    "adrenal_endocrine": 2,
+    "bites_stings": 8,
+    "blood_pressure": 10,
+    "mixed": 1,
+}
+"""How many phrases of a red flag may be told to see somebody today; all others are told to call now."""
+MEANT = {"overdose": 1, "drowning_asphyxia": 1}
+"""How many phrases of a red flag tell that it was meant, and are crises."""
+UNFIRED = {"coronary.named", "help.ambulance", "self_harm.told_sideways", "harm_to_others.wish"}
+"""Rules that were written for what nobody thought of before."""
+
+
+@pytest.mark.parametrize("theme", themes(EMERGENCIES))
+def test_every_red_flag_has_its_kind_and_tier(theme: str) -> None:
+    verdicts = [the_guard().check(phrase.text) for phrase in EMERGENCIES if phrase.theme == theme]
+
+    assert sum(verdict.kind == "crisis" for verdict in verdicts) == MEANT.get(theme, 0)
+    assert sum(verdict.tier == 2 for verdict in verdicts) == OF_TIER_2.get(theme, 0)
+    assert min(verdict.tier for verdict in verdicts) >= 2
+
+
+def test_every_rule_is_fired_by_a_known_phrase() -> None:
+    rules = {rule.id for rule in load_rules(RULES).rules}
+    fired = {
+        rule_id for phrase in (*EMERGENCIES, *CRISES) for rule_id in the_guard().check(phrase.text).rule_ids
+    }
+
+    assert rules - fired == UNFIRED
+    assert len(rules) == 93
 
 
 @pytest.mark.parametrize("theme", themes(CRISES))
@@ -153,8 +194,6 @@ ABOUT_NOW = [
 ]
 """Crises that nothing of long ago takes back; what somebody did or suffered may be long ago."""
 HEARD_AS_CRISES = [phrase for phrase in CRISES if the_guard().check(phrase.text).kind == "crisis"]
-EXPLAIN_AWAY = frozenset(("exam", "exams", "calories", "carbs", "chocolate", "cold"))
-"""What rules name themselves as harmless: no reason to keep going with an exam is no wish to die."""
 CUES = load_rules(RULES).language.cues
 
 
@@ -162,7 +201,6 @@ CUES = load_rules(RULES).language.cues
 def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str) -> None:
     crises = ABOUT_NOW if reason == "history" else HEARD_AS_CRISES
     cues = [" ".join(next(spelled_out(phrase))) for phrase in CUES[reason].phrases]
-    cues = [cue for cue in cues if not EXPLAIN_AWAY.intersection(cue.split())]
 
     lowered = [
         text
@@ -174,7 +212,7 @@ def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str)
             f"{phrase.text} by {cue}",
             f"after the {cue}, {phrase.text}",
         )
-        if is_lowered(text, phrase)
+        if is_lowered(text, phrase) and not is_explained(text)
     ]
 
     assert lowered == []

@@ -57,6 +57,19 @@ def test_an_endless_text_is_heard_at_both_ends() -> None:
     assert len(clean(filler)) < 30_000
 
 
+def test_what_is_said_over_and_over_hides_nothing_among_it() -> None:
+    denied = "no chest pain. " * 300
+
+    assert not the_guard().check(denied).flagged
+    assert the_guard().check(f"{denied}I have chest pain. {denied}").flagged
+
+
+def test_what_is_said_over_and_over_is_weighed_a_few_times_only() -> None:
+    listened = the_guard()._listen("took too much ibuprofen " * 800)
+
+    assert max(len(heard) for heard in listened.heard.values()) <= 4 * guard.MOST_OF_A_CONCEPT
+
+
 def test_a_phrase_stands_for_all_its_spellings() -> None:
     assert set(spelled_out("(cant|cannot)? stop~ it")) >= {
         ("stop", "it"),
