@@ -15,7 +15,7 @@ FARTHEST_THEME: Final = 6
 ENDS: Final = frozenset(".")
 """How the reader gives back whatever ends a sentence."""
 _SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes", "we", "they"))
-_OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself", "theyre"))
+_OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself"))
 _WHOSE: Final = {"theme": _OWNERS, "story": frozenset(("i", "im", "ive", "me", "my", "myself"))}
 """Who has it says so in spite of a theme; in a story others do, but hardly the one who writes."""
 _BEFORE_A_NOUN: Final = frozenset(
@@ -38,10 +38,10 @@ _BEFORE_A_NOUN: Final = frozenset(
     )
 )
 _NOW: Final = frozenset((
-    "am", "are", "be", "been", "being", "cant", "doesnt", "dont", "feel", "feeling", "feels", "gets",
+    "am", "are", "be", "been", "being", "cant", "dont", "feel", "feeling", "feels", "gets",
     "going", "got", "has", "have", "hes", "if", "ill", "im", "is", "ive", "keep", "keeps", "might", "must",
     "need", "needs", "now", "planning", "ready", "says", "shell", "shes", "should", "sitting", "standing",
-    "theyre", "think", "thinking", "thinks", "today", "tomorrow", "tonight", "want", "wants", "will",
+    "think", "thinking", "thinks", "today", "tomorrow", "tonight", "want", "wants", "will",
     "wish", "would", "again",
 ))  # fmt: skip
 """Words that say of a crisis that it is now, or may come."""
