@@ -17,7 +17,7 @@ from orchestrator.watch import Watch
 from orchestrator.wiring import load_ears, load_embedder, load_guard
 from tests.builders import some_blocks
 from tests.houses import a_watch, local_brain
-from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, phrases
+from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
 SETS = ("emergencies", "crises", "calm", "ordinary")
@@ -62,7 +62,7 @@ def main() -> None:
         "| phrases | set | count | rules alone | rules and ears | in a turn |",
         "|---|---|---|---|---|---|",
     ]
-    parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER}
+    parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER, "unseen": UNSEEN}
     for part, folder in parts.items():
         table += [_row(part, name, folder, guard, ears, embedder) for name in SETS]
     sys.stdout.write("\n".join(table) + "\n")
