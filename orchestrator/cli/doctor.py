@@ -156,11 +156,15 @@ def embedding_model(settings: "Settings") -> Finding:
 
 def region(name: str) -> Finding:
     """Whose emergency numbers are named, and whether they are known."""
-    from agents.safety.wording import known_regions
-    from orchestrator.settings import shipped_config
-
     if not name:
         return Finding("region", "off", "not set: the local emergency number and 112 are named")
+
+    from orchestrator.settings import shipped_config
+
+    try:
+        from agents.safety.wording import known_regions
+    except ImportError:  # another distribution hides ours, of which the doctor tells below
+        return Finding("region", "failed", f"the numbers of {name} cannot be read")
     known = known_regions(shipped_config() / "safety")
     if name in known:
         return Finding("region", "ok", f"the numbers of {name} are named")

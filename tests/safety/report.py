@@ -62,7 +62,13 @@ def main() -> None:
         "| phrases | set | count | rules alone | rules and ears | in a turn |",
         "|---|---|---|---|---|---|",
     ]
-    parts = {"known": KNOWN, "set aside": HELD_OUT, "blind": BLIND, "blind, later": BLIND_LATER, "unseen": UNSEEN}
+    parts = {
+        "known": KNOWN,
+        "set aside": HELD_OUT,
+        "blind": BLIND,
+        "blind, later": BLIND_LATER,
+        "unseen": UNSEEN,
+    }
     for part, folder in parts.items():
         table += [_row(part, name, folder, guard, ears, embedder) for name in SETS]
     sys.stdout.write("\n".join(table) + "\n")
