@@ -15,9 +15,9 @@ from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
-_MOST_REMEMBERED: Final = 1024
+_MOST_REMEMBERED: Final = 256
 """A conversation's turns are understood once and taken up again by its next turn, two entries for each: so
-five hundred people can speak in turn before anything is understood again."""
+some hundred people can speak in turn before anything is understood again. Each entry holds its history."""
 _MOST_STORED: Final = 40
 _LIGHT: Final = word_set(
     "a about again ah all also am an and any are as at be been being both but by can could did do does "
