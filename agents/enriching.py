@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
 from agents.context_extractor import slug
@@ -15,10 +15,8 @@ from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
-_MOST_REMEMBERED: Final = 256
-"""A conversation's turns are understood once and taken up again by its next turn, two entries for each: so
-some hundred people can speak in turn before anything is understood again. Each entry holds its history."""
-_MOST_STORED: Final = 40
+_MOST_REMEMBERED: Final = 1024
+"""Of how many histories it is remembered what was understood; each turn takes up that of the one before."""
 _LIGHT: Final = word_set(
     "a about again ah all also am an and any are as at be been being both but by can could did do does "
     "doing don't er erm feel feels for from get gets going got had has have having he her here him his "
@@ -33,13 +31,23 @@ _LIGHT: Final = word_set(
 _KIND_ORDER: Final = ("concern", "request")
 
 
+def _keys(history: Sequence[Exchange], opening: str, known: Known) -> list[bytes]:
+    """A digest for each beginning of a history, from none of it to all."""
+    digest = blake2b(repr((opening, known)).encode("utf-8", "surrogatepass"), digest_size=16)
+    keys = [digest.digest()]
+    for each in history:
+        digest.update(repr(each).encode("utf-8", "surrogatepass"))
+        keys.append(digest.digest())
+    return keys
+
+
 class Enricher:
     """Enriches messages with the words of the lexicon."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._understanding = Understanding(lexicon)
         self.is_clause = self._understanding.is_clause
-        self._after = lru_cache(maxsize=_MOST_REMEMBERED)(self._understood_after)
+        self._remembered: dict[bytes, Known] = {}
 
     def enrich(
         self,
@@ -93,20 +101,19 @@ class Enricher:
         )
 
     def _known(self, history: tuple[Exchange, ...], opening: str, known: Known) -> Known:
-        if len(history) <= _MOST_STORED:
-            return self._after(history, opening, known)
-        before = opening
-        for each in history:
+        """What is known after a history: from the longest part of it that is remembered, by its digest."""
+        keys = _keys(history, opening, known)
+        begin = next((at for at in range(len(history), 0, -1) if keys[at] in self._remembered), 0)
+        if begin:
+            known = self._remembered.pop(keys[begin])
+        before = history[begin - 1].answer if begin else opening
+        for each in history[begin:]:
             known = self._understanding.understand(known, each.message, before, each.turn).known
             before = each.answer
+        self._remembered[keys[-1]] = known  # behind all others: the first is the one not asked for longest
+        if len(self._remembered) > _MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
         return known
-
-    def _understood_after(self, history: tuple[Exchange, ...], opening: str, known: Known) -> Known:
-        if not history:
-            return known
-        known = self._after(history[:-1], opening, known)
-        before = history[-2].answer if len(history) > 1 else opening
-        return self._understanding.understand(known, history[-1].message, before, history[-1].turn).known
 
 
 def _previous_context(teller: Teller, known: Known, before: str) -> str:
