@@ -1,11 +1,14 @@
 """Who answers: the specialists of `agents.toml`, and the choice among them."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from agents import interviews
 from agents.errors import BadRoster, UnknownKey
@@ -22,10 +25,35 @@ class Kind(Section):
     examples: tuple[_Text, ...] = ()
 
 
+class RedLine(Section):
+    """What one specialist must not say, on top of what nobody may.
+
+    A model is told that it may `never` do this. A sentence that fits one of the patterns is not sent; it is
+    read as the output guard reads it: in small plain letters, clause by clause.
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
+    never: _Text
+    patterns: Annotated[tuple[_Text, ...], Field(min_length=1)]
+
+    @field_validator("patterns")
+    @classmethod
+    def _can_be_read(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for number, pattern in enumerate(patterns, 1):
+            try:
+                re.compile(pattern)
+            except re.error:
+                raise PydanticCustomError(
+                    "pattern", "pattern {number} cannot be read", {"number": number}
+                ) from None
+        return patterns
+
+
 class Specialist(Kind):
     """An agent: what it is called, what belongs to it, what it asks and what it says at the end.
 
     `says` is the fixed answer of one who does not interview. Names that are not given follow from the type.
+    It uses the `tools` that it names and no others, and keeps to its `red_lines`.
     """
 
     agent_type: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
@@ -34,6 +62,18 @@ class Specialist(Kind):
     prompt: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     interview: Interview = Interview()
     says: str = ""
+    tools: tuple[_Text, ...] = ()
+    red_lines: tuple[RedLine, ...] = ()
+
+    @cached_property
+    def lines(self) -> Mapping[str, re.Pattern[str]]:
+        """The red lines as rules, each by the name under which crossing it is recorded."""
+        return {
+            f"{self.agent_type.lower()}.{line.id}": re.compile(
+                "|".join(f"(?:{each})" for each in line.patterns)
+            )
+            for line in self.red_lines
+        }
 
 
 class Roster(Section):
@@ -115,6 +155,14 @@ def load(path: Path, folder: Path | None = None, *, to_answer: bool = True) -> R
         if name not in roster.agents:
             raise BadRoster(path.name, f"agents.{name}", "is missing")
     return roster
+
+
+def refuse_unknown_tools(roster: Roster, tools: Collection[str]) -> None:
+    """Refuse by its name a tool that a specialist is to use and that nobody has."""
+    for name, specialist in roster.agents.items():
+        for tool in specialist.tools:
+            if tool not in tools:
+                raise BadRoster("agents.toml", f"agents.{name}.tools", f"there is no tool {tool}")
 
 
 def _filled_in(agent_type: str, section: Mapping[str, object], folder: Path) -> dict[str, object]:

@@ -470,7 +470,7 @@ class Answer:
     def _reason(self, page: Page, steps: Iterable[tuple[int, str]]) -> None:
         """Tell who wants to know why it was understood and is answered like this, in what may be said."""
         for sequence, reason in steps:
-            refused = self._watch.refusals(reason)
+            refused = self._watch.refusals(reason, self._specialist)
             if refused:
                 self._watch.note_refusal(page.tx, self._about, reason, refused)
             content = self._watch.wording.refused if refused else reason

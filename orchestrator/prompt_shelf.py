@@ -10,10 +10,10 @@ from orchestrator.errors import BAD_SETTING, AnamnesisError
 
 
 class PromptShelf:
-    """A folder of prompts, read once."""
+    """Folders of prompts, each prompt read once, from the first folder that has it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
         self.prompt_named = cache(self._read)
 
     def prompt(self, specialist: Specialist) -> Prompt:
@@ -21,9 +21,9 @@ class PromptShelf:
         return self.prompt_named(specialist.prompt)
 
     def _read(self, name: str) -> Prompt:
-        path = self._folder / f"{name}.md"
+        paths = [folder / f"{name}.md" for folder in self._folders]
         try:
-            text = path.read_text(encoding="utf-8")
+            text = next((path for path in paths if path.exists()), paths[-1]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             text = None
         if text is None:

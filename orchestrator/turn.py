@@ -88,12 +88,12 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         answer.routed(enrichment, intent, specialist)
 
         prompt = house.prompts.prompt(specialist)
-        tools = answer.tools(house.toolbox)
+        tools = answer.tools(house.toolbox.only(specialist.tools))
         brief = Brief(specialist, said, enrichment, intent, blocks, recalled, prompt, ticket.turn.said, tools)
         with station("answer"):
             async with aclosing(sentences(house.brain.speak(brief))) as spoken:
                 async for sentence in spoken:
-                    if refused := house.watch.refusals(sentence):
+                    if refused := house.watch.refusals(sentence, specialist):
                         await answer.refuse(sentence, refused)
                     else:
                         await answer.say(sentence)

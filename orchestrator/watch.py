@@ -6,6 +6,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from agents.embedding import asks_of_something
 from agents.ports import Embedded
+from agents.roster import Specialist
 from agents.safety.guard import Reason, Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
@@ -202,9 +203,9 @@ class Watch:
             return (f"{self.wording.caution} ",)
         return (f"{self.wording.foreign(hearing.language)} ",) if hearing.language else ()
 
-    def refusals(self, sentence: str) -> tuple[str, ...]:
-        """The rules by which a brain may not say this; it may when there is none."""
-        return self.output.refusals(sentence)
+    def refusals(self, sentence: str, who: Specialist | None = None) -> tuple[str, ...]:
+        """The rules by which a brain may not say this, those of the specialist among them; none: it may."""
+        return self.output.refusals(sentence, who.lines if who else {})
 
     def note(self, tx: Transaction, about: "About", stage: Stage, hearing: Hearing) -> None:
         """Keep what was heard in a message, and that staff is to be told."""

@@ -15,6 +15,8 @@ from agents.safety import ears, guard, language, output, wording
 from agents.safety.ears import Ears
 from agents.safety.guard import Guard
 from agents.safety.language import Languages
+from agents.tools.built_in import built_in
+from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
@@ -81,6 +83,25 @@ def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roste
         )
     except AgentError as error:
         raise as_ours(error) from None
+
+
+def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptShelf:
+    """The prompts, the overlay's before those shipped; each agent's must be there before its first word."""
+    folders = [folder / "prompts" for folder in (overlay, shipped_config()) if folder is not None]
+    prompts = PromptShelf(*folders)
+    for agent in agents.agents.values():
+        prompts.prompt(agent)
+    return prompts
+
+
+def load_toolbox(agents: Roster) -> Toolbox:
+    """The tools of the house; an agent that is to use another one is refused."""
+    toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
+    try:
+        roster.refuse_unknown_tools(agents, [tool.name for tool in toolbox.tools])
+    except AgentError as error:
+        raise as_ours(error) from None
+    return toolbox
 
 
 def load_lexicon(overlay: Path | None = None) -> Lexicon:
@@ -170,17 +191,14 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     Loading the embedding model takes a moment, so a loop hands this to a thread.
     """
     from agents.brains.local import LocalBrain
-    from agents.tools.built_in import built_in
-    from agents.tools.toolbox import Toolbox
 
     store = open_store(settings)  # first: a database that cannot be used is told before models are loaded
     agents = load_roster(overlay)
+    prompts, toolbox = load_prompts(agents, overlay), load_toolbox(agents)
     embedder = load_embedder(settings)
     local = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
     ledger = build_ledger(settings, agents)
-    toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     watch = build_watch(settings, embedder)
-    prompts = PromptShelf(configured("prompts", overlay))
     registry = load_registry(settings, store, agents, prompts)
     mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
     shown = build_shown(settings, registry, ledger, store)
@@ -278,7 +296,7 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
     agents = load_roster(overlay)
     store = open_store(settings)
     try:
-        registry = load_registry(settings, store, agents, PromptShelf(configured("prompts", overlay)))
+        registry = load_registry(settings, store, agents, load_prompts(agents, overlay))
         if registry is None:
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:

@@ -57,6 +57,15 @@ def agents() -> Roster:
     return roster.load(shipped_config() / "agents.toml")
 
 
+def using(toolbox: Toolbox | None) -> Roster:
+    """The same, each of whom may use every tool of a test's own box."""
+    if toolbox is None:
+        return agents()
+    names = tuple(tool.name for tool in toolbox.tools)
+    everyone = {name: each.model_copy(update={"tools": names}) for name, each in agents().agents.items()}
+    return agents().model_copy(update={"agents": everyone})
+
+
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped."""
     return LocalBrain(agents(), a_router(), lexicon.load(shipped_config() / "lexicon.toml"))
@@ -109,7 +118,7 @@ def a_house(
             brain=brain,
             embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
             recall=recall or ScriptedRecall(),
-            roster=agents(),
+            roster=using(toolbox),
             prompts=PromptShelf(shipped_config() / "prompts"),
             toolbox=toolbox or Toolbox(built_in(lambda: clock.now().date())),
             ledger=ledger,

@@ -81,6 +81,8 @@ def to_answer(brief: Brief, tools: Sequence[Tool]) -> Ask:
     ]
     if remembered := "\n".join(hit.content for hit in brief.recalled.memories):
         told.append(_tag("remembered", remembered))
+    if brief.specialist.red_lines:
+        told.append(_tag("never", "\n".join(f"Never {line.never}." for line in brief.specialist.red_lines)))
     if brief.said:
         told.append(_after(brief.said))
     role, prompt = brief.specialist.agent_type, brief.prompt.text

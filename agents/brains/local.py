@@ -99,8 +99,8 @@ def _running(blocks: Blocks) -> str | None:
 
 async def _worked_out(brief: Brief) -> str:
     """What the person asked to be worked out, told in a sentence; nothing where a tool could not."""
-    wish = wish_in(brief.message)
-    if wish is None or brief.said:
+    wish = wish_in(brief.message, brief.enrichment.known.get("measures", ""))
+    if wish is None or wish.tool not in brief.specialist.tools or brief.said:
         return ""
     outcome = await brief.tools.use(wish.tool, wish.arguments)
     return told(wish, outcome.result) if outcome.success else ""

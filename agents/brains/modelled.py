@@ -156,7 +156,8 @@ class ModelBrain:
 
     async def _begun(self, brief: Brief) -> AsyncGenerator[str, None]:
         """An answer whose first sentence is whole."""
-        spoken = self._model.speak(asking.to_answer(brief, self._tools), brief.tools)
+        its = [tool for tool in self._tools if tool.name in brief.specialist.tools]
+        spoken = self._model.speak(asking.to_answer(brief, its), brief.tools)
         text = ""
         try:
             async with self._within(self._patience.reply_seconds):

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -75,8 +76,13 @@ class OutputGuard:
     ) -> None:
         self._rules, self._spares, self._of_food = rules, spares, of_food
 
-    def refusals(self, sentence: str) -> tuple[str, ...]:
-        """The rules that a sentence breaks, or a few of them together; it may be said when there is none."""
+    def refusals(
+        self, sentence: str, further: Mapping[str, re.Pattern[str]] = MappingProxyType({})
+    ) -> tuple[str, ...]:
+        """The rules that a sentence breaks, or a few of them together; it may be said when there is none.
+
+        `further` are rules of whoever says it, on top of those that hold for all.
+        """
         told = [
             clause
             for each in _SENTENCES.split(_plain(sentence))
@@ -86,7 +92,7 @@ class OutputGuard:
         ]
         return tuple(
             name
-            for name, pattern in self._rules.items()
+            for name, pattern in (*self._rules.items(), *further.items())
             if any(
                 pattern.search(clause) and not (name in self._of_food and _FOOD.search(clause))
                 for clause in told

@@ -1,6 +1,6 @@
 """The tools there are: each with a schema for its parameters, where it runs, and how long it may take."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,13 @@ class Toolbox:
     def tools(self) -> tuple[Tool, ...]:
         """Every tool, in the order they were put in."""
         return tuple(self._tools.values())
+
+    def only(self, names: Collection[str]) -> "Toolbox":
+        """A box with these tools and no others: what one specialist may use."""
+        some = Toolbox()
+        some._tools = {name: tool for name, tool in self._tools.items() if name in names}
+        some._schemas = self._schemas
+        return some
 
     def find(self, name: str) -> Tool:
         """The tool of that name, or `ToolRefused`."""

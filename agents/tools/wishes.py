@@ -36,6 +36,9 @@ _CONVERT: Final = re.compile(
 )
 _BMI: Final = re.compile(r"\bbmi\b|\bbody mass index\b", re.IGNORECASE)
 _METRES: Final = re.compile(rf"{_NUMBER}\s?(cm|m|met(?:er|re)s?|centimet(?:er|re)s?)\b", re.IGNORECASE)
+_BARE_METRES: Final = re.compile(
+    r"(?<![\d.,])([12][.,]\d{2})(?!\d|[.,]\d|\s?(?:kg|kilo|lb|pound|st))", re.IGNORECASE
+)
 _FEET: Final = re.compile(r"(\d)\s?(?:'|ft|feet|foot)\s?(\d{1,2})?", re.IGNORECASE)
 _MASS: Final = re.compile(rf"{_NUMBER}\s?(kgs?|kilos?|kilograms?|lbs?|pounds?)\b", re.IGNORECASE)
 _MONTHS: Final = (
@@ -60,10 +63,13 @@ class Wish:
     arguments: dict[str, Any]
 
 
-def wish_in(message: str) -> Wish | None:
-    """What a message asks to be worked out; None where it asks for nothing, or not enough is said."""
+def wish_in(message: str, measures: str = "") -> Wish | None:
+    """What a message asks to be worked out; None where it asks for nothing, or not enough is said.
+
+    `measures` are those that the person gave before, in their own words.
+    """
     text = " ".join(message[:_MOST_READ].replace("\u2019", "'").split())
-    return _bmi(text) or _conversion(text) or _days(text)
+    return _bmi(text, measures) or _conversion(text) or _days(text)
 
 
 def told(wish: Wish, result: Mapping[str, Any]) -> str:
@@ -82,15 +88,20 @@ def told(wish: Wish, result: Mapping[str, Any]) -> str:
             return f"Since {result['date']} it has been {days} {'day' if days == 1 else 'days'}. "
 
 
-def _bmi(text: str) -> Wish | None:
+def _bmi(text: str, measures: str) -> Wish | None:
+    if not _BMI.search(text):
+        return None
+    text = f"{text}, {measures}"
     mass = _MASS.search(text)
-    if not _BMI.search(text) or mass is None:
+    if mass is None:
         return None
     weight = _amount(mass[1]) * (0.45359237 if mass[2].lower().startswith(("lb", "pound")) else 1)
     if metres := _METRES.search(text):
         height = _amount(metres[1]) / (100 if metres[2].lower().startswith("c") else 1)
     elif feet := _FEET.search(text):
         height = int(feet[1]) * 0.3048 + int(feet[2] or 0) * 0.0254
+    elif bare := _BARE_METRES.search(text):
+        height = _amount(bare[1])
     else:
         return None
     return Wish("body_mass_index", {"height_m": round(height, 3), "weight_kg": round(weight, 2)})

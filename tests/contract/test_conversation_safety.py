@@ -635,6 +635,23 @@ async def test_what_a_brain_may_not_say_is_refused_once_and_kept(address: str) -
         assert [await refused_by(house, event) for event in kept] == answer[1:3]
 
 
+async def test_a_specialist_keeps_to_its_own_red_lines_and_not_to_those_of_others(address: str) -> None:
+    said = "A nightcap helps many people. "
+    sleep, food = (
+        Intent(intent=each, confidence=0.9, reasoning="As told") for each in ("SLEEP", "NUTRITION")
+    )
+    brain = ScriptedBrain(intents=[sleep, food], answers=[[said], [said]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        crossed = await peer.ask("I lie awake")
+        not_crossed = await peer.ask("and what about wine?")
+
+        [kept] = await events(house, peer)
+        assert (kept.stage, kept.kind, kept.rules) == ("answer", "refused", ("sleep.sedating",))
+        assert await refused_by(house, kept) == said
+    assert of_type(SENTENCE, crossed)[0].body["text"] == f"{a_watch().wording.refused} "
+    assert of_type(SENTENCE, not_crossed)[0].body["text"] == said
+
+
 async def test_a_reason_that_may_not_be_said_is_refused_too(address: str) -> None:
     why = "You have pneumonia. Take 500 mg of amoxicillin."
     brain = ScriptedBrain(intents=[Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning=why)])

@@ -10,6 +10,7 @@ import pytest
 from agents.brains.scripted import ScriptedBrain
 from agents.ports import Brief, ToolOutcome
 from agents.tools.toolbox import Tool, Toolbox
+from agents.values import Intent
 from orchestrator.house import House
 from orchestrator.store.rows import ToolUse
 from tests.houses import a_house, local_brain, over_websockets
@@ -24,8 +25,8 @@ DEVICE = Tool(
 class Using(ScriptedBrain):
     """Uses a tool, then says what came of it."""
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any]) -> None:
-        super().__init__()
+    def __init__(self, tool: str, arguments: Mapping[str, Any], intent: str = "GENERAL_HEALTH") -> None:
+        super().__init__(intents=[Intent(intent=intent, confidence=0.9, reasoning="As told")])
         self._call = (tool, arguments)
         self.outcomes: list[ToolOutcome] = []
 
@@ -66,6 +67,15 @@ async def test_the_local_brain_works_out_what_is_asked_and_the_row_equals_the_fr
     assert row.completed_at is not None
     assert row.completed_at >= row.created_at
     assert "23.1" in "".join(frame.body.get("text", "") for frame in frames)
+
+
+async def test_a_tool_that_a_specialist_does_not_name_is_not_used_by_it(address: str) -> None:
+    brain = Using("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0}, "MENTAL_HEALTH")
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask()
+        (row,) = await uses(house, peer)
+
+    assert (row.status, row.error_message) == ("error", "there is no such tool")
 
 
 @pytest.mark.parametrize(

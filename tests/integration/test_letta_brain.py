@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -79,6 +80,17 @@ async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cas
     assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
     assert "23.1" in words[0]
     assert (taken.asked, taken.stood_in) == (2, "")
+
+
+async def test_an_agent_uses_its_specialists_tools_alone(cast: Cast) -> None:
+    tools = Using()
+    brief = a_brief("What's my BMI? I'm 180 cm and 75 kg", tools)
+    without = replace(brief, specialist=brief.specialist.model_copy(update={"tools": ("days_since",)}))
+    async with a_brain(cast, tools=TOOLS) as brain:
+        words = await said(brain, without)
+
+    assert tools.used == []
+    assert "23.1" not in "".join(words)
 
 
 async def test_an_agents_reasons_are_noted(cast: Cast, models: ModelEndpoint, word: str) -> None:

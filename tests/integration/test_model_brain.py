@@ -309,6 +309,19 @@ async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: 
     assert taken.asked == 2
 
 
+async def test_a_model_is_offered_its_specialists_tools_alone_and_told_its_red_lines(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    brief = a_brief(f"{word}: what's my BMI? I'm 180 cm and 75 kg", Using())
+    calm = replace(brief, specialist=agents().agents["MENTAL_HEALTH"])
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        await said(brain, calm)
+
+    [request] = model_endpoint.asked(word)
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["days_since"]
+    assert "Never make light of what somebody feels." in request["messages"][-1]["content"]
+
+
 async def test_a_model_that_only_uses_tools_has_to_speak_at_last(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:

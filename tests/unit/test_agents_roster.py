@@ -6,7 +6,7 @@ import pytest
 
 from agents.errors import AgentError, BadRoster, BrainFailed, UnknownKey, UnreadableLine
 from agents.questions import kinds_asked
-from agents.roster import Roster, load, pick
+from agents.roster import Roster, load, pick, refuse_unknown_tools
 from agents.specialist import next_topics, open_questions
 from agents.values import Intent
 from orchestrator.errors import TABLE
@@ -142,6 +142,45 @@ def test_what_cannot_be_is_refused_by_its_key(tmp_path: Path, text: str, key: st
         load(saying(tmp_path, text))
 
     assert refusal.value.facts["key"] == key
+
+
+LINE = """
+tools = ["days_since"]
+red_lines = [{ id = "pills", never = "praise pills", patterns = ['\\bpills? help', '\\btake a pill\\b'] }]
+"""
+
+
+def test_a_specialist_has_tools_and_red_lines_of_its_own(tmp_path: Path) -> None:
+    roster = load(saying(tmp_path, SMALL + LINE))
+
+    sleep, coordinator = roster.agents["SLEEP"], roster.agents["COORDINATOR"]
+    assert (sleep.tools, coordinator.tools) == (("days_since",), ())
+    assert list(sleep.lines) == ["sleep.pills"]
+    assert sleep.lines["sleep.pills"].search("a pill helps")
+    assert coordinator.lines == {}
+
+
+def test_a_red_line_that_cannot_be_read_is_refused_where_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(BadRoster) as refusal:
+        load(saying(tmp_path, SMALL + LINE.replace("help'", "help('")))
+
+    assert refusal.value.facts["key"] == "agents.SLEEP.red_lines.0.patterns"
+    assert refusal.value.facts["rule"] == "pattern 1 cannot be read"
+
+
+def test_a_tool_that_nobody_has_is_refused_by_its_name(tmp_path: Path) -> None:
+    roster = load(saying(tmp_path, SMALL + LINE))
+
+    refuse_unknown_tools(roster, ["days_since"])
+    with pytest.raises(BadRoster, match="there is no tool days_since") as refusal:
+        refuse_unknown_tools(roster, ["convert_units"])
+    assert refusal.value.facts["key"] == "agents.SLEEP.tools"
+
+
+def test_every_specialist_that_interviews_has_tools_and_red_lines(roster: Roster) -> None:
+    for specialist in roster.specialists:
+        assert specialist.tools
+        assert specialist.red_lines
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

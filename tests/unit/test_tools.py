@@ -111,6 +111,24 @@ def test_a_person_asks_for_a_tool_in_plain_words(message: str, tool: str, argume
     assert told(wish, used(tool, **arguments)).endswith(". ")
 
 
+@pytest.mark.parametrize("measures", ["1.65, 82 kilos", "165 cm, 82 kg", "82 kg, 1,65 m"])
+def test_what_was_said_before_is_worked_out_when_it_is_asked_for(measures: str) -> None:
+    wish = wish_in("what's my BMI then?", measures)
+
+    assert wish is not None
+    assert wish.arguments == {"height_m": 1.65, "weight_kg": 82.0}
+    assert wish_in("what does that mean?", measures) is None
+
+
+def test_a_smaller_box_has_the_tools_it_names_and_no_others() -> None:
+    box = TOOLBOX.only(["days_since", "nobody_knows"])
+
+    assert [tool.name for tool in box.tools] == ["days_since"]
+    box.check("days_since", {"date": "2024-03-01"})
+    with pytest.raises(ToolRefused):
+        box.check("convert_units", {"amount": 1, "from_unit": "kg", "to_unit": "g"})
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -1,0 +1,57 @@
+"""A specialist is a section of `agents.toml` and a prompt file; what it names and nobody has is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import AnamnesisError
+from orchestrator.settings import load, shipped_config
+from orchestrator.wiring import build_house, load_prompts, load_roster, load_toolbox
+from tests.houses import history
+from tests.peers import conversing
+
+TRAVEL = """
+[agents.TRAVEL_HEALTH]
+description = "Vaccinations, and what to think of before a journey."
+examples = [
+  "which vaccinations do I need for Kenya?", "is there malaria in Ghana?", "jabs before a trip to Vietnam",
+  "do I need yellow fever shots for Brazil?", "travelling to India, which injections?",
+  "what should be in my travel first aid kit for the tropics?", "how do I avoid altitude sickness in Peru?",
+]
+"""
+
+
+def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Path:
+    shipped = (shipped_config() / "agents.toml").read_text(encoding="utf-8")
+    (folder / "agents.toml").write_text(shipped + section, encoding="utf-8")
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / f"{prompt}.md").write_text("# Travel\n\nBe brief.\n", encoding="utf-8")
+    return folder
+
+
+async def test_a_section_and_a_prompt_make_somebody_who_answers(tmp_path: Path) -> None:
+    overlay = an_overlay(tmp_path, TRAVEL)
+    settings = load(environment={"ANAMNESIS_DATA_DIR": str(tmp_path / "data")})
+    house = build_house(settings, overlay)
+    async with house.open(), conversing(house) as peer:
+        await peer.ask("which jabs do I need for Kenya?")
+        [turn] = (await history(house, peer.conversation_id)).turns
+
+    assert turn.intent_classification is not None
+    assert turn.agent_response is not None
+    assert turn.intent_classification.intent == turn.agent_response.agent_type == "TRAVEL_HEALTH"
+    assert turn.agent_response.content.endswith("?")
+
+
+def test_a_prompt_that_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
+    overlay = an_overlay(tmp_path, TRAVEL, prompt="travelling")
+
+    with pytest.raises(AnamnesisError, match=r"prompts/travel_health\.md"):
+        load_prompts(load_roster(overlay), overlay)
+
+
+def test_a_tool_that_nobody_has_is_named_at_the_start(tmp_path: Path) -> None:
+    overlay = an_overlay(tmp_path, f'{TRAVEL}tools = ["days_since", "book_flight"]')
+
+    with pytest.raises(AnamnesisError, match="there is no tool book_flight"):
+        load_toolbox(load_roster(overlay))
