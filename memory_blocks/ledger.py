@@ -9,6 +9,7 @@ from memory_blocks import agreement, edits, schema, summary_text, trace
 from memory_blocks.diff import changed_paths
 from memory_blocks.errors import BlockError, BlockInvalid, BlockTooLarge
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
+from memory_blocks.merging import merge
 from memory_blocks.models import (
     MOST_TURNS,
     SCHEMA_VERSION,
@@ -31,6 +32,7 @@ from memory_blocks.ports import (
     BlockWrite,
     Clock,
     ForeignChange,
+    Revision,
     SetAside,
     StoredBlock,
 )
@@ -196,7 +198,8 @@ class Ledger:
         """Take over what was changed in a mirror, each as a revision of whoever did it, where it can stand.
 
         What cannot is put into quarantine; showing the mirror the returned blocks then undoes it there.
-        One edit lets us write other blocks anew, too, so each is held to what stood before the first.
+        One edit lets us write other blocks anew, too, so each is held to what stood before the first; one
+        that is seen only later is brought upon what stands since.
         """
         reading = self.read(store, conversation, actor="mirror")
         upon = {label: block.digest for label, block in reading.stored.items()}
@@ -205,11 +208,11 @@ class Ledger:
             if change.text == reading.stored[change.label].text:
                 continue
             try:
+                current = change
                 if change.digest != upon[change.label]:
-                    raise BlockInvalid(change.label, "$", "was changed upon a text that stands no more")
-                adopted = self._write(
-                    store, conversation, reading, self._with(reading, change), change.actor, None
-                )
+                    current = self._brought_forward(store, conversation, reading, change)
+                blocks = self._with(reading, current)
+                adopted = self._write(store, conversation, reading, blocks, change.actor, None)
             except BlockError as refused:
                 why = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
                 kept = store.quarantine(
@@ -224,6 +227,28 @@ class Ledger:
                 reading = adopted
                 upon[change.label] = adopted.stored[change.label].digest
         return Reading(reading.blocks, reading.stored, tuple(receipts))
+
+    def _brought_forward(
+        self, store: BlockStore, conversation: Conversation, reading: Reading, change: ForeignChange
+    ) -> ForeignChange:
+        """A valid edit of an earlier text, upon the one that stands; `BlockInvalid` if a turn wrote since."""
+        label = change.label
+        for path, rule in schema.departures(label, change.text, self._limits):
+            raise BlockInvalid(label, path, rule)
+        later: list[Revision] = []
+        for revision in reversed(store.revisions(conversation.id, label)):
+            if revision.digest == change.digest:
+                break
+            later.append(revision)
+        else:
+            raise BlockInvalid(label, "$", _UPON_ANOTHER)
+        base = store.text_at(conversation.id, label, revision.revision)
+        if base is None or any(each.turn is not None for each in later):
+            raise BlockInvalid(label, "$", _UPON_ANOTHER)
+        text = merge(label, base, change.text, reading.stored[label].text)
+        if text is None:
+            raise BlockInvalid(label, "$", _UPON_ANOTHER)
+        return replace(change, text=text)
 
     def _with(self, reading: Reading, change: ForeignChange) -> Blocks:
         """The blocks with a change from outside in them, or `BlockInvalid`."""
@@ -497,6 +522,7 @@ class Ledger:
 
 
 _NOT_AS_WRITTEN = "is not what was written"
+_UPON_ANOTHER = "was changed upon a text that stands no more"
 _WRITTEN_ANEW_LAST = (
     Label.CONTEXT_SUMMARY,
     Label.MEMORY_METADATA,

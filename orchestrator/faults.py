@@ -19,6 +19,8 @@ IN_LETTA: Final = (
     "after_plan_commit",
     "after_passage_put",
     "after_kept_commit",
+    "before_adopt_commit",
+    "after_adopt_commit",
 )
 """Where a Letta server is told something: the arrows between what is noted here and what is done there."""
 

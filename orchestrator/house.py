@@ -50,10 +50,10 @@ class House:
         allowance: Allowance,
         presence: Presence | None = None,
         alerts: Callable[[Store], AlertDesk] | None = None,
-        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
+        beside: Sequence[Callable[[Stations], Coroutine[Any, Any, None]]] = (),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`close` takes leave of what the stations hold beyond the house."""
+        """`beside` is what goes on beside the turns; `close` takes leave of what the stations hold beyond."""
         self.store = store
         self._close = close
         self._presence = presence
@@ -62,8 +62,8 @@ class House:
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
         self._alerts = alerts(store) if alerts else None
-        self._beside = beside
         walk = stations(self._outbox)
+        self._beside = [partial(work, walk) for work in beside]
         self.idle = Idle(store, walk.ledger, walk.shown, idle)
         self._turnstile = Turnstile(
             store,

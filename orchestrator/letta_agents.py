@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
@@ -13,15 +14,19 @@ from typing import Any, Final
 from agents.brains.asking import CLASSIFIER, ENRICHMENT, EXTRACTOR, Schema, intent_schema
 from agents.errors import ModelTrouble
 from agents.roster import Roster
+from memory_blocks import edits
 from memory_blocks.limits import Limits
-from memory_blocks.models import Label
+from memory_blocks.models import Conversation, Label, render
+from memory_blocks.trace import digest
 from orchestrator import faults, settings
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta_server import LettaAgent, LettaBlock, LettaServer
 from orchestrator.logs import get_logger
 from orchestrator.prompt_shelf import PromptShelf
 from orchestrator.store import rows
+from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
+from orchestrator.store.letta import Claim
 
 log = get_logger()
 
@@ -33,6 +38,9 @@ LOOK_SECONDS: Final = 0.1
 
 GRACE_SECONDS: Final = 2.0
 """How long one who leaves waits for what is being made; what is made half is found again by its tags."""
+
+PEOPLE: Final = 1_000
+"""Of how many people one remembers which identity is theirs."""
 
 MEMORY_TOOLS: Final = ("core_memory_append", "core_memory_replace")
 """With these the extractor edits its blocks; nobody else has them, and most messages do without."""
@@ -119,12 +127,20 @@ class Recipes:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """An agent that is there, with its blocks by label, and what of that was made just now."""
+    """An agent that is there, with its blocks by label, and what of that was made just now.
+
+    Of blocks that were made, `shown` has the digests by label: they were made with what stands here.
+    """
 
     agent_id: str
     blocks: Mapping[str, str]
     is_new: bool
-    new_blocks: Set[str]
+    shown: Mapping[str, str]
+
+    @property
+    def new_blocks(self) -> Set[str]:
+        """The ids of blocks that were not there before."""
+        return {self.blocks[label] for label in self.shown}
 
 
 class AgentRegistry:
@@ -145,6 +161,7 @@ class AgentRegistry:
         self._store, self._recipes, self._limits = store, recipes, limits
         self._holder, self._claim_seconds = holder, claim_seconds
         self._making: dict[tuple[str, str], asyncio.Task[str]] = {}
+        self._people: OrderedDict[str, str] = OrderedDict()
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
         """The id of the agent of that role, or `ModelTrouble`: what a brain asks before it asks the agent.
@@ -239,7 +256,10 @@ class AgentRegistry:
         await self.agent(conversation_id, role)
 
     async def forget(self, conversation_id: str) -> None:
-        """Remove all that stands for a conversation there, and then that it stood here."""
+        """Remove all that stands for a conversation there, and then that it stood here.
+
+        The person goes, too, who has no other one that goes on.
+        """
         agents, blocks = await self._store.read(
             lambda tx: (tx.letta.agents(conversation_id), tx.letta.blocks(conversation_id))
         )
@@ -249,7 +269,15 @@ class AgentRegistry:
             await self.server.delete_agent(agent_id)
         for block_id in {each.block_id for each in blocks.values()} | {each.id for each in left}:
             await self.server.delete_block(block_id)
+        if person_id := await self._store.read(lambda tx: tx.letta.left_with(conversation_id)):
+            for each in await self.server.people(self.key(person_id)):
+                await self.server.delete_person(each.id)
+            self._people.pop(person_id, None)
         await self._store.write(lambda tx: tx.letta.forget(conversation_id))
+
+    def key(self, person_id: str = "") -> str:
+        """By which a person is known there; without one, how all keys begin."""
+        return f"{self.tag}:{person_id}"
 
     def _tags(self, conversation_id: str, *more: str) -> tuple[str, ...]:
         return (self.tag, f"conversation:{conversation_id}", *more)
@@ -291,11 +319,11 @@ class AgentRegistry:
         except TimeoutError:
             raise LettaTrouble("not_made", again=True) from None
 
-    async def _carry_out(self, claimed: rows.LettaAgent) -> str | None:
+    async def _carry_out(self, claim: Claim) -> str | None:
         """The agent's id; None when another took over in between, and what was made here is removed."""
-        conversation_id, role = claimed.conversation_id, claimed.role
+        conversation_id, role = claim.agent.conversation_id, claim.agent.role
         try:
-            standing = await self._found_or_made(claimed)
+            standing = await self._found_or_made(claim)
         except BaseException:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, role, self._holder))
             raise
@@ -309,6 +337,7 @@ class AgentRegistry:
                 return False
             if role == EXTRACTOR:
                 tx.letta.set_blocks(conversation_id, standing.blocks)
+                tx.letta.applied(conversation_id, standing.shown)
                 if standing.is_new:  # they went with the one before, if there was one
                     tx.letta.forget_passages(conversation_id)
             return True
@@ -322,12 +351,10 @@ class AgentRegistry:
             await self.server.delete_block(block_id)
         return None
 
-    async def _found_or_made(self, claimed: rows.LettaAgent) -> _Standing:
+    async def _found_or_made(self, claim: Claim) -> _Standing:
         """One that is there is changed into what it is to be: left by an earlier try, or drifted."""
-        conversation_id, role = claimed.conversation_id, claimed.role
-        tags = self._tags(conversation_id, f"role:{role}")
-        there = [each for each in await self.server.agents(*tags) if each.tags.issuperset(tags)]
-        found = next((each for each in there if claimed.agent_id in (None, each.id)), None)
+        conversation_id, role = claim.agent.conversation_id, claim.agent.role
+        found = None if claim.is_first else await self._found(claim.agent)
         if role != EXTRACTOR:
             await self.agent(conversation_id, EXTRACTOR)
         journal = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
@@ -336,16 +363,23 @@ class AgentRegistry:
             blocks = await self._left(conversation_id, blocks, found)
         if found is None:
             return await self._new(conversation_id, role, blocks)
-        new = {}
-        for label in Label:
-            if label not in blocks:
-                made = await self.server.make_block(self._block(conversation_id, label))
-                blocks[label] = new[label] = made.id
+        shown = {}
+        if missing := [label for label in Label if label not in blocks]:
+            _, texts = await self._store.read(partial(self._as_it_stands, conversation_id))
+            for label in missing:
+                made = await self.server.make_block(self._block(conversation_id, label, texts[label]))
+                blocks[label], shown[label.value] = made.id, digest(texts[label])
         change = {**self._recipes.recipe(role), "block_ids": list(blocks.values())}
         if found.tools != set(self._recipes.tools(role)):
             change["tool_ids"] = await self.server.tool_ids(self._recipes.tools(role))
         await self.server.change_agent(found.id, change)
-        return _Standing(found.id, blocks, is_new=False, new_blocks=set(new.values()))
+        return _Standing(found.id, blocks, is_new=False, shown=shown)
+
+    async def _found(self, claimed: rows.LettaAgent) -> LettaAgent | None:
+        """The agent, if it is there: by its id where that is known, else by its tags."""
+        tags = self._tags(claimed.conversation_id, f"role:{claimed.role}")
+        there = [each for each in await self.server.agents(*tags) if each.tags.issuperset(tags)]
+        return next((each for each in there if claimed.agent_id in (None, each.id)), None)
 
     async def _left(
         self, conversation_id: str, known: Mapping[str, str], found: LettaAgent | None
@@ -367,38 +401,53 @@ class AgentRegistry:
 
     async def _new(self, conversation_id: str, role: str, blocks: Mapping[str, str]) -> _Standing:
         """An agent as there was none, with these blocks; those that are missing are made with it."""
-        conversation = await self._store.read(lambda tx: tx.conversations.get(conversation_id))
-        if conversation is None or conversation.status != "active":
-            raise LettaTrouble("conversation_over")  # what stood for it there is removed
-        person = await self.server.person(f"{self.tag}:{conversation.user_id}", conversation.user_id)
-        made = await self.server.make_agent(
-            {
-                **self._recipes.recipe(role),
-                "agent_type": "letta_v1_agent",
-                "include_base_tools": False,
-                "name": re.sub(r"[^A-Za-z0-9_-]", "-", f"{self.tag}-{conversation_id}-{role.lower()}"),
-                "description": f"{role.lower()} of the conversation {conversation_id}",
-                "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
-                "identity_ids": [person],
-                "tags": list(self._tags(conversation_id, f"role:{role}")),
-                "tools": list(self._recipes.tools(role)),
-                "block_ids": list(blocks.values()),
-                "memory_blocks": [
-                    self._block(conversation_id, label) for label in Label if label not in blocks
-                ],
-            }
-        )
+        person_id, texts = await self._store.read(partial(self._as_it_stands, conversation_id))
+        missing = [label for label in Label if label not in blocks]
+        recipe = {
+            **self._recipes.recipe(role),
+            "agent_type": "letta_v1_agent",
+            "include_base_tools": False,
+            "name": re.sub(r"[^A-Za-z0-9_-]", "-", f"{self.tag}-{conversation_id}-{role.lower()}"),
+            "description": f"{role.lower()} of the conversation {conversation_id}",
+            "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
+            "identity_ids": [await self._person(person_id)],
+            "tags": list(self._tags(conversation_id, f"role:{role}")),
+            "tools": list(self._recipes.tools(role)),
+            "block_ids": list(blocks.values()),
+            "memory_blocks": [self._block(conversation_id, label, texts[label]) for label in missing],
+        }
+        try:
+            made = await self.server.make_agent(recipe)
+        except LettaTrouble:
+            self._people.pop(person_id, None)  # that may be there no more
+            raise
         all_blocks = {label: block.id for label, block in made.blocks.items()}
-        return _Standing(
-            made.id, all_blocks, is_new=True, new_blocks=set(all_blocks.values()) - set(blocks.values())
-        )
+        shown = {label.value: digest(texts[label]) for label in missing}
+        return _Standing(made.id, all_blocks, is_new=True, shown=shown)
 
-    def _block(self, conversation_id: str, label: Label) -> dict[str, Any]:
-        """A block before anything is shown in it."""
+    async def _person(self, person_id: str) -> str:
+        """The id of the identity of a person; of those who came last it is remembered."""
+        if person_id not in self._people:
+            self._people[person_id] = await self.server.person(self.key(person_id), person_id)
+            if len(self._people) > PEOPLE:
+                self._people.popitem(last=False)
+        return self._people[person_id]
+
+    def _as_it_stands(self, conversation_id: str, tx: Transaction) -> tuple[str, Mapping[Label, str]]:
+        """Whose conversation it is, and its blocks; `LettaTrouble` of one that is over."""
+        found = tx.conversations.get(conversation_id)
+        if found is None or found.status != "active":
+            raise LettaTrouble("conversation_over")  # what stood for it there is removed
+        stored = SqlBlockStore(tx.blocks).load(conversation_id)
+        empty = edits.empty(Conversation(found.id, found.user_id, found.created_at), self._limits)
+        texts = {label: stored[label].text if label in stored else render(label, empty) for label in Label}
+        return found.user_id, texts
+
+    def _block(self, conversation_id: str, label: Label, text: str) -> dict[str, Any]:
         return {
             **self._form(label),
             "label": label.value,
-            "value": "",
+            "value": text,
             "tags": list(self._tags(conversation_id)),
         }
 
@@ -424,9 +473,7 @@ def _provider(model: str) -> str:
     return provider if provider in _PROVIDERS else "openai"
 
 
-def _claim(
-    conversation_id: str, role: str, holder: str, seconds: float, tx: Transaction
-) -> rows.LettaAgent | None:
+def _claim(conversation_id: str, role: str, holder: str, seconds: float, tx: Transaction) -> Claim | None:
     return tx.letta.claim(conversation_id, role, holder, seconds=seconds)
 
 

@@ -15,26 +15,26 @@ from orchestrator import faults
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import AgentRegistry
 from orchestrator.letta_server import LettaBlock, LettaServer
+from orchestrator.store import rows
 from orchestrator.store.database import Store
+from orchestrator.waiting import Waiting
 
 WRITES: Final = 3
 """How often a text is written at most, where what came of it is not known or was not good."""
 
 PAUSE_SECONDS: Final = 0.05
-MAKING_SECONDS: Final = 30.0
+MAKING: Final = Waiting(silent_seconds=30.0, longest_seconds=30.0)
 
 
 class LettaPlace:
     """The blocks of the agents that stand for a conversation.
 
-    One whose agent is not made within `making_seconds` has no place yet, and is not waited for again until it
+    One whose agent is not made while it is waited for has no place yet, and is not waited for again until it
     is; the others have theirs.
     """
 
-    def __init__(
-        self, registry: AgentRegistry, store: Store, *, making_seconds: float = MAKING_SECONDS
-    ) -> None:
-        self._registry, self._store, self._making_seconds = registry, store, making_seconds
+    def __init__(self, registry: AgentRegistry, store: Store, making: Waiting = MAKING) -> None:
+        self._registry, self._store, self._waiting = registry, store, making
         self._waited_for: WeakSet[asyncio.Task[str]] = WeakSet()
 
     async def read(self, conversation_id: str) -> Mapping[Label, ShownText]:
@@ -48,19 +48,19 @@ class LettaPlace:
             await self._registry.lost(conversation_id, EXTRACTOR, agent_id)
             self._registry.prepare(conversation_id)
             raise MirrorUnavailable(soon=True) from None
-        rows = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
+        known = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
         if gone := {
-            Label(label) for label, row in rows.items() if not _is_there(found.get(label), row.block_id)
+            Label(label) for label, row in known.items() if not _is_there(found.get(label), row.block_id)
         }:
             await self._registry.lost_blocks(conversation_id, gone)
             self._registry.prepare(conversation_id)
             raise MirrorUnavailable(soon=True)
-        return {label: ShownText(found[label].value, found[label].given) for label in Label if label in rows}
+        return {label: _shown(found[label], known[label]) for label in Label if label in known}
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
         """Write by the block's id; where nobody knows whether it was, look before it is written again."""
-        rows = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
-        block_id = rows[label].block_id
+        known = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
+        block_id = known[label].block_id
         about = {
             "conversation": conversation_id,
             "revision": block.revision,
@@ -80,16 +80,19 @@ class LettaPlace:
             if unknown and await self._holds(block_id, block.digest):
                 return
 
-    async def author(self, conversation_id: str, label: Label) -> str | None:
-        """Its extractor, if that used a memory tool on the block since it was shown last."""
-        row = await self._store.read(lambda tx: tx.letta.blocks(conversation_id).get(label))
+    async def author(self, conversation_id: str, label: Label, text: str) -> str | None:
+        """Its extractor, if that used a memory tool on the block with what tells the text from ours.
+
+        When that was is not asked: the clocks of two machines would have to agree.
+        """
+        ours = await self._store.read(lambda tx: tx.blocks.load(conversation_id).get(label))
+        before = (ours and ours.value) or ""
         agent_id = await self._extractor(conversation_id)
         try:
             edits = await self._server.memory_edits(agent_id)
         except LettaTrouble as trouble:
             raise _unavailable(trouble) from None
-        shown_at = row.updated_at.replace(microsecond=0) if row else None  # Letta tells whole seconds
-        if any(edit.label == label and (shown_at is None or edit.at >= shown_at) for edit in edits):
+        if any(edit.label == label and edit.explains(before, text) for edit in edits):
             return "letta:context_extractor"
         return None
 
@@ -102,8 +105,8 @@ class LettaPlace:
             return agent_id
         making = self._registry.making(conversation_id, EXTRACTOR)
         if making not in self._waited_for:
-            await asyncio.wait([making], timeout=self._making_seconds)
             self._waited_for.add(making)
+            await self._waiting.ends(making)
         if not making.done():
             raise MirrorUnavailable(soon=True)
         try:
@@ -127,8 +130,8 @@ class StoredJournal:
 
     async def noted(self, conversation_id: str) -> Mapping[Label, Noted]:
         """What is known of each block."""
-        rows = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
-        return {Label(label): Noted(row.digest, row.intent) for label, row in rows.items()}
+        known = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
+        return {Label(label): Noted(row.digest, row.intent) for label, row in known.items()}
 
     async def intend(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """These texts are about to be written."""
@@ -143,6 +146,11 @@ class StoredJournal:
 
 def _unavailable(trouble: LettaTrouble) -> MirrorUnavailable:
     return MirrorUnavailable(for_one=not trouble.is_general)
+
+
+def _shown(found: LettaBlock, row: rows.LettaBlock) -> ShownText:
+    """What stands there. Beside a block as it was made stands no digest: Letta drops what is given with it."""
+    return ShownText(found.value, found.given or row.digest or "")
 
 
 def _is_there(found: LettaBlock | None, block_id: str) -> bool:

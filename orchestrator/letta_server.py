@@ -11,8 +11,8 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -36,6 +36,9 @@ T = TypeVar("T")
 MOST_AT_ONCE: Final = 100
 """How many of a list are asked for at a time."""
 
+CALLS_AT_ONCE: Final = 4
+"""It answers one after the other in any case: of more at once, none would be answered for a long while."""
+
 LATEST_MESSAGES: Final = 20
 """How far back one looks for what an agent did with its blocks."""
 
@@ -49,6 +52,7 @@ _ATTEMPTS: Final = 3
 _PAUSE: Final = wait_random_exponential(multiplier=0.05, max=0.5)
 _PASSING: Final = (408, 409, 425, 429)
 _CONNECT_SECONDS: Final = 2.0
+_PEOPLE: Final = "/v1/identities/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,26 @@ class LettaAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class LettaPerson:
+    """An identity as it stands in Letta; its key is ours."""
+
+    id: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryEdit:
-    """That an agent used a memory tool on a block, and when."""
+    """That an agent used a memory tool on a block: what it wrote there, and what it wrote that over."""
 
     label: str
-    at: datetime
+    wrote: frozenset[str]
+    over: frozenset[str]
+
+    def explains(self, before: str, after: str) -> bool:
+        """Whether a block may have become another by this edit: nothing is said of when it was made."""
+        if self.wrote:
+            return any(after.count(text) > before.count(text) for text in self.wrote)
+        return any(after.count(text) < before.count(text) for text in self.over)
 
 
 class LettaServer:
@@ -98,10 +117,15 @@ class LettaServer:
             http_client=httpx.AsyncClient(timeout=timeout, trust_env=False),
         )
         self._agents, self._blocks = self._letta.agents, self._letta.blocks  # loads what they need
+        self._room, self._heard_at = asyncio.Semaphore(CALLS_AT_ONCE), 0.0
 
     async def close(self) -> None:
         """Hang up."""
         await self._letta.close()
+
+    def heard_at(self) -> float:
+        """When it last answered anything, be it a refusal, by the clock `monotonic`."""
+        return self._heard_at
 
     async def answers(self) -> None:
         """Ask something that costs it little; an error says that it is down."""
@@ -111,20 +135,39 @@ class LettaServer:
 
     async def person(self, key: str, name: str) -> str:
         """The id of the identity with that key, made when missing. The library does not know of them."""
-        path, query = "/v1/identities/", {"params": {"identifier_key": key}}
-        find = partial(self._letta.get, path, cast_to=list[dict[str, Any]], options=query)
-        if not (found := await self._again(find, _ids)):
-            who = {"identifier_key": key, "name": name, "identity_type": "user"}
-            make = partial(self._letta.post, path, cast_to=dict[str, Any], body=who)
-            try:
-                return await self._once(make, lambda made: str(made["id"]))
-            except LettaTrouble as trouble:  # another was quicker, or nobody knows who was
-                if not trouble.again and not trouble.unknown:
-                    raise
-            found = await self._again(find, _ids)
-        if not found:
+        who = {"identifier_key": key, "name": name, "identity_type": "user"}
+        make = partial(self._letta.post, _PEOPLE, cast_to=dict[str, Any], body=who)
+        try:
+            return await self._once(make, lambda made: str(made["id"]))
+        except LettaTrouble as trouble:  # it is there already, or nobody knows whether it is
+            if not trouble.again and not trouble.unknown:
+                raise
+        if not (found := await self._people(identifier_key=key)):
             raise LettaTrouble("no_identity")
-        return found[0]
+        return found[0].id
+
+    async def people(self, key: str = "") -> list[LettaPerson]:
+        """The identity with that key; without one, all that there are."""
+        if key:
+            return await self._people(identifier_key=key)
+        found: list[LettaPerson] = []
+        after: dict[str, str] = {}
+        while True:
+            page = await self._people(limit=str(MOST_AT_ONCE), order="asc", **after)
+            found += page
+            if len(page) < MOST_AT_ONCE:
+                return found
+            after = {"after": page[-1].id}
+
+    async def delete_person(self, identity_id: str) -> None:
+        """Remove an identity; its agents stay. Nothing happens when it is gone already."""
+        await self._gone(partial(self._letta.delete, f"{_PEOPLE}{identity_id}", cast_to=object))
+
+    async def _people(self, **query: str) -> list[LettaPerson]:
+        found = partial(
+            self._letta.get, _PEOPLE, cast_to=list[dict[str, Any]], options={"params": dict(query)}
+        )
+        return await self._again(found, _persons)
 
     async def make_agent(self, recipe: Mapping[str, Any]) -> LettaAgent:
         """Make an agent. One whose making broke off may be there: look for its tags."""
@@ -204,8 +247,14 @@ class LettaServer:
     async def _once(self, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
         """One answer, all of it within the time there is: one that drips in is no better than none."""
         with _as_ours():
-            async with asyncio.timeout(self._seconds):
-                return read(await call())
+            async with self._room, asyncio.timeout(self._seconds):
+                try:
+                    answer = await call()
+                except APIStatusError:
+                    self._heard_at = monotonic()
+                    raise
+                self._heard_at = monotonic()
+                return read(answer)
 
     async def _again(self, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T:
         """A call that does no harm when it is made twice."""
@@ -290,10 +339,10 @@ def _nothing(said: object) -> None:
     """That it answered is enough."""
 
 
-def _ids(said: object) -> list[str]:
+def _persons(said: object) -> list[LettaPerson]:
     if not isinstance(said, list):
         raise LettaTrouble("not_understood", again=True, unknown=True)
-    return [str(each["id"]) for each in said]
+    return [LettaPerson(str(each["id"]), str(each["identifier_key"])) for each in said]
 
 
 def _agent(said: AgentState) -> LettaAgent:
@@ -345,6 +394,11 @@ def _edit(message: object) -> MemoryEdit | None:
     """An edit, if the message calls a memory tool; a model may have called it with anything."""
     with suppress(AttributeError, TypeError, ValueError):
         if isinstance(message, ToolCallMessage) and "memory" in str(message.tool_call.name):
-            label = json.loads(message.tool_call.arguments or "").get("label")
-            return MemoryEdit(str(label), message.date)
+            given = json.loads(message.tool_call.arguments or "")
+            texts = {name: text for name, text in given.items() if isinstance(text, str) and text}
+            label = texts.pop("label", "")
+            over = {name: text for name, text in texts.items() if name.startswith("old")}
+            return MemoryEdit(
+                label, frozenset(texts[name] for name in texts.keys() - over), frozenset(over.values())
+            )
     return None

@@ -48,12 +48,13 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What our tables say: agents that were made, blocks by conversation and label, which conversations are
-    over, and for which somebody makes something at this moment."""
+    over, for which somebody makes something at this moment, and who has one that goes on."""
 
     agents: Sequence[rows.LettaAgent]
     blocks: Mapping[str, Mapping[str, str]]
     over: Set[str]
     busy: Set[str]
+    people: Set[str]
 
     def has_agent(self, id: str, conversation_id: str) -> bool:
         """Whether that agent is somebody's, or may be so in a moment."""
@@ -159,6 +160,7 @@ class Upkeep:
         server, tag = self._registry.server, self._registry.tag
         blocks = await server.blocks(tag)
         there = {each.id: each for each in await server.agents(tag)}
+        people = await server.people()
         known = await self._store.read(_known)
         found: list[Found] = []
         for agent in known.agents:
@@ -185,6 +187,10 @@ class Upkeep:
                 found.append(
                     Found("orphaned", _conversation_of(block.tags), f"block {block.id}", id=block.id)
                 )
+        ours = {self._registry.key(each) for each in known.people}
+        for person in people:
+            if person.key.startswith(self._registry.key()) and person.key not in ours:
+                found.append(Found("orphaned", "", f"person {person.id}", id=person.id))
         return found
 
     async def _compare(self, conversation_id: str, there: Mapping[str, LettaBlock]) -> Sequence[Found]:
@@ -231,14 +237,15 @@ class Upkeep:
         return [each for each in await self.inspect() if each.state in ("behind", "drifted", "missing")]
 
     async def prune(self) -> list[Found]:
-        """Remove what belongs to archived conversations, or to none that we know; tell what that was."""
+        """Remove what belongs to archived conversations, to none or to nobody that we know; tell what."""
         gone = [each for each in await self.inspect() if each.state in ("over", "orphaned")]
         for conversation_id in {each.conversation_id for each in gone if each.state == "over"}:
             await self._registry.forget(conversation_id)
         server = self._registry.server
+        remove = {"agent": server.delete_agent, "block": server.delete_block, "person": server.delete_person}
         for each in gone:
             if each.state == "orphaned":
-                await (server.delete_agent if each.what.startswith("agent") else server.delete_block)(each.id)
+                await remove[each.what.split()[0]](each.id)
         return gone
 
 
@@ -285,6 +292,7 @@ def _known(tx: Transaction) -> _Known:
         blocks,
         set(tx.letta.over()),
         {each.conversation_id for each in agents if each.expires_at is not None and each.expires_at > tx.now},
+        tx.letta.people(),
     )
 
 

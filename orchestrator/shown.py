@@ -16,13 +16,14 @@ from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import BlockMirror, ForeignChange, StoredBlock
 from orchestrator.errors import AnamnesisError
 from orchestrator.logs import get_logger
+from orchestrator.outbox import Outbox, Page
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.traces import row_of_block
+from orchestrator.traces import of_block
+from orchestrator.waiting import Waiting
 
 log = get_logger()
 
-PATIENCE_SECONDS: Final = 2.0
+PATIENCE: Final = Waiting(silent_seconds=2.0, longest_seconds=2.0)
 REST_SECONDS: Final = 10.0
 EVERYBODY: Final = ""
 ROUNDS: Final = 5
@@ -36,13 +37,13 @@ class Shown:
         self,
         mirror: BlockMirror,
         ledger: Ledger,
-        store: Store,
+        outbox: Outbox,
+        waiting: Waiting = PATIENCE,
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
         rest_seconds: float = REST_SECONDS,
     ) -> None:
-        self._mirror, self._ledger, self._store = mirror, ledger, store
-        self._patience_seconds, self._rest_seconds = patience_seconds, rest_seconds
+        self._mirror, self._ledger, self._outbox = mirror, ledger, outbox
+        self._waiting, self._rest_seconds = waiting, rest_seconds
         self._rests_until: dict[str, float] = {}
 
     async def changes(self, conversation_id: str) -> Sequence[ForeignChange]:
@@ -55,7 +56,10 @@ class Shown:
         stored: Mapping[Label, StoredBlock],
         followed: Sequence[ForeignChange] = (),
     ) -> None:
-        """Show these blocks; what somebody changed meanwhile is taken over or kept aside, unless it was."""
+        """Show these blocks; what somebody changed meanwhile is taken over or kept aside, unless it was.
+
+        That is told at once, as what happens in the background is.
+        """
         for _ in range(ROUNDS):
             show = partial(self._mirror.put, conversation.id, stored)
             written_over = [each for each in await self._asked(conversation.id, show) if each not in followed]
@@ -63,19 +67,18 @@ class Shown:
                 return
             followed = written_over
             try:
-                stored = await self._store.write(partial(self._take_over, conversation, written_over))
+                take_over = partial(self._take_over, conversation, written_over)
+                stored = await self._outbox.commit(conversation.id, take_over, step="adopt")
             except AnamnesisError as error:
                 log.warning("mirror_not_followed", conversation_id=conversation.id, error=error.problem.name)
                 return
 
     def _take_over(
-        self, conversation: Conversation, changes: Sequence[ForeignChange], tx: Transaction
+        self, conversation: Conversation, changes: Sequence[ForeignChange], page: Page
     ) -> Mapping[Label, StoredBlock]:
-        tx.conversations.lock(conversation.id)
-        adopted = self._ledger.adopt(SqlBlockStore(tx.blocks), conversation, changes)
-        tx.traces.add(
-            [row_of_block(each, tx.ids.new("trace_"), conversation.id, tx.now) for each in adopted.receipts]
-        )
+        adopted = self._ledger.adopt(SqlBlockStore(page.tx.blocks), conversation, changes)
+        for receipt in adopted.receipts:
+            page.say(of_block(receipt, page.tx.ids.new("trace_"), conversation.id))
         return adopted.stored
 
     async def _asked(
@@ -83,16 +86,19 @@ class Shown:
     ) -> Sequence[ForeignChange]:
         if any(monotonic() < self._rests_until.get(whom, 0.0) for whom in (EVERYBODY, conversation_id)):
             return ()
+        asking = asyncio.create_task(ask())
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                return await ask()
+            if await self._waiting.ends(asking):
+                return asking.result()
+            log.warning("mirror_failed", conversation_id=conversation_id, error="timed_out")
+            self._rest(conversation_id)
         except MirrorUnavailable as error:
             log.warning("mirror_failed", conversation_id=conversation_id, error=error.name)
             if not error.soon:
                 self._rest(conversation_id if error.for_one else EVERYBODY)
-        except TimeoutError:
-            log.warning("mirror_failed", conversation_id=conversation_id, error="timed_out")
-            self._rest(conversation_id)
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
         return ()
 
     def _rest(self, whom: str) -> None:

@@ -12,7 +12,7 @@ from orchestrator.wire.messages import MemoryTrace
 
 def row_of_block(receipt: Receipt, trace_id: str, conversation_id: str, at: datetime) -> Trace:
     """The trace of somebody who looked at a block, or wrote it, outside of a turn: it has no message."""
-    about = of_block(receipt, trace_id, conversation_id, "none")
+    about = of_block(receipt, trace_id, conversation_id)
     return Trace(
         id=trace_id,
         conversation_id=conversation_id,
@@ -27,15 +27,17 @@ def row_of_block(receipt: Receipt, trace_id: str, conversation_id: str, at: date
         query_prompt_meta=None,
         position_in_results=None,
         actor=receipt.actor,
-        meta={**(about.metadata or {}), "background": True},
+        meta=about.metadata,
         created_at=at,
         updated_at=at,
         deleted_at=None,
     )
 
 
-def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: str) -> MemoryTrace:
-    """The trace of a read or write of a block."""
+def of_block(
+    receipt: Receipt, trace_id: str, conversation_id: str, message_id: str | None = None
+) -> MemoryTrace:
+    """The trace of a read or write of a block; one without a message came about in the background."""
     metadata: dict[str, Any] = {
         "label": receipt.label.value,
         "agent": receipt.actor,
@@ -51,10 +53,12 @@ def of_block(receipt: Receipt, trace_id: str, conversation_id: str, message_id: 
         metadata["truncated"] = True
     if receipt.quarantined is not None:
         metadata["quarantined"] = receipt.quarantined
+    if message_id is None:
+        metadata["background"] = True
     return MemoryTrace(
         id=TraceId(trace_id),
         conversation_id=ConversationId(conversation_id),
-        previous_id=MessageId(message_id),
+        previous_id=None if message_id is None else MessageId(message_id),
         memory_id=MemoryId(receipt.memory_id),
         memory_type="memory_block",
         action=receipt.action.value,

@@ -34,6 +34,7 @@ from orchestrator.settings import Settings, shipped_config
 from orchestrator.shown import Shown
 from orchestrator.store.database import Store
 from orchestrator.turn import Stations
+from orchestrator.waiting import Waiting
 from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ServerInfo
@@ -201,7 +202,6 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     watch = build_watch(settings, embedder)
     registry = load_registry(settings, store, agents, prompts)
     mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
-    shown = build_shown(settings, registry, ledger, store)
 
     def stations(outbox: Outbox) -> Stations:
         return Stations(
@@ -212,7 +212,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             prompts=prompts,
             toolbox=toolbox,
             ledger=ledger,
-            shown=shown,
+            shown=build_shown(settings, registry, ledger, outbox),
             watch=watch,
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
@@ -241,7 +241,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         presence=_presence(settings),
         alerts=_alerts(settings),
         close=close,
-        beside=[build_upkeep(registry, store, shown).keep_looking] if registry else (),
+        beside=[lambda walk: build_upkeep(registry, store, walk.shown).keep_looking()] if registry else (),
     )
     if registry is not None:
         house.tell_of_beginnings(registry.prepare)
@@ -271,16 +271,19 @@ def load_registry(
     )
 
 
-def build_shown(settings: Settings, registry: "AgentRegistry | None", ledger: Ledger, store: Store) -> Shown:
+def build_shown(
+    settings: Settings, registry: "AgentRegistry | None", ledger: Ledger, outbox: Outbox
+) -> Shown:
     """Where the blocks are shown: in Letta, where one is configured."""
     if registry is None:
-        return Shown(Nowhere(), ledger, store)
+        return Shown(Nowhere(), ledger, outbox)
     from memory_blocks.mirrors.letta import LettaMirror
     from orchestrator.letta_blocks import LettaPlace, StoredJournal
 
-    patience = settings.letta.show_seconds
-    place = LettaPlace(registry, store, making_seconds=patience / 2)
-    return Shown(LettaMirror(place, StoredJournal(store)), ledger, store, patience_seconds=patience)
+    silent = settings.letta.show_seconds
+    waiting = Waiting(silent, max(silent, settings.letta.timeout_seconds), registry.server.heard_at)
+    place = LettaPlace(registry, outbox.store, waiting.halved())
+    return Shown(LettaMirror(place, StoredJournal(outbox.store)), ledger, outbox, waiting)
 
 
 def build_upkeep(registry: "AgentRegistry", store: Store, shown: Shown) -> "Upkeep":
@@ -301,7 +304,7 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:
             ledger = build_ledger(settings, agents)
-            yield build_upkeep(registry, store, build_shown(settings, registry, ledger, store))
+            yield build_upkeep(registry, store, build_shown(settings, registry, ledger, Outbox(store)))
         finally:
             await registry.close()
     finally:

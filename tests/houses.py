@@ -41,6 +41,7 @@ from orchestrator.store.invariants import check
 from orchestrator.store.rows import Message, Turn
 from orchestrator.store.tables import metadata
 from orchestrator.turn import Stations
+from orchestrator.waiting import Waiting
 from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
@@ -122,7 +123,7 @@ def a_house(
             prompts=PromptShelf(shipped_config() / "prompts"),
             toolbox=toolbox or Toolbox(built_in(lambda: clock.now().date())),
             ledger=ledger,
-            shown=Shown(mirror or Nowhere(), ledger, outbox.store, patience_seconds=0.2, rest_seconds=0),
+            shown=Shown(mirror or Nowhere(), ledger, outbox, Waiting(0.2, 0.2), rest_seconds=0),
             watch=watch or a_watch(),
             outbox=outbox,
             deadline_seconds=deadline_seconds,

@@ -51,8 +51,8 @@ class Place(Protocol):
         """Write one text; when it returns, the text stands there."""
         ...
 
-    async def author(self, conversation_id: str, label: Label) -> str | None:
-        """Which agent changed that block there last, if one did."""
+    async def author(self, conversation_id: str, label: Label, text: str) -> str | None:
+        """Which agent made that text of the block, if one did."""
         ...
 
 
@@ -79,6 +79,7 @@ class LettaMirror:
         self._place, self._journal = place, journal
         self._busy: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._looked_at: dict[str, Mapping[Label, ShownText]] = {}
+        self._told: dict[str, Sequence[ForeignChange]] = {}
 
     async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
         """Write what does not stand there, and tell what of others was written over.
@@ -93,6 +94,7 @@ class LettaMirror:
             there = await self._place.read(conversation_id)
             noted = await self._journal.noted(conversation_id)
             written_over = await self._changes(conversation_id, there, noted)
+            self._told.pop(conversation_id, None)
             noted = await self._settle(conversation_id, there, noted)
             wrong = {
                 label: block
@@ -115,7 +117,8 @@ class LettaMirror:
             self._looked_at[conversation_id] = {
                 label: text for label, text in there.items() if settled.get(label) == Noted(text.given, None)
             }
-            return await self._changes(conversation_id, there, noted)
+            changes = self._told[conversation_id] = await self._changes(conversation_id, there, noted)
+            return changes
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
         return self._busy.setdefault(conversation_id, asyncio.Lock())
@@ -146,14 +149,18 @@ class LettaMirror:
     async def _changes(
         self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
     ) -> list[ForeignChange]:
+        """What others wrote there. Whose it is, is asked once: what was adopted since explains nothing."""
+        told = {(each.label, each.text, each.digest): each for each in self._told.get(conversation_id, ())}
         changes = []
         for label, text in there.items():
             known = noted.get(label)
             if known is None or (known.applied is None and known.intent is None) or text.is_ours:
                 continue  # nothing was ever shown there, or it is what was shown
-            author = await self._place.author(conversation_id, label)
             given = text.given or known.applied or known.intent or ""
-            changes.append(ForeignChange(label, text.text, given, author or SOMEBODY))
+            if (change := told.get((label, text.text, given))) is None:
+                author = await self._place.author(conversation_id, label, text.text)
+                change = ForeignChange(label, text.text, given, author or SOMEBODY)
+            changes.append(change)
         return changes
 
 

@@ -1,6 +1,7 @@
 """Which agents, blocks and passages in Letta stand for a conversation, and how far each has come."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import BindParameter, bindparam, delete, exists, func, or_, select, text, true
@@ -47,9 +48,9 @@ _MADE = Statement(
     lambda: None,
 )
 _UNCLAIM = Statement(
-    delete(_agents).where(
-        *_this_agent, _agents.c.holder == bindparam("holder"), _agents.c.agent_id.is_(None)
-    ),
+    changing(_agents)
+    .where(*_this_agent, _agents.c.holder == bindparam("claimed_by"), _agents.c.agent_id.is_(None))
+    .values(expires_at=bindparam("until", type_=_agents.c.expires_at.type)),
     lambda: None,
 )
 _RELEASE = Statement(
@@ -159,6 +160,21 @@ _TO_ARCHIVE = Statement(
     ),
     str,
 )
+_PEOPLE = Statement(
+    select(_conversations.c.user_id).distinct().where(_conversations.c.status == "active"), str
+)
+_other = _conversations.alias()
+_LEFT_WITH = Statement(
+    select(_conversations.c.user_id).where(
+        _conversations.c.id == _conversation_id,
+        ~exists().where(
+            _other.c.user_id == _conversations.c.user_id,
+            _other.c.id != _conversation_id,
+            _other.c.status == "active",
+        ),
+    ),
+    str,
+)
 _OVER = Statement(
     select(_conversations.c.id).where(
         or_(*(_conversations.c.status == each for each in STATUSES if each != "active")),
@@ -166,6 +182,14 @@ _OVER = Statement(
     ),
     str,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What somebody makes or changes now; where `is_first`, nobody ever tried before."""
+
+    agent: LettaAgent
+    is_first: bool
 
 
 class Letta:
@@ -189,16 +213,18 @@ class Letta:
         found = self._unit.every(LettaAgent, "conversation_id", "role")
         return sorted(found, key=lambda agent: (agent.conversation_id, agent.created_at, agent.role))
 
-    def claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> LettaAgent | None:
+    def claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> Claim | None:
         """Say that `holder` makes, or changes, this agent now; none while another does."""
         until = self._unit.now + timedelta(seconds=seconds)
         mine = {"conversation_id": conversation_id, "role": role, "holder": holder, "expires_at": until}
-        if not self._unit.run(_CLAIM_FIRST, **mine):
+        is_first = bool(self._unit.run(_CLAIM_FIRST, **mine))
+        if not is_first:
             held = self._unit.first(_AGENT_TO_CHANGE, conversation_id=conversation_id, role=role)
             if held is None or (held.expires_at is not None and held.expires_at > self._unit.now):
                 return None
             self._unit.run(_CLAIM, **mine)
-        return self.agent(conversation_id, role)
+        claimed = self.agent(conversation_id, role)
+        return Claim(claimed, is_first) if claimed else None
 
     def made(self, conversation_id: str, role: str, holder: str, *, agent_id: str, recipe: str) -> bool:
         """The agent is there, as `holder` claimed; false when another took over in between."""
@@ -214,9 +240,10 @@ class Letta:
         )
 
     def let_go(self, conversation_id: str, role: str, holder: str) -> None:
-        """`holder` does not go on with what it claimed."""
-        if not self._unit.run(_UNCLAIM, conversation_id=conversation_id, role=role, holder=holder):
-            self._unit.run(_RELEASE, conversation_id=conversation_id, role=role, claimed_by=holder)
+        """`holder` does not go on with what it claimed; of an agent that it did not make, it may have."""
+        mine = {"conversation_id": conversation_id, "role": role, "claimed_by": holder}
+        if not self._unit.run(_UNCLAIM, **mine, until=self._unit.now):
+            self._unit.run(_RELEASE, **mine)
 
     def renew(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> bool:
         """`holder` goes on with what it claimed; false when another took over in between."""
@@ -232,6 +259,14 @@ class Letta:
     def distrust(self, conversation_id: str, role: str) -> None:
         """The agent may not be what it was made to: its next use brings it back to that."""
         self._unit.run(_DISTRUST, conversation_id=conversation_id, role=role)
+
+    def people(self) -> set[str]:
+        """Those who have a conversation that goes on."""
+        return set(self._unit.all(_PEOPLE))
+
+    def left_with(self, conversation_id: str) -> str | None:
+        """The person of that conversation, unless another one of theirs goes on."""
+        return self._unit.first(_LEFT_WITH, conversation_id=conversation_id)
 
     def over(self) -> list[str]:
         """Conversations that are archived or deleted, and for which something still stands there."""

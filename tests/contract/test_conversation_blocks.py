@@ -19,13 +19,15 @@ from memory_blocks.models import ActiveSession, Conversation, ConversationHistor
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 from orchestrator.house import House
+from orchestrator.outbox import Outbox
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Transaction
 from orchestrator.store.packing import pack
 from orchestrator.store.rows import Quarantined
+from orchestrator.waiting import Waiting
 from tests.builders import HandClock
-from tests.houses import a_house, a_store, agents, history, local_brain, rows
+from tests.houses import a_house, a_store, agents, history, local_brain
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store
 
@@ -334,21 +336,38 @@ class Quicker(ScriptedMirror):
         return await super().put(conversation_id, blocks)
 
 
-async def test_what_is_written_over_is_kept_and_traced_all_the_same(embedded: str) -> None:
+async def test_what_is_written_over_is_kept_and_told_all_the_same(embedded: str) -> None:
     mirror = Quicker()
     async with a_house(embedded, mirror=mirror).open() as house, conversing(house) as peer:
         await peer.ask()
         await until_shown(house, mirror, peer.conversation_id)
         mirror.times = 2
 
-        await peer.ask("8")
+        frames = await peer.ask("8")
         await until_shown(house, mirror, peer.conversation_id)
 
         kept = [each.value for each in await set_aside(house, peer.conversation_id)]
         noted = (await stored(house, peer.conversation_id))[SUMMARY]
         assert all(any(f"Note {at}." in text for text in (*kept, noted)) for at in (0, 1))
-        about = await rows(house, f"SELECT meta FROM alicia_memory_used WHERE actor = '{AGENT}'")  # noqa: S608
-        assert about
+        traces = await house.store.read(lambda tx: tx.traces.of_conversation(peer.conversation_id))
+        stored_aside = {each.id: each.meta for each in traces if each.message_id is None}
+        while len(in_background(frames)) < len(stored_aside):
+            frames.append(await peer.next())
+        async with visiting(house) as again:
+            await again.open(peer.conversation_id, lastSequenceSeen=0)
+            replayed = await again.until(lambda frame: frame.stanza == -peer.seen)
+        assert stored_aside
+        assert in_background(frames) == in_background(replayed) == stored_aside
+        assert {about["agent"] for about in stored_aside.values() if about} == {AGENT}
+
+
+def in_background(frames: Sequence[Frame]) -> dict[str, object]:
+    """What the traces tell that belong to no message."""
+    return {
+        frame.body["id"]: frame.body["metadata"]
+        for frame in frames
+        if frame.type == TRACE and frame.body.get("previousId") is None
+    }
 
 
 class Hanging(ScriptedMirror):
@@ -387,7 +406,7 @@ async def test_a_conversation_without_a_place_there_keeps_no_other_from_being_sh
     store = a_store(embedded)
     ledger = Ledger(HandClock(), DEFAULTS, agents().agent_types)
     mirror = NotReadyFor("conv_1")
-    shown = Shown(mirror, ledger, store, rest_seconds=600)
+    shown = Shown(mirror, ledger, Outbox(store), rest_seconds=600)
     block = StoredBlock("What is known.", 1, digest("What is known."), "mem_1")
     try:
         assert await shown.changes("conv_1") == ()
@@ -422,7 +441,7 @@ async def test_who_had_to_wait_rests_alone_and_whose_place_comes_soon_does_not_r
     store = a_store(embedded)
     ledger = Ledger(HandClock(), DEFAULTS, agents().agent_types)
     mirror = Slow(waits="conv_1", comes="conv_2")
-    shown = Shown(mirror, ledger, store, patience_seconds=0.05, rest_seconds=600)
+    shown = Shown(mirror, ledger, Outbox(store), Waiting(0.05, 0.05), rest_seconds=600)
     block = StoredBlock("What is known.", 1, digest("What is known."), "mem_1")
     try:
         assert await shown.changes("conv_1") == ()

@@ -179,6 +179,62 @@ async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(hou
     assert house.shows_what_stands()
 
 
+@pytest.mark.parametrize(
+    ("label", "old", "new"),
+    [
+        (
+            Label.CONTEXT_SUMMARY,
+            "responding to few questions)",
+            "responding to few questions)\nIs in a hurry.",
+        ),
+        (Label.MEMORY_METADATA, '"context_accuracy_score":1.0', '"context_accuracy_score":0.5'),
+    ],
+)
+async def test_an_edit_that_is_seen_after_another_let_its_block_be_written_anew_is_adopted_too(
+    house: Mirrored, label: Label, old: str, new: str
+) -> None:
+    await house.take_turns(2)
+    phase = '"conversation_phase":"{}"'
+    house.mirror.replace(
+        HERE,
+        Label.ACTIVE_SESSION,
+        phase.format("symptom_evaluation"),
+        phase.format("advice"),
+        actor=AGENT,
+    )
+    seen = await house.mirror.foreign(HERE)
+    adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
+    house.mirror.replace(HERE, label, old, new, actor=AGENT)
+
+    written_over = await house.mirror.put(HERE, adopted.stored)
+    later = [each for each in written_over if each not in seen]
+    await house.mirror.put(HERE, house.ledger.adopt(house.store, CONVERSATION, later).stored)
+
+    assert [each.label for each in later] == [label]
+    assert house.store.quarantined == []
+    assert new.split("\n")[-1] in house.mirror.text(HERE, label)
+    assert "\nCONVERSATION PHASE: Advice\n" in house.mirror.text(HERE, Label.CONTEXT_SUMMARY)
+    assert house.shows_what_stands()
+
+
+async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(house: Mirrored) -> None:
+    await house.take_turns(2)
+    score = '"context_accuracy_score":'
+    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
+    seen = await house.mirror.foreign(HERE)
+    adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
+    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}0.5", f"{score}0.7", actor=AGENT)
+
+    written_over = await house.mirror.put(HERE, adopted.stored)
+    await house.mirror.put(HERE, house.ledger.adopt(house.store, CONVERSATION, written_over).stored)
+
+    assert [why for *_, why, _ in house.store.quarantined] == [
+        "$: was changed upon a text that stands no more"
+    ]
+    assert f"{score}0.5" in house.mirror.text(HERE, Label.MEMORY_METADATA)
+    assert house.shows_what_stands()
+
+
 async def test_a_change_upon_a_text_that_stands_no_more_is_undone(house: Mirrored) -> None:
     await house.take_turns(1)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)

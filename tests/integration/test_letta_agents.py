@@ -10,9 +10,10 @@ from agents.brains.asking import CLASSIFIER, EXTRACTOR
 from agents.errors import ModelTrouble
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
+from memory_blocks.trace import digest
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
 from orchestrator.store import rows
-from orchestrator.store.database import Store
+from orchestrator.store.database import Store, Transaction
 from tests.lettas import a_registry, held_back, recipes
 from tools.servers.letta import LETTA_MODEL, Address
 
@@ -87,12 +88,20 @@ async def test_two_processes_that_need_it_at_once_end_with_one(
     assert len(blocks) == len(Label)
 
 
+def as_if_it_died_before_it_noted_it(tx: Transaction) -> None:
+    tx.unit.connection.execute(
+        "UPDATE letta_agents"
+        " SET agent_id = NULL, recipe = NULL, holder = 'worker_0', expires_at = created_at"
+    )
+    tx.unit.connection.execute("DELETE FROM letta_blocks")
+
+
 async def test_one_that_a_dead_process_left_half_known_is_found_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag, "worker_1") as registry:
         before = await registry.agent("c1", EXTRACTOR)
-        opened.write_now(lambda tx: tx.letta.forget("c1"))
+        opened.write_now(as_if_it_died_before_it_noted_it)
         after = await registry.agent("c1", EXTRACTOR)
         there = await registry.server.agents(tag)
 
@@ -135,9 +144,9 @@ async def test_one_removed_while_its_recipe_changed_gets_the_same_blocks_again(
         assert attached == {label: row.block_id for label, row in known.items()}
     assert after != before
     assert {label: known[label].block_id for label in blocks} == blocks
-    assert {label: row.digest is None for label, row in known.items()} == {
-        label: label == Label.MEMORY_METADATA for label in Label
-    }
+    assert {label for label, row in known.items() if row.digest != "0" * 64} == {Label.MEMORY_METADATA}
+    made_anew = there[after].blocks[Label.MEMORY_METADATA]
+    assert digest(made_anew.value) == known[Label.MEMORY_METADATA].digest
     assert there[after].tools == set(MEMORY_TOOLS)
 
 
@@ -165,7 +174,9 @@ async def test_who_leaves_does_not_wait_for_a_server_that_never_answers(
         await registry.close()
 
         assert making.cancelled()
-    assert opened.read_now(lambda tx: tx.letta.agents("c1")) == []  # free for whoever comes next
+    claimed = opened.write_now(lambda tx: tx.letta.claim("c1", EXTRACTOR, "worker_2", seconds=1))
+    assert claimed is not None  # whoever comes next makes it
+    assert not claimed.is_first  # and looks whether it is there
 
 
 async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str, opened: Store) -> None:
@@ -183,10 +194,9 @@ async def test_no_agent_is_asked_while_its_blocks_may_be_stale(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        made = await registry.agent("c1", EXTRACTOR)
         with pytest.raises(ModelTrouble, match="blocks_not_shown"):
             await registry.agent_for("c1", EXTRACTOR)
-        opened.write_now(lambda tx: tx.letta.applied("c1", {label.value: "0" * 64 for label in Label}))
+        made = await registry.agent("c1", EXTRACTOR)
         shown = await registry.agent_for("c1", EXTRACTOR)
         opened.write_now(lambda tx: tx.letta.intend("c1", {Label.ACTIVE_SESSION.value: "1" * 64}))
         with pytest.raises(ModelTrouble, match="blocks_not_shown"):

@@ -1,21 +1,27 @@
 """The seed's conversation through a real Letta server: its agents answer, over the WebSocket."""
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from letta_client import Letta
+from letta_client.types import BlockResponse
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from memory_blocks.mirrors.letta import SOMEBODY
 from memory_blocks.models import Label
 from orchestrator.house import House
 from orchestrator.settings import load
+from orchestrator.store.database import Transaction
 from orchestrator.wiring import build_house
 from tests.faults.http_proxy import listening
 from tests.houses import history, meta, over_websockets
@@ -36,10 +42,19 @@ from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.keeper import free_port
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
+AT_ONCE = 8
+NEVER = 2.0
+"""How sure nobody ever is."""
+
+READER, AGENT = "context_extractor", "letta:context_extractor"
+NOTE = "Prefers short answers."
+PHASE = re.compile('"conversation_phase":"[^"]*"')
+ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"follow_up"'
+
 
 @asynccontextmanager
 async def a_letta_house(
-    base_url: str, folder: Path, tag: str, *, patient: bool = True
+    base_url: str, folder: Path, tag: str, *, patient: bool = True, sure_context: float | None = None
 ) -> AsyncIterator[House]:
     """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set; as shipped, if not `patient`."""
     given: dict[str, object] = {
@@ -52,6 +67,8 @@ async def a_letta_house(
     if patient:
         waits = ("letta.show_seconds", "brain.reply_seconds", "brain.budget_seconds")
         given.update(dict.fromkeys(waits, 60.0))
+    if sure_context is not None:
+        given["brain.sure_context"] = sure_context
     async with build_house(load(given=given, environment={})).open() as house:
         yield house
 
@@ -68,69 +85,156 @@ def said(frames: list[Frame]) -> str:
     return "".join(frame.body["text"] for frame in frames if frame.type == SENTENCE)
 
 
-def traced(frames: list[Frame]) -> Counter[tuple[str, str]]:
-    """How often which block was read or written, as the traces tell."""
-    return Counter(
-        (frame.body["action"], frame.body["metadata"]["label"]) for frame in frames if frame.type == TRACE
-    )
-
-
-async def test_the_whole_seed_scenario_is_answered_by_letta_agents(
+@pytest.mark.requirement("001-008", "001-060", "001-038")
+async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_read_and_write_is_traced(
     letta: Address, tag: str, tmp_path: Path
-) -> None:
-    async with a_letta_house(letta.base_url, tmp_path, tag) as house:
-        async with a_conversation(house, tmp_path) as (peer, opening):
-            first = await peer.ask("I am having a headache")
-            second = await peer.ask("8")
-            third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
-            turns = (await history(house, peer.conversation_id)).turns
-        health = await house.health()
-        await shown(house.store, peer.conversation_id)
-        with Letta(base_url=letta.base_url, max_retries=0) as client:
-            (extractor,) = client.agents.list(tags=["role:extractor", tag], match_all_tags=True)
-            blocks = list(client.agents.blocks.list(agent_id=extractor.id))
-        assert_all_stand(blocks, house.store, peer.conversation_id)
+) -> None:  # F21
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        async with a_letta_house(letta.base_url, tmp_path, tag, sure_context=NEVER) as house:
+            async with a_conversation(house, tmp_path) as (peer, opening):
+                conversation_id = peer.conversation_id
+                first = await peer.ask("I am having a headache")
+                await shown(house.store, conversation_id)
+                extractor = the_extractor(client, tag)
+                edits_in_its_next_run(letta, conversation_id, blocks_of(client, extractor))
+                second = await peer.ask("8")
+                await shown(house.store, conversation_id)
+
+                there = blocks_of(client, extractor)
+                by_hand = PHASE.sub(FOLLOW_UP, there[Label.ACTIVE_SESSION].value)
+                client.blocks.update(block_id=there[Label.ACTIVE_SESSION].id, value=by_hand)
+                client.blocks.update(block_id=there[Label.MEMORY_METADATA].id, value="not JSON")
+                third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
+                await shown(house.store, conversation_id)
+                turns = (await history(house, conversation_id)).turns
+            health = await house.health()
+            kept = await house.store.read(partial(everything_traced, conversation_id))
+            written = await house.store.read(partial(everything_written, conversation_id))
+            quarantined = await house.store.read(lambda tx: tx.blocks.quarantined(conversation_id))
+            blocks = blocks_of(client, extractor)
+            assert_all_stand(blocks.values(), house.store, conversation_id)
 
     (info,) = [frame.body for frame in opening if frame.type == SERVER_INFO]
     assert (info["backend"], info["model"]) == ("letta", {"name": LETTA_MODEL, "provider": "letta"})
     assert health.parts["model"] == "ok"
+
+    # what was said, and by whom
     assert "scale" in said(first)
     assert "severe headache" in said(second)
-    for frames, asked in ((first, 1), (second, 1), (third, 2)):
+    assert "23.1" in said(third)
+    (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
+    assert result["result"]["bmi"] == 23.1
+    for frames, asked in ((first, 2), (second, 2), (third, 3)):
         assert frames[-1].meta["model.asked"] == asked
         assert frames[-1].meta["model.prompt_tokens"] > 500
         assert "model.stood_in" not in frames[-1].meta
         (step,) = [frame.body for frame in frames if frame.type == REASONING]
         assert "sure without the model" in step["content"]
-    (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
-    assert result["result"]["bmi"] == 23.1
-    assert "23.1" in said(third)
-    for frames, action in ((first, "stored"), (second, "updated"), (third, "updated")):
-        assert traced(frames) == Counter(
-            {(done, label): 1 for label in Label for done in ("retrieved", action)}
-        )
     assert [turn.agent_response.content for turn in turns if turn.agent_response] == [
-        said(first),
-        said(second),
-        said(third),
+        said(frames) for frames in (first, second, third)
+    ]
+
+    # every read and write has its trace: each row went out as a frame, each revision has one
+    told = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
+    assert sorted(told) == sorted(kept)
+    assert {each[2:] for each in told if each[1] in ("stored", "updated")} == set(written)
+    assert len(written) == len([each for each in told if each[1] in ("stored", "updated")])
+    for frames in (first, second, third):
+        assert reads(frames, READER) == Counter(Label)
+        assert writes(frames, READER).keys() == set(Label)
+
+    # the agent's edits, and those by hand
+    assert writes(second, AGENT)[Label.ACTIVE_SESSION] == writes(third, SOMEBODY)[Label.ACTIVE_SESSION] == 1
+    assert writes(second, AGENT)[Label.CONTEXT_SUMMARY] >= 1
+    assert NOTE in blocks[Label.CONTEXT_SUMMARY].value
+    assert [(each.label, each.value, each.actor) for each in quarantined] == [
+        (Label.MEMORY_METADATA, "not JSON", SOMEBODY)
+    ]
+    assert reads(third, SOMEBODY) == Counter([Label.MEMORY_METADATA])  # what was set aside
+
+
+def the_extractor(client: Letta, tag: str) -> str:
+    (found,) = client.agents.list(tags=["role:extractor", tag], match_all_tags=True)
+    return found.id
+
+
+def blocks_of(client: Letta, agent_id: str) -> dict[str | None, BlockResponse]:
+    return {each.label: each for each in client.agents.blocks.list(agent_id=agent_id)}
+
+
+def edits_in_its_next_run(
+    letta: Address, conversation_id: str, blocks: Mapping[str | None, BlockResponse]
+) -> None:
+    """Have the extractor replace and append something by its own tools, before it says what it understood."""
+    (phase,) = PHASE.findall(blocks[Label.ACTIVE_SESSION].value)
+    replaced = {"label": Label.ACTIVE_SESSION, "old_content": phase, "new_content": ADVICE}
+    ModelEndpoint(letta.models_url).script(
+        conversation_id,
+        Step(tool="core_memory_replace", arguments=replaced),
+        Step(tool="core_memory_append", arguments={"label": Label.CONTEXT_SUMMARY, "content": NOTE}),
+    )
+
+
+Traced = tuple[str, str, str, int, str, str]
+"""A trace: its id, what was done, to which block, in which revision, of which digest, and by whom."""
+
+
+def trace_in(frame: Frame) -> Traced:
+    about = frame.body["metadata"]
+    return (
+        frame.body["id"],
+        frame.body["action"],
+        about["label"],
+        about["revision"],
+        about["digest"],
+        about["agent"],
+    )
+
+
+def everything_traced(conversation_id: str, tx: Transaction) -> list[Traced]:
+    rows = tx.traces.of_conversation(conversation_id)
+    return [
+        (row.id, row.action, about["label"], about["revision"], about["digest"], row.actor or "")
+        for row in rows
+        for about in [cast(dict[str, Any], row.meta)]
     ]
 
 
-async def test_with_settings_as_shipped_agents_soon_answer_conversations_that_begin_at_once(
+def everything_written(conversation_id: str, tx: Transaction) -> list[tuple[str, int, str, str]]:
+    return [
+        (label.value, each.revision, each.digest, each.actor)
+        for label in Label
+        for each in tx.blocks.revisions(conversation_id, label)
+    ]
+
+
+def reads(frames: list[Frame], actor: str) -> Counter[str]:
+    return touched(frames, actor, "retrieved")
+
+
+def writes(frames: list[Frame], actor: str) -> Counter[str]:
+    return touched(frames, actor, "stored", "updated")
+
+
+def touched(frames: list[Frame], actor: str, *actions: str) -> Counter[str]:
+    """How often which block was read or written by somebody, as the traces tell."""
+    traces = [trace_in(frame) for frame in frames if frame.type == TRACE]
+    return Counter(label for _, action, label, *_, by in traces if by == actor and action in actions)
+
+
+async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_at_once(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
-    async def until_an_agent_answers(house: House) -> list[Frame]:
-        async with conversing(house, features=["streaming"]) as peer:
-            frames = await peer.ask("I am having a headache")
-            while "model.stood_in" in frames[-1].meta:
-                await shown(house.store, peer.conversation_id)
-                frames = await peer.ask("8")
-            return frames
+    async def converse(house: House, person: str) -> list[tuple[str, int]]:
+        async with conversing(house, person, features=["streaming"]) as peer:
+            answers = [await peer.ask(text) for text in ("I am having a headache", "8", "since Tuesday")]
+        metas = [frames[-1].meta for frames in answers]
+        return [(meta.get("model.trouble", ""), meta.get("model.asked", 0)) for meta in metas]
 
     async with a_letta_house(letta.base_url, tmp_path, tag, patient=False) as house:
-        answers = await asyncio.gather(*(until_an_agent_answers(house) for _ in range(3)))
+        talks = await asyncio.gather(*(converse(house, f"person_{number}") for number in range(AT_ONCE)))
 
-    assert all(frames[-1].meta["model.asked"] >= 1 for frames in answers)
+    assert [talk[1:] for talk in talks] == [[("", 1), ("", 1)]] * AT_ONCE
 
 
 async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(

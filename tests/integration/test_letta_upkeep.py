@@ -23,9 +23,11 @@ from orchestrator.letta_agents import MEMORY_TOOLS, AgentRegistry, are_shown
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.letta_server import LettaAgent
 from orchestrator.letta_upkeep import Upkeep
+from orchestrator.outbox import Outbox
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
+from orchestrator.waiting import Waiting
 from tests.builders import a_completed_turn
 from tests.houses import agents
 from tests.lettas import a_registry, held_back, turns_in_letta
@@ -67,9 +69,9 @@ async def a_desk(
 ) -> AsyncIterator[Desk]:
     ledger = Ledger(SystemClock(), Limits(), agents().agent_types)
     async with a_registry(base_url, store, tag) as registry:
-        place = LettaPlace(registry, store, making_seconds=making_seconds)
+        place = LettaPlace(registry, store, Waiting(making_seconds, making_seconds))
         mirror = LettaMirror(place, StoredJournal(store))
-        shown = Shown(mirror, ledger, store, patience_seconds=60, rest_seconds=rest_seconds)
+        shown = Shown(mirror, ledger, Outbox(store), Waiting(60, 60), rest_seconds=rest_seconds)
         upkeep = Upkeep(registry, store, shown, holder="worker_1")
         yield Desk(store, registry, upkeep, ledger, shown)
 
@@ -352,6 +354,8 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
         for conversation_id in ("c1", "c2", "c3"):
             await desk.registry.agent(conversation_id, "extractor")
+        await desk.registry.server.person(f"{tag}:eve", "eve")
+        await desk.registry.server.person(f"{tag}-other:ann", "ann")
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
         opened.write_now(lambda tx: tx.letta.forget("c2"))
 
@@ -361,6 +365,28 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         assert {("over", "c1"), ("orphaned", "c2")} <= told
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
         assert len(await desk.registry.server.blocks(tag)) == 4
+        people = [each.key for each in await desk.registry.server.people() if each.key.startswith(tag)]
+        assert sorted(people) == [f"{tag}-other:ann", f"{tag}:bob"]
+
+
+async def test_whoever_comes_again_after_their_identity_was_removed_gets_another(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with (
+        a_desk(letta.base_url, opened, tag) as desk,
+        a_registry(letta.base_url, opened, tag, "worker_2") as other,
+    ):
+        await other.agent("c1", "extractor")
+        opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
+        await desk.upkeep.look()
+        opened.write_now(lambda tx: tx.conversations.create("ann", id="c2"))
+
+        with pytest.raises(LettaTrouble):  # it remembers who was removed, and then does not
+            await other.agent("c2", "extractor")
+        made = await other.agent("c2", "extractor")
+
+        assert [each.id for each in await other.server.agents(tag)] == [made]
+        assert [each.key for each in await other.server.people(f"{tag}:ann")] == [f"{tag}:ann"]
 
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])
