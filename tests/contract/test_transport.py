@@ -533,7 +533,8 @@ async def test_a_websocket_whose_peer_vanishes_ends() -> None:
         await connection.transport.send(b"to nobody")
 
 
-async def test_in_a_room_streams_and_packets_keep_their_order_among_each_other(livekit: Address) -> None:
+async def test_in_a_room_streams_keep_their_order_and_so_do_packets(livekit: Address) -> None:
+    """A packet may overtake a stream within LiveKit's SDK; whoever sees the gap asks again."""
     frames = [bytes([number]) * (40 * KIBIBYTE if number % 3 else 100) for number in range(30)]
 
     async with in_a_room(livekit) as connection, asyncio.TaskGroup() as group:
@@ -542,7 +543,11 @@ async def test_in_a_room_streams_and_packets_keep_their_order_among_each_other(l
         heard = group.create_task(receive_all(connection.transport.receive, 30))
         seen = group.create_task(receive_all(connection.peer.receive, 30))
 
-    assert heard.result() == seen.result() == frames
+    assert heard.result() == frames
+    for size in (100, 40 * KIBIBYTE):
+        assert [each for each in seen.result() if each and len(each) == size] == [
+            each for each in frames if len(each) == size
+        ]
 
 
 @pytest.mark.parametrize("size", [8 * KIBIBYTE, 256 * KIBIBYTE], ids=["packets", "streams"])
