@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
-from agents.safety.phrases import Found, PhraseBook, spelled_out
+from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
 from agents.safety.rules import BARE, Kind, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word
@@ -36,6 +36,8 @@ OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
 MOST_OF_A_CONCEPT: Final = 40
 """How often a concept is listened to in one message: nobody says a thing more often who is not pasting."""
+LONG_ENOUGH: Final = 5
+"""Of how many letters a small word is, at least, that is worth correcting."""
 FEW_WORDS: Final = 3
 """A sentence of no more words than this is a cry rather than talk about something."""
 
@@ -119,10 +121,11 @@ class Guard:
 
     def __init__(self, rules: RuleBook) -> None:
         language, heard = rules.language, rules.heard
-        self._phrases = PhraseBook(language.between, language.negative)
+        others = Others(language.others, language.endings)
+        self._phrases = PhraseBook(language.between, language.negative, others)
         for concept, phrases in heard.concepts.items():
             for phrase in phrases:
-                self._phrases.add(concept, phrase)
+                self._phrases.add(concept, phrase, of_others=True)
         for concept, phrases in rules.replies.reverse.items():
             for phrase in phrases:
                 self._phrases.add(f"asked.{concept}", phrase)
@@ -143,7 +146,14 @@ class Guard:
         self._answers = _Answers(rules.replies)
         known |= self._answers.vocabulary
         expand = {short: tuple(words.split()) for short, words in language.expand.items()}
-        self._reader = Reader(frozenset(known), frozenset(content - language.between), expand)
+        long = {word for word in language.between if len(word) >= LONG_ENOUGH}
+        self._reader = Reader(
+            frozenset(known),
+            frozenset(content - language.between | long),
+            expand,
+            language.written,
+            self._phrases.pairs,
+        )
         cues = {
             reason: Cue(section.reach, section.most, section.spares, section.binds)
             for reason, section in language.cues.items()

@@ -1,9 +1,9 @@
 """Finds many phrases in a text at once, each a concept's; small words may stand between theirs."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Final, NamedTuple
 
 from agents.safety.text import Word
@@ -15,12 +15,16 @@ MOST_BETWEEN: Final = 3
 
 
 class Found(NamedTuple):
-    """A phrase in a text: its concept, the words it spans, and whether it says 'not' itself."""
+    """A phrase in a text: its concept, the words it spans, and whether it says 'not' itself.
+
+    It is `guessed` where a word of it was typed otherwise, and only read so.
+    """
 
     concept: str
     start: int
     end: int
     negative: bool = False
+    guessed: bool = False
 
 
 @dataclass(slots=True)
@@ -29,54 +33,95 @@ class _Node:
     concepts: list[tuple[str, bool]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How what people say of themselves is said of others: by `persons`, with the `endings` of verbs.
+
+    Each of the persons maps "i", "my" and the like to their own words.
+    """
+
+    persons: Sequence[Mapping[str, str]]
+    endings: Mapping[str, str]
+
+    def told(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """What somebody says of themselves, said of her, of him or of them: "wish i was dead"."""
+        if self.persons[0].keys().isdisjoint(words):
+            if (says := self.endings.get(words[0])) is not None:
+                yield (says, *words[1:])
+            return
+        verbs = [
+            at for at, word in enumerate(words) if word in self.endings and (at == 0 or words[at - 1] == "i")
+        ]
+        for person in self.persons:
+            told = [person.get(word, word) for word in words]
+            yield tuple(told)
+            if verbs:
+                for at in verbs:
+                    told[at] = self.endings[words[at]]
+                yield tuple(told)
+
+
 class PhraseBook:
     """Phrases by concept, as one tree of words. `between` are the small words that any phrase skips.
 
     `(a|b)` in a phrase stands for either, `(a)?` for a or nothing, `word~` for the word in any of its forms.
     """
 
-    def __init__(self, between: Set[str], negative: Set[str]) -> None:
+    def __init__(self, between: Set[str], negative: Set[str], others: "Others") -> None:
         self._root = _Node()
+        self._others = others
         self._between = between
         self._negative = negative
         self.vocabulary: set[str] = set()
+        self.pairs: set[tuple[str, str]] = set()
+        """Words that stand side by side in a phrase."""
 
-    def add(self, concept: str, phrase: str) -> None:
-        """Hear this phrase as the concept."""
-        for words in spelled_out(phrase):
-            node = self._root
-            for word in words:
-                node = node.children.setdefault(word, _Node())
-                self.vocabulary.add(word)
-            negative = words[0] in self._negative
-            if (concept, negative) not in node.concepts:
-                node.concepts.append((concept, negative))
+    def add(self, concept: str, phrase: str, *, of_others: bool = False) -> None:
+        """Hear this phrase as the concept; and, if told so, what it is when it is said of somebody else."""
+        for own in spelled_out(phrase):
+            self._add(concept, own)
+            for told in self._others.told(own) if of_others else ():
+                self._add(concept, told)
+
+    def _add(self, concept: str, words: tuple[str, ...]) -> None:
+        node = self._root
+        for word in words:
+            if (child := node.children.get(word)) is None:
+                child = node.children[word] = _Node()
+            node = child
+        self.vocabulary.update(words)
+        self.pairs.update(pairwise(words))
+        negative = words[0] in self._negative
+        if (concept, negative) not in node.concepts:
+            node.concepts.append((concept, negative))
 
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""
         found: list[Found] = []
-        open_at: list[tuple[dict[str, _Node], int, int]] = []
+        open_at: list[tuple[dict[str, _Node], int, int, bool]] = []
         root, between = self._root.children, self._between
         for at, (text, readings, _) in enumerate(words):
-            still_open: list[tuple[dict[str, _Node], int, int]] = []
+            still_open: list[tuple[dict[str, _Node], int, int, bool]] = []
+            typed = readings[-1]
             for reading in readings:
-                for children, start, _ in open_at:
+                is_guess = reading != typed
+                for children, start, _, guessed in open_at:
                     if reading in children:
                         child = children[reading]
                         for name, no in child.concepts:
-                            found.append(Found(name, start, at + 1, no))
+                            found.append(Found(name, start, at + 1, no, guessed or is_guess))
                         if child.children:
-                            still_open.append((child.children, start, 0))
+                            still_open.append((child.children, start, 0, guessed or is_guess))
                 if reading in root:
                     child = root[reading]
                     for name, no in child.concepts:
-                        found.append(Found(name, at, at + 1, no))
+                        found.append(Found(name, at, at + 1, no, is_guess))
                     if child.children:
-                        still_open.append((child.children, at, 0))
+                        still_open.append((child.children, at, 0, is_guess))
             if open_at and text in between:
-                for children, start, skipped in open_at:
+                for children, start, skipped, guessed in open_at:
                     if skipped < MOST_BETWEEN:
-                        still_open.append((children, start, skipped + 1))
+                        still_open.append((children, start, skipped + 1, guessed))
             open_at = still_open
         return found
 

@@ -47,7 +47,10 @@ class Language(_Section):
     persons: frozenset[str]
     talk: frozenset[str]
     expand: Mapping[str, str]
+    written: Mapping[str, str]
     look_alikes: frozenset[str]
+    others: tuple[Mapping[str, str], ...]
+    endings: Mapping[str, str]
     cues: Mapping[Name, CueSection]
 
 

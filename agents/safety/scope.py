@@ -117,8 +117,12 @@ class Scopes:
         self._grammar = grammar
 
     def stops(self, words: Sequence[Word], found: Iterable[Found]) -> list[Stop]:
-        """Where the cues among what was found reach."""
-        cues = [(each, cue) for each in found if (cue := self._cues.get(each.concept)) is not None]
+        """Where the cues among what was found reach. What takes danger back must be typed, not guessed."""
+        cues = [
+            (each, cue)
+            for each in found
+            if (cue := self._cues.get(each.concept)) is not None and (cue.spares or not each.guessed)
+        ]
         spared = [(cue.spares, each) for each, cue in cues if cue.spares]
         stops = [
             Stop(each.concept, *self._reach(words, each, cue), each.start, each.end)
@@ -231,7 +235,7 @@ def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
 
 
 def _is_past(word: str) -> bool:
-    return word in _PAST or (word.endswith("ed") and len(word) > 4)
+    return word in _PAST or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
 def sentences(words: Sequence[Word]) -> list[tuple[int, int]]:

@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final, NamedTuple
 
-_PIECES: Final = re.compile(r"\d+(?:[.,/]\d+)*|[a-z]+(?:'[a-z]+)*|[.!?;\n\[\]{}<>=#|\\]+|,|[-:()]")
+_PIECES: Final = re.compile(r"\d+(?:[.,/]\d+)*|[a-z]+(?:['*]+[a-z]+)*|[.!?;\n\[\]{}<>=#|\\]+|,|[-:()]")
 _LIKE_LATIN: Final = str.maketrans("авсеһіјорѕԁхуүѵκοανρτυ", "abcehijopsdxyyvkoavptu")
 _QUOTES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4`", "'"))
 _DASHES: Final = str.maketrans(dict.fromkeys("\u2013\u2014", ";"))
@@ -17,10 +16,13 @@ _LETTERS_APART: Final = re.compile(r"\b(?:[a-z] ){3,}[a-z]\b")
 _KEEP_S: Final = frozenset(("it", "he", "she", "that", "what", "who", "there", "here", "where", "how", "let"))
 _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _NUMBER: Final = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
-SHORTEST_TO_CORRECT: Final = 5
-SHORTEST_WITH_A_GAP: Final = 7
+SHORTEST_TO_CORRECT: Final = 4
+SHORTEST_WITH_A_GAP: Final = 5
+SHORTEST_OF_TWO_WORDS: Final = 7
+"""Of how many letters a word is, at least, that is read where two known words stand."""
 SHORTEST_PART: Final = 4
 LONGEST_WORD: Final = 24
+MOST_READINGS: Final = 8
 MOST_SEEN: Final = 20_000
 """How many different words a reader remembers having thought about."""
 MOST: Final = 20_000
@@ -59,18 +61,24 @@ class Reader:
     """Reads text as words it knows. `known` are its words, `expand` what short forms stand for.
 
     A word it does not know is read as the known one that differs by a slip of the pen, if it is long enough
-    for that to be no guess; words of the language that only look alike are `known`, too.
+    for that to be no guess; words of the language that only look alike are `known`, too. `written` are short
+    forms with digits or signs in them, and what they stand for; `pairs` are two words that remain two.
     """
 
     known: Set[str]
     worth_correcting: Set[str]
     expand: Mapping[str, tuple[str, ...]]
+    written: Mapping[str, str] = field(default_factory=dict)
+    pairs: Set[tuple[str, str]] = frozenset()
+    _signs: re.Pattern[str] = field(init=False, repr=False)
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
     _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        forms = "|".join(re.escape(form) for form in sorted(self.written, key=len, reverse=True))
+        object.__setattr__(self, "_signs", re.compile(rf"(?<![a-z0-9])(?:{forms})(?![a-z0-9])"))
         slips: dict[str, list[str]] = {}
-        for word in self.worth_correcting:
+        for word in (*self.worth_correcting, *self.expand):
             if len(word) >= SHORTEST_TO_CORRECT:
                 for shorter in _shortened(word):
                     slips.setdefault(shorter, []).append(word)
@@ -79,33 +87,35 @@ class Reader:
     def read(self, text: str) -> list[Word]:
         """The words of a text."""
         seen = self._seen
-        words = [
-            word for piece in _PIECES.findall(clean(text)) for word in seen.get(piece) or self._words(piece)
+        return [
+            word
+            for piece, _, _ in self._pieces(self._plain(text))
+            for word in seen.get(piece) or self._words(piece)
         ]
-        for at in reversed(self._torn(words)):
-            whole = words[at].text + words[at + 1].text
-            words[at : at + 2] = [Word(whole, (whole,), known=True)]
-        return words
 
     def quote(self, text: str, start: int, end: int) -> str:
         """How the words from `start` to `end` of a text were written."""
-        cleaned = clean(text)
-        pieces = [(piece, word) for piece in _PIECES.finditer(cleaned) for word in self._words(piece[0])]
-        spans = [piece.span() for piece, _ in pieces]
-        for at in reversed(self._torn([word for _, word in pieces])):
-            spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
-        return cleaned[spans[start][0] : spans[end - 1][1]]
+        plain = self._plain(text)
+        spans = [(first, last) for piece, first, last in self._pieces(plain) for _ in self._words(piece)]
+        return plain[spans[start][0] : spans[end - 1][1]]
+
+    def _plain(self, text: str) -> str:
+        return (
+            self._signs.sub(lambda form: self.written[form[0]], clean(text)) if self.written else clean(text)
+        )
 
     def _words(self, piece: str) -> tuple[Word, ...]:
         """What a piece of text is read as: one word mostly, more when it was short for them."""
         if not piece[0].isalpha():
             return (Word(piece, (piece,), known=True),) if piece[0].isdigit() or piece in _WITHIN else _END
-        words = tuple(Word(each[0], each, each[0] in self.known) for each in self._think(piece))
+        words = tuple(Word(each[0], each, each[-1] in self.known) for each in self._think(piece))
         if len(self._seen) < MOST_SEEN:
             self._seen[piece] = words
         return words
 
     def _think(self, piece: str) -> tuple[tuple[str, ...], ...]:
+        if "*" in piece:
+            return (self._hidden(piece),)
         if piece.endswith("'s") and piece[:-2] not in _KEEP_S:
             piece = piece[:-2]
         word = piece.replace("'", "")
@@ -118,12 +128,19 @@ class Reader:
                 return tuple((each,) for each in self.expand[shorter])
             if shorter in self.known:
                 return ((shorter,),)
-        word = _RUN.sub(r"\1\1", word)[:LONGEST_WORD]
-        if meant := self._meant(word):
-            return ((*meant, word),)
-        if parts := self._parts(word):
-            return tuple((part,) for part in parts)
-        return ((word,),)
+        squeezed = _RUN.sub(r"\1\1", word)[:LONGEST_WORD]
+        if meant := self._meant(squeezed):
+            short_for = self.expand.get(meant[0], ())
+            return tuple((each,) for each in short_for) or ((*meant, squeezed),)
+        return self._parts(word) or ((squeezed,),)
+
+    def _hidden(self, piece: str) -> tuple[str, ...]:
+        """The words that somebody may have meant who writes "d*ad"."""
+        shape = re.compile("".join("[a-z]" if letter == "*" else letter for letter in piece.replace("'", "")))
+        return (
+            *sorted(word for word in self.worth_correcting if shape.fullmatch(word))[:MOST_READINGS],
+            piece,
+        )
 
     def _meant(self, word: str) -> tuple[str, ...]:
         """Known words that one slip (two in a long word) turns into this one."""
@@ -137,27 +154,38 @@ class Reader:
         if not near:
             return ()
         best = min(near.values())
-        return tuple(sorted((each for each, distance in near.items() if distance == best)))[:4]
+        if once := near.keys() & _without_a_double(word):
+            return tuple(sorted(once))
+        return tuple(sorted(each for each, distance in near.items() if distance == best))[:MOST_READINGS]
 
-    def _parts(self, word: str) -> tuple[str, ...]:
-        """Two known words that were written as one."""
-        if len(word) < SHORTEST_WITH_A_GAP:
-            return ()
+    def _parts(self, word: str) -> tuple[tuple[str], ...]:
+        """Two known words that were written as one; rather two that matter."""
+        found: tuple[tuple[str], ...] = ()
         for cut in range(len(word) - SHORTEST_PART, SHORTEST_PART - 1, -1):
-            if word[:cut] in self.known and word[cut:] in self.known:
-                return word[:cut], word[cut:]
-        return ()
+            halves = word[:cut], word[cut:]
+            read = [self.expand.get(half) or ((half,) if half in self.known else ()) for half in halves]
+            if all(read):
+                found = tuple((part,) for half in read for part in half)
+                if all(half in self.worth_correcting for half in halves):
+                    break
+        return found
 
-    def _torn(self, words: Sequence[Word]) -> list[int]:
-        """Where a space fell into a long word: it begins there, and the next one is the rest of it."""
-        torn: list[int] = []
-        for at, (this, following) in enumerate(pairwise(words)):
-            if this.known and following.known:
-                continue
-            whole = this.text + following.text
-            if len(whole) >= SHORTEST_WITH_A_GAP and whole in self.worth_correcting and at - 1 not in torn:
-                torn.append(at)
-        return torn
+    def _pieces(self, plain: str) -> list[tuple[str, int, int]]:
+        """The words and marks of a text and where they stand; what a space fell into is one word again."""
+        pieces = [(found[0], *found.span()) for found in _PIECES.finditer(plain)]
+        for at in range(len(pieces) - 2, -1, -1):
+            (this, start, _), (following, _, end) = pieces[at : at + 2]
+            if self._is_torn(this, following):
+                pieces[at : at + 2] = [(this + following, start, end)]
+        return pieces
+
+    def _is_torn(self, this: str, following: str) -> bool:
+        whole = this + following
+        if len(whole) < SHORTEST_WITH_A_GAP or not (whole in self.worth_correcting or whole in self.expand):
+            return False
+        if this in self.known and following in self.known:
+            return len(whole) >= SHORTEST_OF_TWO_WORDS and (this, following) not in self.pairs
+        return True
 
 
 def _shortened(word: str) -> set[str]:
@@ -170,8 +198,21 @@ def _is_slip(word: str, meant: str) -> bool:
     if word[0] != meant[0] and word[:2] != meant[1::-1]:
         return False
     if len(meant) == SHORTEST_TO_CORRECT:
-        return sorted(word) == sorted(meant) or _once(word) == _once(meant)
+        return sorted(word) == sorted(meant) and word[-1] == meant[-1]
+    if len(meant) == SHORTEST_TO_CORRECT + 1:
+        return sorted(word) == sorted(meant) or _once(word) == _once(meant) or _shorter_by_one(word, meant)
     return _distance(word, meant) <= (1 if len(meant) < 9 else 2)
+
+
+def _shorter_by_one(word: str, meant: str) -> bool:
+    """Whether a letter inside is missing."""
+    inside = (meant[:at] + meant[at + 1 :] for at in range(1, len(meant) - 1))
+    return word in inside
+
+
+def _without_a_double(word: str) -> set[str]:
+    """The word with one letter less where it stands twice."""
+    return {word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at] == word[at - 1]}
 
 
 def _once(word: str) -> str:

@@ -17,7 +17,7 @@ from tests.safety.phrases import RULES, the_guard
 
 READER = Reader(
     frozenset(("chest", "pain", "hematemesis", "seizure", "my", "dont", "know")),
-    frozenset(("chest", "hematemesis", "seizure")),
+    frozenset(("chest", "hematemesis", "pain", "seizure")),
     {"idk": ("dont", "know")},
 )
 
@@ -43,10 +43,56 @@ def read(text: str) -> list[str]:
         ("idk", ["dont", "know"]),
         ("don\u2019t", ["dont"]),
         ("cheat", ["cheat"]),
+        ("chst", ["chest"]),
+        ("pian", ["pain"]),
+        ("che st", ["chest"]),
+        ("ch*st", ["chest"]),
+        ("p**n", ["pain"]),
     ],
 )
 def test_a_word_is_read_for_what_was_meant(typed: str, is_read: list[str]) -> None:
     assert read(typed) == is_read
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("I took an over dose", "I took an overdose"),
+        ("good bye everyone", "goodbye everyone"),
+        ("he's been stab bed", "he's been stabbed"),
+        ("I want 2 die", "I want to die"),
+        ("my O2 is 84", "my oxygen is 84"),
+        ("my friend OD\u2019d", "my friend overdosed"),
+        ("vomiting w/ blood & faint", "vomiting with blood and faint"),
+    ],
+)
+def test_a_short_form_or_a_space_too_many_changes_nothing(typed: str, meant: str) -> None:
+    assert the_guard().check(typed) == the_guard().check(meant)
+    assert the_guard().check(typed).flagged
+
+
+def test_what_takes_danger_back_must_be_typed() -> None:
+    assert not the_guard().check("my stool is pitch black, it has healed").flagged
+    assert the_guard().check("my stool is pitch black, it has heaed").flagged
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my wife took her tablets with breakfast",
+        "she thinks she's pregnant",
+        "he doesn't know where to park at the hospital",
+        "my mum takes all her tablets in the morning",
+        "can I take her home after the operation?",
+        "we said goodbye to the nurses",
+        "she kept going although her knee hurt",
+        "he shook her hand",
+        "she is afraid of her exam",
+        "it's not her fault that she is late",
+    ],
+)
+def test_everyday_talk_of_others_is_no_danger(text: str) -> None:
+    assert not the_guard().check(text).flagged
 
 
 def test_an_endless_text_is_heard_at_both_ends() -> None:
