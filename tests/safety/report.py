@@ -17,7 +17,7 @@ from orchestrator.watch import Watch
 from orchestrator.wiring import load_ears, load_embedder, load_guard
 from tests.builders import some_blocks
 from tests.houses import a_watch, local_brain
-from tests.safety.phrases import BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
+from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
 SETS = ("emergencies", "crises", "calm", "ordinary")
@@ -67,6 +67,7 @@ def main() -> None:
         "set aside": HELD_OUT,
         "blind": BLIND,
         "blind, later": BLIND_LATER,
+        "set aside, later": ASIDE,
         "unseen": UNSEEN,
     }
     for part, folder in parts.items():

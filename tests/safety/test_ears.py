@@ -1,5 +1,7 @@
 """The second pair of ears learns the same every time, raises what is plain in meaning, and is remembered."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +9,12 @@ import pytest
 
 from agents.embedders.scripted import WordEmbedder
 from agents.embedding import embed
+from agents.ports import Vectors
 from agents.safety import ears
 from agents.safety.guard import Verdict
 from orchestrator.settings import load
 from orchestrator.wiring import load_ears
 from tests.models import minilm
-from tests.safety.phrases import KNOWN
 from tests.talks import PERSON, Talk, kept, lines_of
 
 PHRASES: dict[str, ears.Class] = {
@@ -25,6 +27,16 @@ PHRASES: dict[str, ears.Class] = {
 }
 
 
+class AllAlike:
+    """An embedder to which everything means the same."""
+
+    name, width = "all-alike", 2
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The same vector for each."""
+        return np.tile(np.array([1, 0], dtype=np.float32), (len(texts), 1))
+
+
 def test_training_draws_no_lot() -> None:
     one, other = (ears.learn(WordEmbedder(), PHRASES) for _ in range(2))
 
@@ -32,29 +44,79 @@ def test_training_draws_no_lot() -> None:
 
 
 def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
-    listening = ears.Ears(WordEmbedder(), ears.learn(WordEmbedder(), PHRASES), sure=0.5)
+    listening = ears.Ears(
+        WordEmbedder(), ears.learn(WordEmbedder(), PHRASES), sure=ears.Threshold(either=0.5)
+    )
 
     assert listening.check("crushing chest pain").kind == "emergency"
     assert listening.check("i want to end my life").kind == "crisis"
     assert listening.check("vitamins and water") == Verdict()
 
 
-def test_the_ears_are_learned_once_and_then_read(tmp_path: Path) -> None:
-    first = ears.load(KNOWN, WordEmbedder(), tmp_path)
-    (file,) = tmp_path.iterdir()
-    again = ears.load(KNOWN, WordEmbedder(), tmp_path)
+def test_small_words_count_where_the_meaning_is_the_same() -> None:
+    phrases: dict[str, ears.Class] = {}
+    for thing in ("heat", "boss", "noise", "exam"):
+        phrases |= {f"this {thing} makes me want to die": "crisis", f"this {thing} is killing me lol": "none"}
+    listening = ears.Ears(AllAlike(), ears.learn(AllAlike(), phrases))
+
+    in_earnest, in_jest = listening.shares(["it makes me want to die", "it is killing me lol"])
+
+    assert np.argmax(in_earnest) == ears.CLASSES.index("crisis")
+    assert np.argmax(in_jest) == ears.CLASSES.index("none")
+
+
+def test_a_message_without_a_known_word_is_judged_by_its_meaning() -> None:
+    listening = ears.Ears(WordEmbedder(), ears.learn(WordEmbedder(), PHRASES))
+
+    assert np.isfinite(listening.shares(["", "?", "zzz"])).all()
+
+
+@pytest.mark.parametrize(
+    ("emergency", "crisis", "is_raised"),
+    [(0.6, 0.0, True), (0.5, 0.1, False), (0.0, 0.5, True), (0.1, 0.4, False), (0.4, 0.35, True)],
+)
+def test_danger_is_raised_from_its_own_threshold_on_or_where_both_together_are_plain(
+    emergency: float, crisis: float, is_raised: bool
+) -> None:
+    assert ears.SURE.reached(emergency, crisis) is is_raised
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """A folder like the one of all phrases, with a few of each class."""
+    folder = tmp_path / "phrases"
+    folder.mkdir()
+    for name, kind in ears.FILES.items():
+        (folder / name).write_text(f"[all]\nphrases = {json.dumps(of(kind))}\n", encoding="utf-8")
+    tables = [f"[{kind}]\nphrases = {json.dumps(of(kind))}\n" for kind in ears.CLASSES]
+    for name in ears.FOR_THE_EARS:
+        (folder / name).write_text("".join(tables), encoding="utf-8")
+    return folder
+
+
+def of(kind: ears.Class) -> list[str]:
+    """The phrases of a class."""
+    return [phrase for phrase, each in PHRASES.items() if each == kind]
+
+
+def test_the_ears_are_learned_once_and_then_read(few: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = ears.load(few, WordEmbedder(), cache)
+    (file,) = cache.iterdir()
+    again = ears.load(few, WordEmbedder(), cache)
 
     assert file.name.startswith("ears-")
     assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
-    assert list(tmp_path.iterdir()) == [file]
+    assert list(cache.iterdir()) == [file]
 
 
-def test_a_damaged_memory_of_the_ears_is_made_anew(tmp_path: Path) -> None:
-    ears.load(KNOWN, WordEmbedder(), tmp_path)
-    (file,) = tmp_path.iterdir()
+def test_a_damaged_memory_of_the_ears_is_made_anew(few: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    ears.load(few, WordEmbedder(), cache)
+    (file,) = cache.iterdir()
     file.write_bytes(b"PK cut short")
 
-    assert ears.load(KNOWN, WordEmbedder(), tmp_path).shares(["hello"]).shape == (1, 3)
+    assert ears.load(few, WordEmbedder(), cache).shares(["hello"]).shape == (1, 3)
 
 
 @pytest.mark.parametrize(
