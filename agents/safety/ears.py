@@ -2,8 +2,8 @@
 
 A message is compared with every phrase of `config/safety/phrases/`, and each says of what class it is with
 the weight it was given: kernel ridge regression over sentence embeddings, solved at once, so no lot is drawn.
-An embedding is nearly deaf to small words that turn a meaning round ("no", "lol", "in 2010"), so the words that
-a message shares with a phrase count a little beside it.
+An embedding is nearly deaf to small words that turn a meaning round ("no", "lol", "in 2010"), so the words
+that a message shares with a phrase count a little beside it.
 It listens where the rules heard nothing, and so can only raise what they said; where there is no embedding
 model, the rules do without.
 """
@@ -35,8 +35,8 @@ FILES: Final[Mapping[str, Class]] = {
 }
 FOR_THE_EARS: Final = ("retold.toml", "sideways.toml", "voices.toml")
 """Have a table for each class: in the words the ears are given for messages that say little, the extractor's;
-and in those of people who tell of danger without its words, use its words without danger, or speak of anything
-as all sorts of people do."""
+and in those of people who tell of danger without its words, use its words without danger, or speak of
+anything as all sorts of people do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class Threshold:
 
 
 SURE: Final = Threshold()
-"""Where the rules heard nothing in a quarter of `voices.toml`, ears that had learned all else raised 5 of 100 calm
-phrases, 86 of 100 emergencies and 79 of 100 crises; by the sum alone, 66 of 100 crises."""
+"""Where the rules heard nothing in a quarter of `voices.toml`, ears that had learned all else raised 5 of 100
+calm phrases, 86 of 100 emergencies and 79 of 100 crises; by the sum alone, 66 of 100 crises."""
 
 _NARROWNESS: Final = 2.0
 """How fast a phrase has less to say as a message is less like it; flat from 1.4 to 3, by the same trial."""
 _RELUCTANCE: Final = 0.1
 """How much the phrases of a class must agree before one of another class among them is believed."""
 _WORDS_COUNT: Final = 0.3
-"""How much shared words count beside the meaning; from 0.1 to 1 better than none for phrases of another hand."""
+"""How much shared words count beside the meaning; from 0.1 to 1 better than none, for phrases of another."""
 _RAREST: Final = 3
 """In how many phrases a word, or two in a row, must stand to count."""
 _WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[?!]")
@@ -104,7 +104,7 @@ class Ears:
         return self.hear(Embedded(text, self._embedder.embed([text])[0]))
 
     def shares(self, texts: Sequence[str]) -> Vectors:
-        """How much each text is like each class, a row per text: about 1 for its own, 0 for all if unlike all."""
+        """How much each text is like each class, a row per text: about 1 for its own, 0 if unlike all."""
         vectors = self._embedder.embed(texts)
         return np.array([self._shares(text, vector) for text, vector in zip(texts, vectors, strict=True)])
 

@@ -17,7 +17,7 @@ BLIND: Final = Path(__file__).parent / "blind"
 BLIND_LATER: Final = Path(__file__).parent / "blind_later"
 """The same, written after that."""
 ASIDE: Final = Path(__file__).parent / "aside"
-"""Every fifth phrase that was written for the ears at once, taken out before anything was tried; only counted."""
+"""Every fifth phrase that was written at once for the ears, taken out before anything was tried."""
 UNSEEN: Final = Path(__file__).parent / "unseen"
 """By somebody who had seen neither rules nor phrases; only counted, never looked at one by one."""
 
