@@ -149,7 +149,7 @@ def _unavailable(trouble: LettaTrouble) -> MirrorUnavailable:
 
 
 def _shown(found: LettaBlock, row: rows.LettaBlock) -> ShownText:
-    """What stands there. Beside a block as it was made stands no digest: Letta drops what is given with it."""
+    """What stands there. Beside one just made there is no digest: Letta drops what is given with it."""
     return ShownText(found.value, found.given or row.digest or "")
 
 

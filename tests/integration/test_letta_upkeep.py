@@ -1,8 +1,6 @@
 """What rotated out is searchable in Letta, once; what fell behind is made good; what is over is removed."""
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -29,11 +27,11 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
 from orchestrator.waiting import Waiting
 from tests.builders import a_completed_turn
+from tests.commands import run
 from tests.houses import agents
 from tests.lettas import a_registry, held_back, turns_in_letta
 from tests.world import keep_receipts
-from tools.servers.letta import LETTA_MODEL, Address
-from tools.toolchain import CHECKOUT
+from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -439,31 +437,29 @@ async def test_whatever_goes_wrong_somebody_looks_again(
 
 
 async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
-    letta: Address, tag: str, opened: Store, embedded: str
+    letta: Address, tag: str, opened: Store, embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run(command: str, base_url: str = letta.base_url) -> tuple[int | None, str]:
-        ours = {
-            "LETTA_BASE_URL": base_url,
-            "ANAMNESIS_LETTA_TAG": tag,
-            "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
-            "ANAMNESIS_LETTA_SHOW_SECONDS": "60",
-            "ANAMNESIS_DATABASE_URL": embedded,
-        }
-        asked = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "orchestrator", "letta", command, "--json"),
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **ours},
-            cwd=CHECKOUT,
-        )
-        told, _ = await asked.communicate()
-        return asked.returncode, told.decode()
+    async def ends(command: str) -> tuple[int, str]:
+        ended = await asyncio.to_thread(run, "letta", command, "--json")
+        return ended.exit_code, ended.output
 
+    ours = {
+        "LETTA_BASE_URL": letta.base_url,
+        "ANAMNESIS_LETTA_TAG": tag,
+        "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
+        "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
+        "ANAMNESIS_LETTA_SHOW_SECONDS": "60",
+        "ANAMNESIS_DATABASE_URL": embedded,
+    }
+    for name, value in ours.items():
+        monkeypatch.setenv(name, value)
     async with a_desk(letta.base_url, opened, tag) as desk:
         await desk.registry.agent("c1", "extractor")
         desk.take_turns(1)
 
-    codes = [(await run(command))[0] for command in ("status", "sync", "status", "prune")]
+    codes = [(await ends(command))[0] for command in ("status", "sync", "status", "prune")]
 
     assert codes == [1, 0, 0, 0]
-    assert '"behind"' not in (await run("status"))[1]
-    assert (await run("status", base_url=""))[0] == 2
+    assert '"behind"' not in (await ends("status"))[1]
+    monkeypatch.setenv("LETTA_BASE_URL", "")
+    assert (await ends("status"))[0] == 2
