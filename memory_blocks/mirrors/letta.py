@@ -88,13 +88,12 @@ class LettaMirror:
         Right after a look that found everything as it is to be, nothing is asked.
         """
         async with self._alone(conversation_id):
-            looked_at = self._looked_at.pop(conversation_id, {})
+            looked_at, told = self._looked_at.pop(conversation_id, {}), self._told.pop(conversation_id, ())
             if all(_stands(looked_at.get(label), block) for label, block in blocks.items()):
                 return ()
             there = await self._place.read(conversation_id)
             noted = await self._journal.noted(conversation_id)
-            written_over = await self._changes(conversation_id, there, noted)
-            self._told.pop(conversation_id, None)
+            written_over = await self._changes(conversation_id, there, noted, told)
             noted = await self._settle(conversation_id, there, noted)
             wrong = {
                 label: block
@@ -117,7 +116,9 @@ class LettaMirror:
             self._looked_at[conversation_id] = {
                 label: text for label, text in there.items() if settled.get(label) == Noted(text.given, None)
             }
-            changes = self._told[conversation_id] = await self._changes(conversation_id, there, noted)
+            told = self._told.pop(conversation_id, ())
+            if changes := await self._changes(conversation_id, there, noted, told):
+                self._told[conversation_id] = changes
             return changes
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
@@ -147,17 +148,21 @@ class LettaMirror:
         return {**noted, **{label: Noted(given, None) for label, given in found.items()}}
 
     async def _changes(
-        self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
+        self,
+        conversation_id: str,
+        there: Mapping[Label, ShownText],
+        noted: Mapping[Label, Noted],
+        told: Sequence[ForeignChange],
     ) -> list[ForeignChange]:
         """What others wrote there. Whose it is, is asked once: what was adopted since explains nothing."""
-        told = {(each.label, each.text, each.digest): each for each in self._told.get(conversation_id, ())}
+        known_as = {(each.label, each.text, each.digest): each for each in told}
         changes = []
         for label, text in there.items():
             known = noted.get(label)
             if known is None or (known.applied is None and known.intent is None) or text.is_ours:
                 continue  # nothing was ever shown there, or it is what was shown
             given = text.given or known.applied or known.intent or ""
-            if (change := told.get((label, text.text, given))) is None:
+            if (change := known_as.get((label, text.text, given))) is None:
                 author = await self._place.author(conversation_id, label, text.text)
                 change = ForeignChange(label, text.text, given, author or SOMEBODY)
             changes.append(change)

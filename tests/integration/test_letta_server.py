@@ -55,7 +55,7 @@ async def test_an_empty_answer_is_no_answer(
     call: Callable[[LettaServer], Awaitable[object]], kind: str
 ) -> None:
     async with before(f"http://127.0.0.1:{free_port()}") as proxy:
-        proxy.script("", *[Fault(200, {"content-type": kind})] * 3)
+        proxy.script("", *[Fault(200, {"content-type": kind})] * 4)  # a person is asked for once more
         server = LettaServer(proxy.url)
         with pytest.raises(LettaTrouble) as raised:
             await call(server)
