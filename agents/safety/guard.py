@@ -1,7 +1,7 @@
 """The guard: whether a message is an emergency or a crisis, by which rules, and what stopped others. Pure."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,12 +61,13 @@ class Verdict:
         Where both are as grave, a wish to die is spoken to first, and else the body.
         """
         graver = other if other._weight > self._weight else self
-        return replace(graver, rule_ids=tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
+        return Verdict(graver.kind, graver.tier, tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
 
     @property
     def _weight(self) -> tuple[int, bool, bool]:
-        of_oneself = any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
-        return self.tier, self.kind == "crisis" and of_oneself, self.kind == "emergency"
+        is_crisis = self.kind == "crisis"
+        of_oneself = is_crisis and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
+        return self.tier, of_oneself, self.kind == "emergency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +248,18 @@ class Guard:
         found += self._gauge.find(words, found)
         found += _cries(words)
         stops = self._scopes.stops(words, found)
-        told = [each for each in found if each.concept not in self._cues]
-        stopped: dict[int, list[Stop]] = {each.start: [] for each in told}
-        starts = sorted(stopped)
+        stopped: dict[int, list[Stop]] = {}
         for stop in stops:
-            for at in starts[bisect_left(starts, stop.start) : bisect_left(starts, stop.end)]:
-                stopped[at].append(stop)
-        taken = [
-            self._taken_back(words, each, [stop for stop in stopped[each.start] if stop.covers(each)])
-            for each in told
-        ]
+            for at in range(stop.start, stop.end):
+                stopped.setdefault(at, []).append(stop)
         heard: dict[str, list[_Heard]] = {}
-        for one in _first_and_last(taken):
-            heard.setdefault(one.found.concept, []).append(one)
+        for each in found:
+            if each.concept not in self._cues:
+                near = stopped.get(each.start)
+                one = self._taken_back(words, each, near) if near else _Heard(each, _NONE, _NONE)
+                heard.setdefault(each.concept, []).append(one)
+        for name, often in heard.items():
+            heard[name] = _first_and_last(often)
         for name, combinations, within in self._compounds:
             for groups in combinations:
                 if made := _compounded(heard, name, groups, within):
@@ -267,9 +267,9 @@ class Guard:
         ends = [at for at, word in enumerate(words) if word.text in ENDS]
         return _Listened(text, ends, heard, stops)
 
-    def _taken_back(self, words: Sequence[Word], found: Found, stops: Sequence[Stop]) -> _Heard:
-        if not stops:
-            return _Heard(found, _NONE, _NONE)
+    def _taken_back(self, words: Sequence[Word], found: Found, near: Sequence[Stop]) -> _Heard:
+        """A finding, and which of the stops that reach to its beginning take it back."""
+        stops = [stop for stop in near if stop.covers(found)]
         scopes = self._scopes
         reasons = [stop.reason for stop in stops if not scopes.is_statement(words, stop, found)]
         bound = [stop.reason for stop in stops if scopes.binds(words, stop, found)]
@@ -431,11 +431,7 @@ def _together(
     for first in candidates[0]:
         chosen = [first]
         for others in candidates[1:]:
-            near = [
-                each
-                for each in others
-                if _gap(first.found, each.found) <= rule.within and each.found != first.found
-            ]
+            near = _near(first.found, others, rule.within)
             if not near:
                 break
             chosen.append(min(near, key=lambda each: _gap(first.found, each.found)))
@@ -448,17 +444,14 @@ def _compounded(
     heard: Mapping[str, Sequence[_Heard]], name: str, groups: Groups, within: int
 ) -> list[_Heard]:
     """The findings that are made of one of each group, standing close together."""
-    firsts = [each for option in groups[0] for each in heard.get(option, ())]
+    if any(heard.keys().isdisjoint(group) for group in groups):
+        return []
+    firsts, *rest = ([each for option in group for each in heard.get(option, ())] for group in groups)
     made = []
     for first in firsts:
         chosen = [first]
-        for group in groups[1:]:
-            near = [
-                each
-                for option in group
-                for each in heard.get(option, ())
-                if _gap(first.found, each.found) <= within and each.found != first.found
-            ]
+        for others in rest:
+            near = _near(first.found, others, within)
             if not near:
                 break
             chosen.append(min(near, key=lambda each: (bool(each.stops), _gap(first.found, each.found))))
@@ -471,15 +464,15 @@ def _compounded(
     return made
 
 
-def _first_and_last(heard: Sequence[_Heard]) -> Sequence[_Heard]:
-    """What was heard; of what was said over and over, and taken back alike, the first and the last times."""
-    if len(heard) <= MOST_OF_A_CONCEPT:
-        return heard
-    times = Counter((one.found.concept, one.stops, one.bound) for one in heard)
-    so_far: Counter[tuple[str, frozenset[str], frozenset[str]]] = Counter()
+def _first_and_last(often: list[_Heard]) -> list[_Heard]:
+    """The times a concept was heard; of more than a few that are taken back alike, the first and the last."""
+    if len(often) <= MOST_OF_A_CONCEPT:
+        return often
+    times = Counter((one.stops, one.bound) for one in often)
+    so_far: Counter[tuple[frozenset[str], frozenset[str]]] = Counter()
     kept = []
-    for one in heard:
-        which = one.found.concept, one.stops, one.bound
+    for one in often:
+        which = one.stops, one.bound
         so_far[which] += 1
         if min(so_far[which] - 1, times[which] - so_far[which]) < MOST_OF_A_CONCEPT // 2:
             kept.append(one)
@@ -492,6 +485,17 @@ def _cries(words: Sequence[Word]) -> list[Found]:
         Found(BARE, start, end, negative=True)
         for start, end in sentences(words)
         if sum(word.text[0].isalnum() for word in words[start:end]) <= FEW_WORDS
+    ]
+
+
+def _near(first: Found, others: Sequence[_Heard], within: int) -> list[_Heard]:
+    """Those other findings that begin or end no more than so many words from the first."""
+    _, start, end, *_ = first
+    earliest, latest = start - within, end + within
+    return [
+        each
+        for each in others
+        if each.found.start <= latest and each.found.end >= earliest and each.found != first
     ]
 
 

@@ -72,11 +72,16 @@ class Reader:
     pairs: Set[tuple[str, str]] = frozenset()
     _signs: re.Pattern[str] = field(init=False, repr=False)
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
+    _alike: Mapping[tuple[str, int], list[str]] = field(init=False, repr=False)
     _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         forms = "|".join(re.escape(form) for form in sorted(self.written, key=len, reverse=True))
         object.__setattr__(self, "_signs", re.compile(rf"(?<![a-z0-9])(?:{forms})(?![a-z0-9])"))
+        alike: dict[tuple[str, int], list[str]] = {}
+        for word in sorted(self.worth_correcting):
+            alike.setdefault((word[0], len(word)), []).append(word)
+        object.__setattr__(self, "_alike", alike)
         slips: dict[str, list[str]] = {}
         for word in (*self.worth_correcting, *self.expand):
             if len(word) >= SHORTEST_TO_CORRECT:
@@ -136,11 +141,10 @@ class Reader:
 
     def _hidden(self, piece: str) -> tuple[str, ...]:
         """The words that somebody may have meant who writes "d*ad"."""
-        shape = re.compile("".join("[a-z]" if letter == "*" else letter for letter in piece.replace("'", "")))
-        return (
-            *sorted(word for word in self.worth_correcting if shape.fullmatch(word))[:MOST_READINGS],
-            piece,
-        )
+        shape = piece.replace("'", "")
+        alike = self._alike.get((shape[0], len(shape)), ())
+        meant = [word for word in alike if all(map(_may_be, shape, word))]
+        return (*meant[:MOST_READINGS], piece)
 
     def _meant(self, word: str) -> tuple[str, ...]:
         """Known words that one slip (two in a long word) turns into this one."""
@@ -186,6 +190,10 @@ class Reader:
         if this in self.known and following in self.known:
             return len(whole) >= SHORTEST_OF_TWO_WORDS and (this, following) not in self.pairs
         return True
+
+
+def _may_be(hidden: str, letter: str) -> bool:
+    return hidden in ("*", letter)
 
 
 def _shortened(word: str) -> set[str]:
