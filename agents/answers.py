@@ -151,7 +151,7 @@ class Answers:
             told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
         elif kind in LISTS:
             told.keep(Said(kind, UNSPECIFIED if yes else NONE))
-        elif kind:
+        elif kind and not (question.form == "open" and kind in _NEVER_NO):
             told.keep(Said(kind, "yes" if yes else "no"))
         elif declared:
             told.keep(Said("noted", _without_user(declared)))
@@ -283,6 +283,12 @@ class Answers:
             if not re.search(r"^(?:does|is|was|did) (?:the|your|it|this|that)\b", core)
             else []
         )
+
+
+_NEVER_NO: Final = frozenset(
+    ("severity", "onset", "duration", "location", "quality", "age", "frequency", "dose", "sleep_hours")
+)
+"""Kinds whose value is neither yes nor no."""
 
 
 def _without_user(sentence: str) -> str:

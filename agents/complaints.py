@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agents.lexicon import Mention, words_of
+from agents.lexicon import Mention, word_set, words_of
 from agents.patterns import FEELS, HYPOTHETICAL, PAIN_NOUNS, PAINS
 from agents.people import SELF
 from agents.reading import OWNED, Said, Text, past, sided
+
+_OF_PAPERS: Final = word_set("note notes leave pay days certificate")
 
 
 def concerns(text: Text) -> Iterator[Said]:
@@ -41,6 +43,8 @@ def concerns(text: Text) -> Iterator[Said]:
         each for each in text.mentions if each.group == "complaints.adjectives" and each.first not in used
     ):
         before = texts[max(0, mention.first - 3) : mention.first]
+        if texts[mention.last : mention.last + 1] and texts[mention.last] in _OF_PAPERS:
+            continue  # `a sick note`
         if mention.first in text.denied:
             if {"feel", "feeling", "am", "not", "i'm"} & set(before):
                 yield Said("denied", f"feeling {text.cut(mention)}")

@@ -22,7 +22,9 @@ _PIECES: Final = re.compile(
     r"|\s+- "
 )
 _SAID_BUT: Final = re.compile(
-    r"\bi (?:said|wrote|put|typed) .+?,? but (?:it's |it is |it was |that's )?", re.IGNORECASE
+    r"\bi (?:said|wrote|put|typed) .+?(?:,? but |,? (?:and |when )?(?=i (?:meant|mean)\b))"
+    r"(?:it's |it is |it was |that's )?",
+    re.IGNORECASE,
 )
 _ITS_DOSE: Final = re.compile(
     r"\b(?:it's|it is|they're|that's) (?:actually )?\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|g|units?)\b", re.I

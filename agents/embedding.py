@@ -24,6 +24,9 @@ _REFERS: Final = re.compile(
     r"|then|still|keep|more|again|instead|otherwise|too|now)\b",
     re.IGNORECASE,
 )
+_OF_IT: Final = re.compile(
+    r"\W*(?:(?:and|but|so|well|oh)\W+)*(?:it|they|these|those)(?:'s|'ve|'re)?\b", re.IGNORECASE
+)
 _SEEMS_TO_REFER: Final = re.compile(
     r"\bis it (?:\w+ )?(?:to|that|if|going)\b|\btime is it\b"
     r"|\bth(?:is|at) (?:practice|clinic|surgery|hospital|app|week|month|year|morning|evening)\b",
@@ -48,8 +51,8 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Emb
     The person's own words count where they stand on their own, as those that name a complaint or a wish do; a
     few that do not, and a question about what was said before, as they were enriched.
     """
-    goes_on = bool(enrichment.relevant_history) and enrichment.trigger != NEW_CONCERN
-    bare = goes_on and (says_little(message) or asks_about_it(message))
+    leans = bool(enrichment.relevant_history) and (says_little(message) or asks_about_it(message))
+    bare = enrichment.trigger != NEW_CONCERN and (leans or tells_of_it(message))
     about_something = not enrichment.known.keys().isdisjoint(_TOPICS)
     text = enrichment.enriched_message if bare and about_something else " ".join(message.split())
     vectors = await asyncio.to_thread(embedder.embed, [text])
@@ -66,6 +69,11 @@ def asks_about_it(message: str) -> bool:
     if len(message.split()) > _SHORT or not asks_back(message) or wishes(message):
         return False
     return refers(message) or not asks_of_something(message)
+
+
+def tells_of_it(message: str) -> bool:
+    """Whether a short statement begins with what was said before: `it came a month after I began`."""
+    return len(message.split()) <= _SHORT and _OF_IT.match(message) is not None and not asks_back(message)
 
 
 def refers(message: str) -> bool:

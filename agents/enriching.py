@@ -8,6 +8,7 @@ from typing import Final
 from agents.context_extractor import slug
 from agents.known import Exchange, Known, Understood
 from agents.lexicon import Lexicon, word_set
+from agents.patterns import HAS_SPAN
 from agents.questions import kinds_asked, last_question, name_of, questions
 from agents.telling import Teller, recap
 from agents.understanding import Understanding
@@ -18,14 +19,14 @@ _MOST_QUOTED: Final = 280
 _MOST_REMEMBERED: Final = 1024
 """Of how many histories it is remembered what was understood; each turn takes up that of the one before."""
 _LIGHT: Final = word_set(
-    "a about again ah all also am an and any are as at be been being both but by can could did do does "
+    "a about again ah all also am an and any are as at be been being but by can could did do does "
     "doing don't er erm feel feels for from get gets going got had has have having he her here him his "
     "how hm hmm i i'd i'll i'm i've if in into is it it's its just kind kinda know like little lot maybe "
-    "me mean mine more most much my myself no not now of off oh ok okay on one only or other our out over "
-    "please pretty probably quite rather really right said same say she so some sort sure than thank "
+    "me mean mine much my myself no not now of oh ok okay on one or our "
+    "please pretty probably quite rather really right said say she so some sort sure than thank "
     "thanks that that's the their them then there there's these they thing think this those though to too "
-    "uh um up us usually very was we well were what when which while who will with would yeah yep yes yet "
-    "you your nope nah actually meant guess suppose basically honestly still always already because bit "
+    "uh um up us very was we well were what when which while who will with would yeah yep yes yet "
+    "you your nope nah actually meant guess suppose basically honestly already because bit "
     "since started began first sorry wait correction instead reports user"
 )
 _KIND_ORDER: Final = ("concern", "request")
@@ -95,6 +96,7 @@ class Enricher:
                     if kind not in now
                 )
             ),
+            passed_over=understood.known.passed,
             quality=_quality(first, understood, follows),
             corrected=understood.corrected,
             sentiment=understood.sentiment,
@@ -180,7 +182,7 @@ def _about(now: dict[str, str], told: str, teller: Teller, first: bool) -> str:
     """A message of its own needs no recap, but one that says `it` does."""
     if (
         first
-        or "concern" not in now
+        or now.keys().isdisjoint(_KIND_ORDER)
         or not re.search(r"\b(?:it|this|that|they|them|he|she)\b", told, re.IGNORECASE)
     ):
         return ""
@@ -194,6 +196,8 @@ def _uncovered(message: str, told: str) -> bool:
     if (side := re.search(r"\b(?:the|my|his|her) (left|right)\b(?! (?:now|away))", message.lower())) and side[
         1
     ] not in low:
+        return True
+    if any(span[0].strip().lower() not in low for span in HAS_SPAN.finditer(message)):
         return True
     return any(word not in _LIGHT and word.rstrip("s") not in low and word not in _NUMBERS for word in words)
 

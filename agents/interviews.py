@@ -38,9 +38,13 @@ class Question(Section):
 
 
 class Information(Section):
-    """Something general that is known about a concern, and where it is known from; it never diagnoses."""
+    """Something general that is known about a concern, and where it is known from; it never diagnoses.
+
+    Where it has `together_with`, it is about concerns that have a word of both.
+    """
 
     about: Annotated[tuple[_Text, ...], Field(min_length=1)]
+    together_with: tuple[_Text, ...] = ()
     text: Annotated[str, Field(pattern=r"[^.]$")]
     source: _Text
 
@@ -77,6 +81,7 @@ class Manner(Section):
     not_said: tuple[_Text, ...] = ()
     corrected: tuple[_Text, ...] = ()
     why: tuple[_Text, ...] = ()
+    again: tuple[_Text, ...] = ()
     handoff: tuple[_Text, ...] = ()
     summary: tuple[_Text, ...] = ()
     added: tuple[_Text, ...] = ()

@@ -1,6 +1,6 @@
 """What is known after some turns of a conversation, and what one message adds to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -53,17 +53,24 @@ class Exchange:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known after some turns; `shelved` are the facts of concerns that gave way to others, `asked`
-    the kinds that were asked for and are still open.
+    the kinds that were asked for and are still open, `passed` those of them whose question met no answer.
     """
 
     facts: tuple[Fact, ...] = ()
     shelved: tuple[tuple[Fact, ...], ...] = ()
     asked: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, str]:
         """Each kind with its value, several joined by commas."""
         return values_of(self.facts)
+
+    def asked_for(self, kinds: Iterable[str], *, passed: bool) -> "Known":
+        """The same after a question for these kinds, which was `passed` over or met some answer."""
+        still_open = {*self.asked, *kinds} - self.values.keys()
+        passed_over = {*self.passed, *(kinds if passed else ())} & still_open
+        return replace(self, asked=tuple(sorted(still_open)), passed=tuple(sorted(passed_over)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,11 @@ _TOLD_APART: Final = re.compile(r",\s*(yes|no|yeah|nope)(?=\s*(?:[.,;]|$|\bbut\b
 _YES: Final = re.compile(r"\b(?:yes|yeah|yep|definitely|sure)\b")
 _NO: Final = re.compile(r"\b(?:no|not|none|nope|never|without|neither)\b")
 _OTHERS: Final = re.compile(r"\b(?:the )?(?:others?|other (?:two|three|one|ones)|rest|remaining)\b")
+_REST_NO: Final = re.compile(
+    r"\b(?:others?|rest|else|other (?:two|three|one|ones))\b[ ,]*(?:no\b|not\b)|\bnot the (?:others?|rest)\b"
+    r"|\bnothing else\b"
+)
+_SOME_OF_IT: Final = re.compile(r"(?:just |only )?(?:a )?(?:bit|little|some|lot) (?:of )?")
 _ALL_NO: Final = re.compile(
     r"(?:no|nope|not?)(?:,? (?:to|for))? (?:both|either|all|any|all of (?:them|those|these))(?: of (?:them"
     r"|those|these))?"
@@ -49,7 +54,8 @@ _ALL_YES: Final = re.compile(
     r"|three))(?: of (?:them|those|these))?"
 )
 _ALL_BUT: Final = re.compile(
-    r"(?:all|everything|both)(?: of (?:them|those|these))? (?:bar|except(?: for)?|but|apart from) (.+)"
+    r"(?:all|everything|anything|any|both)(?: of (?:them|those|these))?"
+    r" (?:bar|except(?: for)?|but|apart from) (.+)"
 )
 
 
@@ -107,12 +113,14 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
     given: dict[str, bool] = {}
     for part in _PARTS.split(bare):
         no = _NO.search(part) is not None
-        if no == (_YES.search(part) is not None):
-            continue
         named = _named(part, options)
+        if no == (_YES.search(part) is not None):
+            if named and not no and (_REST_NO.search(bare) or _SOME_OF_IT.match(part)):
+                given |= dict.fromkeys(named, True)  # `a bit of discharge, the rest no`
+            continue
         if not named and (place := re.search(r"\b(first|second|third|last|former|latter)\b", part)):
             named = [each for each in (_at(options, place[1]),) if each]
-        if not named and _OTHERS.search(part) and given:
+        if not named and (_OTHERS.search(part) or part == "nothing else") and given:
             named = [each for each in options if each not in given]
         given |= dict.fromkeys(named, not no)
     return given if len(given) > 1 else {}
@@ -130,7 +138,7 @@ def _named(part: str, options: Sequence[str]) -> list[str]:
 def chosen(small: str, question: Question) -> str:
     """The one option whose own words a reply has; not one of which it has only `comes`."""
     words = set(re.findall(r"[\w']+", small)) - {"for", "in", "on", "at", "the", "to", "a"}
-    if {"not", "no", "make", "makes", "made", "helps", "neither"} & words:
+    if {"not", "no", "make", "makes", "made", "helps", "neither"} & words or _ALL_BUT.match(small):
         return ""
     scores = {}
     for option in question.options:

@@ -16,7 +16,9 @@ _ASKS: Final = {
     r"|\b(?:0|1|zero|one) ?(?:to|and|-|through) ?(?:5|10|100|five|ten)\b|\bseverity\b|\bout of (?:5|10|ten)\b"
     r"|\brate (?:it|the|your|this|that|his|her)\b|\bpain level\b|\bmild, moderate\b|\bmild or\b",
     "onset": r"\bwhen\b(?! do| does).{0,70}\b(?:start\w*|beg[aiu]n\w*|first|notice\w*|c[ao]me on|happen\w*"
-    r"|occur\w*|develop\w*|appear\w*)\b|\bsince when\b|\bonset\b|\bhow long ago\b"
+    r"|occur\w*|develop\w*|appear\w*)\b"
+    r"|\bwhen did (?:you|he|she|they) (?:hurt|injure|twist|sprain|fall|cut|burn|bang|break)\b"
+    r"|\bsince when\b|\bonset\b|\bhow long ago\b"
     r"|\bwhat (?:day|date|time) did (?:it|this|they|the)\b",
     "taken_for": r"\bhow long have you (?:been (?:taking|on|using)|taken|used)\b",
     "duration": r"\bhow long\b(?! ago)"
@@ -141,6 +143,7 @@ NAMES: Final = {
     "time_for_it": "time for training",
     "other_medicines": "other medicines",
     "mentioned": "also mentioned",
+    "asked_about": "medicine asked about",
     "noted": "yes-or-no",
     "earlier_concern": "earlier",
     "taken_for": "taken for",
@@ -171,6 +174,9 @@ _LEAD: Final = re.compile(
     r"|please|well"
     r"|alright|in that case|to start|one more thing|last question|if you (?:like to say|don't mind"
     r"|may))[,:]? )+"
+)
+_SCALE_FIRST: Final = re.compile(
+    r"^(on a scale (?:of|from) [\w ]{3,20}|from \w{1,4} to \w{1,4}),? (how [^?,]+|what [^?,]+)(?=\?$|, where)"
 )
 _REQUEST: Final = re.compile(
     r"^(?:(?:can|could|would|will) you (?:please |also |maybe |kindly )?|please |kindly |i(?:'d| "
@@ -268,7 +274,7 @@ def questions(text: str) -> tuple[Question, ...]:
     before = ""
     for sentence in _SENTENCE.split(text[-_MOST_ASKED:]):
         sentence = sentence.strip(" \t*_\"'\u201c\u201d-\u2022")
-        low = _LEAD.sub("", sentence.lower().replace("\u2019", "'"))
+        low = _SCALE_FIRST.sub(r"\2 \1", _LEAD.sub("", sentence.lower().replace("\u2019", "'")))
         if sentence.endswith("?") or _INVITES.match(low):
             found += [_question(part, sentence) for part in _NEXT.split(low) if part.strip(" ?.!,")]
             offered = _options(before.strip(" .!")) if _OF_THESE.match(found[-1].core) else ()

@@ -13,8 +13,16 @@ _NO_UNIT: Final = (
 NUMBER: Final = re.compile(rf"(?<![\w.,/])({_WORD})(?:\s*(?:-|to|or)\s*({_WORD}))?{_NO_UNIT}", re.IGNORECASE)
 """A number that counts nothing, or a range of two."""
 
+_TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TENS_AND_ONES: Final = re.compile(
+    rf"\b({'|'.join(_TENS)})[ -](one|two|three|four|five|six|seven|eight|nine)\b", re.IGNORECASE
+)
+_POINT: Final = re.compile(rf"\b({_WORD}) point ({_WORD})\b", re.IGNORECASE)
 _HALF: Final = re.compile(rf"\b({_WORD}) and a half\b", re.IGNORECASE)
 _ISH: Final = re.compile(r"\b(\d{1,2})[ -]?ish\b", re.IGNORECASE)
+_PERHAPS: Final = re.compile(
+    rf"\b({_WORD}),? (?:or )?(?:maybe|perhaps|possibly)(?: even)?(?: an?)? ({_WORD})\b", re.IGNORECASE
+)
 _BETWEEN: Final = re.compile(rf"\bbetween (?:an? )?({_WORD}) and (?:an? )?({_WORD})\b", re.IGNORECASE)
 _OVER: Final = re.compile(
     r"\b(?:was|were|normally|usually|yesterday|last (?:night|week)|used to be|started (?:at|as|off)"
@@ -39,9 +47,13 @@ def plain_number(text: str) -> str:
 
 
 def spelled_out(text: str) -> str:
-    """A text whose ratings are plain numbers: `6.5` for `six and a half`, `4-5` for `between 4 and 5`."""
+    """A text whose ratings are plain numbers: `6.5` for `six and a half`, `4-5` for `4, maybe 5`."""
+    text = _TENS_AND_ONES.sub(
+        lambda found: str((_TENS.index(found[1].lower()) + 2) * 10 + int(plain_number(found[2]))), text
+    )
+    text = _POINT.sub(lambda found: f"{plain_number(found[1])}.{plain_number(found[2])}", text)
     text = _HALF.sub(lambda found: f"{plain_number(found[1])}.5", text)
-    return _BETWEEN.sub(r"\1-\2", _ISH.sub(r"\1", text))
+    return _PERHAPS.sub(r"\1-\2", _BETWEEN.sub(r"\1-\2", _ISH.sub(r"\1", text)))
 
 
 def rating(text: str, top: int) -> str:

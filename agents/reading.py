@@ -241,9 +241,20 @@ def stated(text: Text) -> Iterator[Said]:
             break
     if (where := _place(text)) is not None:
         yield Said("location", where)
+    if (beside := _LOOKS_TOO.search(low)) and beside[1].lower() in text.lexicon.group("complaints.states"):
+        yield Said("associated_symptoms", beside[1].lower())
     yield from _about_the_person(text)
     if digits:
         yield from _measured(low)
+
+
+_LOOKS_TOO: Final = re.compile(
+    r"\w[,.;]?(?:,| and| but|\.) (?:and |but )?(?:it's|it is|it looks|it feels|they're|they are)"
+    r"(?: also| a bit| a little| quite| very| all| really| slightly| so| still| now)* (\w+)"
+    r"(?= too| as well| also|[.,;!]|$)",
+    re.IGNORECASE,
+)
+"""What is said of `it` behind something else: `5, and it's a bit swollen too`."""
 
 
 def small_words(text: str) -> list[str]:
@@ -323,9 +334,16 @@ def _age(text: Text) -> Iterator[Said]:
 
 
 def in_passing(text: Text) -> Iterator[Said]:
-    """The doctor whom a message names in passing, so that nobody asks for the name again."""
+    """The doctor whom a message names in passing, and the medicine it asks about: neither is asked for."""
     if doctor := DOCTOR.search(text.whole):
         yield Said("with_whom", doctor[1], BESIDE)
+    for question in text.asked:
+        words = words_of(question)
+        for mention in text.lexicon.mentions(words):
+            if mention.group == "medicines.names":
+                name = question[words[mention.first].start : words[mention.last - 1].end].lower()
+                yield Said("asked_about", name, BESIDE)
+                return
 
 
 def _medicines(text: Text, allergens: str) -> Iterator[Said]:
@@ -438,6 +456,10 @@ def past(text: Text, mention: Mention) -> bool:
     return _BEFORE_PAST.search(before) is not None or (had and _AFTER_PAST.search(behind) is not None)
 
 
+_LENGTH: Final = re.compile(r"(?:cm|m|ft|foot|feet|'|bmi)(?:\s?\d+)?$", re.IGNORECASE)
+_BARE_METRES: Final = re.compile(r"(?<![\d.,/])([12][.,]\d\d)(?![\d.,/]| ?[a-z]{1,2}\b)", re.IGNORECASE)
+
+
 def _measured(low: str) -> Iterator[Said]:
     if (warm := TEMPERATURE.search(low)) and 34 <= float(
         (re.search(r"[\d.]+", (warm[1] or warm[2]).replace(",", ".")) or [0])[0]
@@ -445,8 +467,11 @@ def _measured(low: str) -> Iterator[Said]:
         yield Said("temperature", _clean(warm[1] or warm[2]))
     if (reading := READING.search(low)) and not re.fullmatch(r"\d+ ?/ ?10", reading[1]):
         yield Said("readings", _clean(reading[1]))
-    if measure := MEASURE.search(low):
-        yield Said("measures", _clean(measure[1]))
+    measures = [_clean(each[1]) for each in MEASURE.finditer(low)]
+    if measures and not any(_LENGTH.search(each) for each in measures):
+        measures = [each[1] for each in _BARE_METRES.finditer(low)] + measures  # `1.65 and 82 kilos`
+    for each in measures:
+        yield Said("measures", each)
 
 
 def sided(text: Text, part: Mention, texts: list[str]) -> str:

@@ -164,6 +164,8 @@ class Replies:
         stance, rest = self.stance(text.stated or message)
         if not stance:
             stance, rest = self.stance(self.bare(text.stated or message))
+        if not stance and (behind := _STANCE_BEHIND.search(text.stated)):  # `there's a chance, yes`
+            stance, rest = self.stance(behind[1])[0], text.stated[: behind.start()]
         if stance == "unsure" and len(rest) > 3:
             hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
             kind = next(iter(asked[-1].kinds), "")
@@ -285,7 +287,7 @@ class Replies:
             elif between := _FROM_TO.search(low):
                 yield Reply(question, Said("duration", _trim(between[1])))
             elif spans := list(HAS_SPAN.finditer(low)):
-                span = next((each for each in spans if not _VAGUE.search(each[0])), spans[0])
+                span = next((each for each in spans if not _VAGUE.search(each[0])), spans[-1])
                 if re.match(r"\s+(?:after|before|into)\b", low[span.end() :]):
                     yield Reply(question, Said("onset", self.bare(low)))
                     return
@@ -328,7 +330,7 @@ class Replies:
         if side is None or len(low) > 60:
             return ""
         noun = question.noun if question.noun not in ("one", "part", "area", "spot") else ""
-        noun = noun or _head_of(question.options) or self._part_of(known)
+        noun = noun or _head_of(question.options) or _UNSIDED.sub("", self._part_of(known))
         if "side" in low.lower() or not noun:
             return _trim(low)
         if side[1] == "both" and (mostly := _MOSTLY.match(low)):
@@ -428,11 +430,13 @@ class Replies:
         yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
 
 
+_STANCE_BEHIND: Final = re.compile(r"[,.;]\s*(yes|yeah|yep|no|nope)[.! ]*$", re.IGNORECASE)
 _FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
 _NEITHER: Final = re.compile(
     r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*(?:in |on )?(?:the )?", re.IGNORECASE
 )
+_UNSIDED: Final = re.compile(r"^(?:left|right|upper|lower|inner|outer|top|bottom) (?=\w)")
 _NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
 _HERE: Final = re.compile(
     r"(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|(?:right|just) (?=behind|under|below"

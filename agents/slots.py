@@ -44,6 +44,11 @@ _FIGURE: Final = re.compile(
     rf"\d|\b(?:{'|'.join(NUMBERS)}|half|high|low|normal|fine|ok|okay|no|not|none|never|don't|haven't)\b",
     re.IGNORECASE,
 )
+_OF_SLEEP: Final = re.compile(
+    r"\b(?:sle(?:ep|pt)\w*|hours?|nights?|well|bad\w*|poor\w*|terribl\w+|little|much|enough|hardly|barely|awful"
+    r"|wak\w+|woke|broken|restless\w*|lights?|good|great)\b",
+    re.IGNORECASE,
+)
 _OFTEN: Final = re.compile(
     rf"\d|\b(?:{'|'.join(NUMBERS)}|once|twice|every|each|most|rarely|seldom|often|always|constant\w*"
     rf"|sometimes"
@@ -97,14 +102,23 @@ def fits(kind: str, value: str, text: Text) -> bool:
             return others is None and not clause and not a_time and len(value.split()) <= 8
         case "readings" | "measures" | "dose" | "temperature":
             return _FIGURE.search(value) is not None
+        case "sleep_hours":
+            return _FIGURE.search(value) is not None or _OF_SLEEP.search(value) is not None
         case "frequency":
             return _OFTEN.search(value) is not None or OFTEN.search(value) is not None
         case "deadline" | "preferred_time":
             return any(each.search(value) for each in (_WHEN_IT_SUITS, HAS_MOMENT, _TIME))
+        case "substances":
+            return re.match(r"(?:it|they|that|this)\b", value, re.IGNORECASE) is None
         case "progression":
             return _COURSE.search(value) is not None and len(value.split()) <= 12
         case _:
             return True
+
+
+def is_aside(value: str) -> bool:
+    """Whether a reply that fits nothing turns elsewhere: `hang on, the bell rang`, not `with the move`."""
+    return _ELSEWHERE.search(value) is not None or _CLAUSE.match(value) is not None
 
 
 _BETWEEN_ITEMS: Final = re.compile(

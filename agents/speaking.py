@@ -18,7 +18,7 @@ from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, Fact
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
-_SILENT: Final = frozenset(("request", "about_whom", "noted"))
+_SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about"))
 _NO: Final = frozenset((NONE, "no", "not pregnant"))
 _WHY: Final = re.compile(r"\bwhy (?:do|are|would) you (?:ask|need|want)", re.IGNORECASE)
 _HELLO: Final = re.compile(
@@ -72,6 +72,12 @@ class _Talk:
         return self.brief.enrichment.known
 
     @cached_property
+    def subject(self) -> str:
+        """What the conversation is about, in the person's words."""
+        kinds = ("concern", "request", "medications", "conditions", "goal")
+        return " ".join(self.known.get(kind, "") for kind in kinds)
+
+    @cached_property
     def answers(self) -> tuple[tuple[int, str, str], ...]:
         """The earlier answers: their turn, who gave them, and what they say."""
         return tuple(
@@ -87,9 +93,9 @@ class _Talk:
 
     @cached_property
     def said_of_this(self) -> str:
-        """What was answered since the concern came up: another concern is asked about anew."""
+        """What was answered since the concern came up, where another was before: it is asked about anew."""
         facts = [fact.turn for fact in self.brief.enrichment.facts if fact.kind in OF_CONCERN]
-        since = min(facts, default=1) if "concern" in self.known else 1
+        since = min(facts, default=1) if {"concern", "earlier_concern"} <= self.known.keys() else 1
         return "\n".join(
             content for turn, _, content in self.answers if turn >= since or turn == self.answers[-1][0]
         )
@@ -143,12 +149,27 @@ class _Talk:
         return (handed, self.heard(), general, self.summary(), self.when_to_be_seen(), interview.closing)
 
     def next_question(self) -> str:
-        """The first question that is still open and was not asked about this concern; none when all were."""
+        """The first question that is still open and was not asked about this concern; none when all were.
+
+        One that was passed over is put once more, and called so; not right away while there are others.
+        """
+        just_now = ""
+        last = self.answers[-1][2] if self.answers else ""
         for question in open_questions(self.brief.specialist, self.known):
             asked = self.asked(question.text)
-            if asked not in self.said_of_this and question.text not in self.said_of_this:
+            times = max(self.said_of_this.count(asked), self.said_of_this.count(question.text))
+            if not times:
                 return asked
-        return ""
+            if (
+                times == 1
+                and self.manner.again
+                and set(question.asks) & set(self.brief.enrichment.passed_over)
+            ):
+                again = f"{self.one_of(self.manner.again)} {asked}"
+                if asked not in last and question.text not in last:
+                    return again
+                just_now = just_now or again
+        return just_now
 
     def handed_over(self) -> str:
         """That another specialist has taken over, and that nothing was lost."""
@@ -265,7 +286,8 @@ class _Talk:
             return ""
         if _SENTENCE.match(shown) and any("{" in each for each in self.manner.reflections.get(kind, ())):
             return f"I have noted that {shown}."
-        wordings = self.manner.reflections.get(_wording(kind, value), ())
+        first = next((each for each in items if not each.startswith("no ")), value)
+        wordings = self.manner.reflections.get(_wording(kind, first), ())
         if "about_whom" in self.known:
             wordings = (
                 ()
@@ -324,11 +346,10 @@ class _Talk:
 
     def information(self, about: str = "") -> str:
         """The first piece of information about the concern that was not given yet."""
-        text = about or " ".join(
-            self.known.get(kind, "") for kind in ("concern", "request", "medications", "conditions", "goal")
-        )
+        text = about or self.subject
         for each in self.brief.specialist.interview.information:
-            if _speaks_of(each.about, text) and each.text not in self.said:
+            together = not each.together_with or _speaks_of(each.together_with, f"{text} {self.subject}")
+            if together and _speaks_of(each.about, text) and each.text not in self.said:
                 return _sourced(each)
         return ""
 
@@ -460,11 +481,28 @@ def _summed_up(known: dict[str, str], concern: str) -> str:
             continue
         own.append(_summed(kind, _you(value[:_MOST_VALUE])))
     rest = [
-        f"{name_of(kind)}: {_you('none' if value in (NONE, 'no') else value)[:_MOST_VALUE]}"
+        f"{_named_in_sum(kind, value)}: {_shown_in_sum(kind, value)[:_MOST_VALUE]}"
         for kind, value in known.items()
         if kind not in _TOLD and kind not in _SILENT and value not in (NOT_SURE, NOT_SAID)
     ]
     return "; ".join((", ".join(own), *rest)) if own else "; ".join(rest)
+
+
+_MEDICINES: Final = {
+    "medications": "medicines you told me of",
+    "other_medicines": "further medicines you told me of",
+}
+"""A dose that the person named may be said back as theirs; the output guard knows it by these words."""
+
+
+def _named_in_sum(kind: str, value: str) -> str:
+    return name_of(kind) if kind not in _MEDICINES or value in (NONE, "no") else _MEDICINES[kind]
+
+
+def _shown_in_sum(kind: str, value: str) -> str:
+    if value in (NONE, "no"):
+        return "none"
+    return _you(value.replace(", ", " and ") if kind in _MEDICINES else value)
 
 
 _TOLD: Final = frozenset(

@@ -21,12 +21,13 @@ from agents.people import ANOTHER, SELF, named_outright
 from agents.questions import Question, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
-from agents.replies import Replies
-from agents.slots import fragments
+from agents.replies import Replies, Reply
+from agents.slots import fragments, is_aside
 from agents.telling import Teller, third_person
 from memory_blocks.models import Sentiment
 
 _MOST_REQUEST: Final = 110
+_MOST_WITH_REASON: Final = 60  # a question is kept with what was said before it, while both are short
 _FIRST_PERSON: Final = re.compile(
     r"(?:i|i'm|i've|my|it|it's|we|he|she|there|can't|cannot|keep|keeps|wake|waking)\b", re.IGNORECASE
 )
@@ -53,6 +54,7 @@ _IS_A_PART: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_BODY: Final = frozenset(("associated_symptoms", "effect", "triggers", "conditions", "relief", "quality"))
+_OF_IT_NOW: Final = OF_CONCERN - {"tried", "effect", "previous_episodes"}
 _NOT_OF_BODY: Final = frozenset(
     (
         "goal",
@@ -89,6 +91,8 @@ _IS_OVER: Final = re.compile(
     r"(?! (?:from|up|down|to|on|through|for))(?!.*\b(?:but|then|came)\b)",
     re.IGNORECASE,
 )
+_POINTS_BACK: Final = re.compile(r"\b(?:it|this|that|them|those|they)\b", re.IGNORECASE)
+_YOURSELF: Final = re.compile(r"\byourself\b|\byou personally\b")
 _INSTEAD: Final = re.compile(
     r"(?!(?:sorry|oh|no|well|um|wait|hang)\b)(?:[\w'/-]+[ ,.]+){1,5}?"
     r"(?:no,? wait|wait,? no|scratch that|or rather|actually,? no|no,? sorry"
@@ -172,12 +176,15 @@ class Understanding:
         switch = self._switches.search(text.whole.lower()) is not None
         corrected, text = self._corrected(told, text, turn)
         if corrected is not None and not text.stated:
-            return replace(corrected, sentiment=feels)
+            return replace(corrected, known=corrected.known.asked_for(kinds, passed=True), sentiment=feels)
         found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
         found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
         found, complaints = self._whose(told, text, found, complaints, asked)
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
-        replies = () if switch else self._replies.read(text, asked, values, [*found, *beside])
+        of_others = bool(told.known.values.get("about_whom")) and any(
+            _YOURSELF.search(each.core) for each in asked
+        )
+        replies = () if switch or of_others else self._replies.read(text, asked, values, [*found, *beside])
         listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
         found = [
             each
@@ -212,9 +219,9 @@ class Understanding:
             answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind not in _NO_ANSWER))
         if not replies and not answers and not told.new_concern:
             self._request(told, text, plain, asked, first=not values)
-        open_ones = {*known.asked, *kinds} - told.known.values.keys()
+        asks = bool(text.asked) or asks_back(text.whole)
         return Understood(
-            known=replace(told.known, asked=tuple(sorted(open_ones))),
+            known=told.known.asked_for(kinds, passed=asks or corrected is not None or _pass_by(replies)),
             corrected=corrected is not None,
             leans_on=corrected.leans_on if corrected else (),
             sentences=tuple(dict.fromkeys(told.sentences)),
@@ -222,7 +229,7 @@ class Understanding:
             answers=answers,
             replied=bool(replies) or bool(answers),
             new_concern=told.new_concern,
-            asks=bool(text.asked) or asks_back(text.whole),
+            asks=asks,
             sentiment=feels,
         )
 
@@ -393,13 +400,18 @@ class Understanding:
         """What the person wants when it is neither a complaint nor an answer; kept in their words."""
         if (
             (told.facts and ("concern" in told.known.values or not first))
-            or (text.asked and asked and "request" in told.known.values)
+            or (
+                text.asked
+                and "request" in told.known.values
+                and (asked or _POINTS_BACK.search(text.asked[-1]))
+            )
             or text.injected
             or plain in self._small_talk["acknowledgements"]
             or len(plain.split()) < 3
         ):
             return
-        wish = (text.asked[-1] if text.asked else text.whole)[:_MOST_REQUEST].strip()
+        asked_last = text.asked and len(text.whole) > _MOST_WITH_REASON
+        wish = (text.asked[-1] if asked_last else text.whole)[:_MOST_REQUEST].strip()
         if (
             first
             or text.asked
@@ -459,7 +471,7 @@ def _bearing(
     if "allergies" in kinds and "medications" not in kinds:
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
-    elsewhere = bool(kinds) and not kinds & OF_CONCERN and not _OF_IT.search(text.stated)
+    elsewhere = bool(kinds) and not kinds & _OF_IT_NOW and not _OF_IT.search(text.stated)
     if asked and not kinds & {"onset", "duration"} and not complaints and not _OF_IT.search(text.stated):
         timely = any(_ONLY_TIME.fullmatch(piece) for piece in fragments(text.stated))
         found = [each for each in found if timely or each.kind not in ("onset", "duration")]
@@ -489,6 +501,14 @@ def _bearing(
     elif kinds and kinds <= _NOT_OF_BODY and not own:
         complaints = []
     return found, complaints
+
+
+def _pass_by(replies: Sequence[Reply]) -> bool:
+    """Whether none of the replies answers anything."""
+    return all(
+        not (each.said.kind or each.stance or each.verdicts or each.items) and is_aside(each.said.sentence)
+        for each in replies
+    )
 
 
 def _of_the_concern(question: Question, known: Known) -> Question:

@@ -76,7 +76,7 @@ class Enrichment(Value):
     """A message made to stand on its own, and what is known by now.
 
     `answers` are the kinds of fact that this message gave in reply to a question, `asked_before` the kinds
-    asked for earlier and still open.
+    asked for earlier and still open; those of them `passed_over` were met by something that is no answer.
     """
 
     previous_context: Annotated[str, Field(min_length=1)]
@@ -88,6 +88,7 @@ class Enrichment(Value):
     facts: tuple[Fact, ...] = ()
     answers: tuple[str, ...] = ()
     asked_before: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
     quality: Share = 1.0
     corrected: bool = False
     sentiment: Sentiment | None = None

@@ -354,7 +354,7 @@ def _tagged(name: str, text: str) -> str:
 
 
 def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
-    whole = enrichment.model_dump(mode="json", exclude={"asked_before"})
+    whole = enrichment.model_dump(mode="json", exclude={"asked_before", "passed_over"})
     return whole | {"sentiment": whole["sentiment"] or "neutral"}
 
 

@@ -95,7 +95,8 @@ class ModelBrain:
             minutes.of_this_turn().reason(f"The local brain read the message, since {why}")
             return local
         facts = dict.fromkeys((*local.facts, *found.facts))
-        return found.model_copy(update={"facts": tuple(facts), "asked_before": local.asked_before})
+        still_open = {"asked_before": local.asked_before, "passed_over": local.passed_over}
+        return found.model_copy(update={"facts": tuple(facts), **still_open})
 
     async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
         """The local brain's intent where it is sure, else the model's. Either way it says so."""

@@ -31,7 +31,7 @@ MESSAGES = (
 async def enrichments() -> list[str]:
     """Good replies of an extractor."""
     found = [await local_brain().extract(message, some_blocks(1)) for message in MESSAGES]
-    whole = [each.model_dump(mode="json", exclude={"asked_before"}) for each in found]
+    whole = [each.model_dump(mode="json", exclude={"asked_before", "passed_over"}) for each in found]
     return [json.dumps(each | {"sentiment": each["sentiment"] or "neutral"}) for each in whole]
 
 

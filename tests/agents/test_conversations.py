@@ -53,17 +53,20 @@ async def test_a_conversation_goes_as_it_was_read_and_found_good(name: str) -> N
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_no_question_is_asked_twice_unless_the_person_asks_why(name: str) -> None:
+def test_no_question_is_asked_twice_unless_the_person_asks_why_or_passed_it_over(name: str) -> None:
     said = said_in(TALKS[name])
+    again = agents().manner.again
     asked = Counter(
         sentence
         for at, (who, text) in enumerate(said)
-        if who != PERSON and not said[at - 1][1].startswith("why")
+        if who != PERSON and not said[at - 1][1].startswith("why") and not any(each in text for each in again)
         for sentence in cut(text)
         if sentence.endswith("?")
     )
+    put_again = Counter(cut(text)[-1] for _, text in said if any(each in text for each in again))
 
     assert [question for question, times in asked.items() if times > 1] == []
+    assert [question for question, times in put_again.items() if times > 1 or question not in asked] == []
 
 
 @pytest.mark.parametrize("name", TALKS)

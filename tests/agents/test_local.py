@@ -1,6 +1,7 @@
 """The brain without a model: does it understand, route and ask as a person would expect?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from agents.ports import Brief, Recalled
 from agents.roster import load, pick
 from agents.values import Intent
 from memory_blocks.edits import empty
+from tests.brains import Using, a_brief
 from tests.builders import a_conversation
-from tests.houses import local_brain
+from tests.houses import a_watch, agents, local_brain
 from tests.models import minilm
 from tests.talks import PROMPT, Talk, Told
 
@@ -270,3 +272,96 @@ async def test_after_an_emergency_one_goes_on_with_what_it_broke_into() -> None:
     told = await talk.say("yesterday")
 
     assert told.intent.intent == "GENERAL_HEALTH"
+
+
+@pytest.mark.parametrize(
+    "instead", ["is it dangerous?", "sorry, I meant my lower back", "hang on, the doorbell rang", "hm"]
+)
+async def test_a_question_that_was_passed_over_is_put_once_more_and_called_so(instead: str) -> None:
+    talk = Talk()
+    first = await talk.say("I have back pain")
+    assert "How severe is it on a scale of 1 to 10?" in first.answer
+
+    after = await talk.say(instead)
+    assert "How severe" not in after.answer
+    again = await talk.say("on Monday")
+
+    assert any(each in again.answer for each in agents().manner.again)
+    assert again.answer.endswith("How severe is it on a scale of 1 to 10?")
+    then = [await talk.say(each) for each in ("why is that?", "no", "no", "no", "no", "no", "no", "no", "no")]
+    assert not any("How severe" in each.answer for each in then[1:])
+
+
+@pytest.mark.parametrize("answer", ["7", "not sure", "I'd rather not say", "it doesn't really hurt"])
+async def test_a_question_that_was_answered_is_not_put_again(answer: str) -> None:
+    talk = Talk()
+    await talk.say("I have back pain")
+    told = [await talk.say(each) for each in (answer, "on Monday", "in the lower back", "dull", "no", "no")]
+
+    assert not any("How severe" in each.answer for each in told)
+
+
+@pytest.mark.parametrize(
+    ("said", "not_asked"),
+    [
+        (("can I take ibuprofen with my blood pressure tablets?",), "Which medication"),
+        (("I'm a man, should I get an STI test?", "no"), "last period"),
+        (("I'm a man, should I get an STI test?", "no", "yes"), "pregnant"),
+    ],
+)
+async def test_what_the_message_tells_is_not_asked(said: tuple[str, ...], not_asked: str) -> None:
+    talk = Talk()
+    told = [await talk.say(each) for each in said]
+
+    assert not any(not_asked in each.answer for each in told)
+
+
+@pytest.mark.parametrize(
+    ("said", "tells"),
+    [
+        (("can I take ibuprofen with my blood pressure tablets?",), "raise the blood pressure"),
+        (("my husband snores", "could he have sleep apnoea?"), "sleep clinic"),
+        (("my period is a week late", "when can I do a test?"), "first day of a missed period"),
+        (("I want to lose weight", "1.65 and 82 kilos", "what's my BMI then?"), None),
+    ],
+)
+async def test_what_is_told_is_about_what_was_asked(said: tuple[str, ...], tells: str | None) -> None:
+    talk = Talk()
+    told = [await talk.say(each) for each in said]
+
+    if tells is None:
+        assert told[-1].enrichment.known["measures"] == "1.65, 82 kilos"
+    else:
+        assert tells in told[-1].answer
+
+
+async def test_medicines_are_said_back_as_the_persons_own() -> None:
+    talk = Talk()
+    said = ("I missed a dose of ramipril 5 mg", "two years", "high blood pressure", "no", "metformin 500 mg")
+    told = [await talk.say(each) for each in (*said, "no", "no", "Dr Patel", "whether it is dangerous")]
+
+    medication = agents().agents["MEDICATION"]
+    assert "ramipril 5 mg" in told[-1].answer
+    assert "metformin 500 mg" in told[-1].answer
+    assert [each.answer for each in told if a_watch().refusals(each.answer, medication)] == []
+
+
+async def test_a_sick_note_is_no_sickness() -> None:
+    talk = Talk()
+    await talk.say("I have knee pain")
+    await talk.say("7")
+    told = await talk.say("I also need a sick note")
+
+    assert told.agent == "ADMINISTRATIVE"
+    assert "associated_symptoms" not in told.enrichment.known
+
+
+async def test_a_tool_that_a_specialist_does_not_name_is_not_wished_for() -> None:
+    brief = a_brief("what's my BMI? 180 cm and 75 kg", Using())
+    calm = replace(brief, specialist=agents().agents["MENTAL_HEALTH"])
+
+    said = [fragment async for fragment in local_brain().speak(brief)]
+    without = [fragment async for fragment in local_brain().speak(calm)]
+
+    assert "23.1" in "".join(said)
+    assert "23.1" not in "".join(without)

@@ -5,11 +5,22 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import AnamnesisError
-from orchestrator.settings import load, shipped_config
+from orchestrator.settings import load
 from orchestrator.wiring import build_house, load_prompts, load_roster, load_toolbox
 from tests.houses import history
 from tests.peers import conversing
 
+FEW = """
+[agents.EMERGENCY]
+description = "What must not wait."
+examples = ["he is not breathing", "crushing chest pain", "she is unconscious", "I took all my pills"]
+says = "Call now."
+[agents.COORDINATOR]
+description = "Asks what it is about."
+[agents.SLEEP]
+description = "Sleep."
+examples = ["I can't sleep", "I wake up at three every night", "nightmares", "I snore"]
+"""
 TRAVEL = """
 [agents.TRAVEL_HEALTH]
 description = "Vaccinations, and what to think of before a journey."
@@ -22,8 +33,8 @@ examples = [
 
 
 def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Path:
-    shipped = (shipped_config() / "agents.toml").read_text(encoding="utf-8")
-    (folder / "agents.toml").write_text(shipped + section, encoding="utf-8")
+    """A configuration with a few agents and one more; what it does not have is as shipped."""
+    (folder / "agents.toml").write_text(FEW + section, encoding="utf-8")
     (folder / "prompts").mkdir()
     (folder / "prompts" / f"{prompt}.md").write_text("# Travel\n\nBe brief.\n", encoding="utf-8")
     return folder
@@ -31,7 +42,7 @@ def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Pat
 
 async def test_a_section_and_a_prompt_make_somebody_who_answers(tmp_path: Path) -> None:
     overlay = an_overlay(tmp_path, TRAVEL)
-    settings = load(environment={"ANAMNESIS_DATA_DIR": str(tmp_path / "data")})
+    settings = load(given={"data.dir": str(tmp_path / "data")}, environment={})
     house = build_house(settings, overlay)
     async with house.open(), conversing(house) as peer:
         await peer.ask("which jabs do I need for Kenya?")
