@@ -337,7 +337,8 @@ class Session:
         if (heard := await self._heard(said, self._asked)).is_danger:
             self._told.set()
             return watch.words(heard, 0)[0]
-        return f"{watch.wording.error} " if frame and refusal.problem.number >= OUR_FAULT else ""
+        unanswered = heard.failed or refusal.problem.number >= OUR_FAULT
+        return f"{watch.wording.error} " if frame and unanswered else ""
 
     async def _refuse(self, error: AnamnesisError, frame: Frame | None = None, safety: str = "") -> None:
         telemetry.frame_refused(error.problem)

@@ -1,6 +1,6 @@
 """The guard's place in the house: what it hears, what is said first, and what is kept of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -35,8 +35,8 @@ PART: Final = MOST
 """How much of a text the rules hear at a time, in characters."""
 OVERLAP: Final = 1_000
 """How much of it they hear again with the next part, so that nothing is torn apart."""
-MOST_PARTS: Final = 16
-"""How many parts are heard; a message with more is an hour's reading, and is told so."""
+MOST_PARTS: Final = 64
+"""How many parts are heard: those of the largest frame. What has more counts as not listened to."""
 
 LOOKS_BACK: Final = 12
 """How many turns before this one are asked what was known before."""
@@ -131,7 +131,7 @@ class Watch:
 
         A long text is heard part by part; one so long that some of it is not counts as not listened to.
         """
-        parts = tuple(text[at : at + PART] for at in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP))
+        parts = tuple(_parts(text))
         try:
             heard = Hearing(failed=len(parts) > MOST_PARTS)
             for part in dict.fromkeys((*parts[: MOST_PARTS - 1], parts[-1])):
@@ -245,6 +245,17 @@ class Watch:
             alert=self.alerts and tells_staff,
             refused=refused,
         )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts that the rules can hear, cut at spaces: half a word may mean anything."""
+    start = 0
+    while start + PART < len(text):
+        end = start + PART
+        last, again = text.rfind(" ", end - OVERLAP, end), text.find(" ", end - OVERLAP, end)
+        yield text[start : last if last > 0 else end]
+        start = again + 1 if 0 < again < last else end - OVERLAP
+    yield text[start:]
 
 
 def _brings_nothing(said: str, enrichment: Enrichment, embedded: Embedded) -> bool:

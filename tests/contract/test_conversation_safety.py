@@ -172,11 +172,21 @@ async def test_a_slow_database_lets_the_safety_sentence_out_first(
         assert_safety_first(frames, "emergency", 3)
 
 
-async def test_a_database_that_hangs_keeps_the_first_words_from_nobody(
-    address: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("trouble", ["nothing else", "the brain hangs", "the brain fails", "an answer runs"])
+async def test_a_write_that_never_ends_keeps_the_first_words_from_nobody(
+    address: str, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    scripts: dict[str, dict[str, Any]] = {
+        "the brain hangs": {"enrichments": hanging()},
+        "the brain fails": {"enrichments": [BrainFailed("scripted", "extract")]},
+        "an answer runs": {"answers": [["One. ", "Two. ", "Thr", asyncio.Event()]]},
+    }
+    brain = ScriptedBrain(**scripts.get(trouble, {}))
     watch = replace(a_watch(), patience=0.01)
-    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+    async with a_house(address, brain, watch=watch).open() as house, conversing(house) as peer:
+        if trouble == "an answer runs":
+            await peer.say("What helps against a cold?")
+            await peer.until_type(SENTENCE)
         write, free = house.store.write, asyncio.Event()
 
         async def hanging_write(work: Callable[[Transaction], T]) -> T:
@@ -185,11 +195,12 @@ async def test_a_database_that_hangs_keeps_the_first_words_from_nobody(
 
         monkeypatch.setattr(house.store, "write", hanging_write)
         message_id = await peer.say(CHEST)
-        (first,) = await peer.until(lambda frame: True)
+        *_, first = await peer.until(lambda frame: not frame.stanza)
         free.set()
-        frames = [frame for frame in await peer.answer() if frame.stanza]
+        frames = await peer.until(lambda frame: "safety" in frame.body)
+        frames = [frame for frame in frames[-1:] + await peer.answer() if frame.stanza]
 
-        assert (first.stanza, first.type, first.body["previousId"]) == (0, SENTENCE, message_id)
+        assert (first.type, first.body["previousId"]) == (SENTENCE, message_id)
         assert first.meta == {"safety": "emergency", "tier": 3}
         assert first.body["text"].startswith("This could be an emergency: please call")
         assert_safety_first(frames, "emergency", 3)
@@ -273,12 +284,13 @@ async def test_an_error_carries_the_safety_text_where_nothing_can_be_stored(
         {"content": f"{CHEST}\0"},
         {"content": CHEST, "timestamp": "the day before yesterday"},
         {"content": CHEST, "previousId": 7},
+        {"content": f"{'the sun was warm. ' * 25_000} {CHEST}. {'the garden was green. ' * 20_500}"},
         {
             "content": CHEST,
             "unknown": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]],
         },
     ],
-    ids=["NUL", "timestamp", "previous", "depth"],
+    ids=["NUL", "timestamp", "previous", "900 kB", "depth"],
 )
 async def test_a_message_that_is_refused_as_it_is_read_is_heard(
     address: str, spoiled: dict[str, Any]
@@ -318,8 +330,13 @@ async def test_the_middle_of_a_long_message_is_heard(embedded: str) -> None:
         assert_safety_first(frames, "emergency", 3)
 
 
+def test_a_long_message_is_heard_in_whole_words() -> None:
+    for begins in range(18):
+        assert not a_watch().hear("." * begins + "the sun was warm. " * 3_000).is_danger
+
+
 def test_a_message_too_long_to_be_heard_whole_counts_as_not_heard() -> None:
-    endless = FILLER * 12
+    endless = FILLER * 45
 
     assert a_watch().hear(endless).failed
     assert a_watch().hear(f"{endless} {CHEST}").is_danger
