@@ -22,6 +22,7 @@ TUNING = load_cases(EVALS / "routing.tuning.jsonl")
 HELD_OUT = load_cases(EVALS / "routing.held_out.jsonl")
 AFTERWARDS = load_cases(EVALS / "routing.afterwards.jsonl")
 BLIND = load_cases(EVALS / "routing.blind.jsonl")
+UNSEEN = load_cases(EVALS / "routing.unseen.jsonl")
 PARTS = pytest.mark.parametrize(
     "cases", [TUNING, HELD_OUT, AFTERWARDS], ids=["tuning", "held out", "afterwards"]
 )
@@ -72,8 +73,9 @@ def test_nine_of_ten_messages_are_routed_right_and_four_of_five_foreign_ones_are
     assert (found.wrongly_out_of_scope or 0) <= 0.03
 
 
-def test_messages_in_other_voices_meet_the_same_goals() -> None:
-    found = figures(BLIND)
+@pytest.mark.parametrize("cases", [BLIND, UNSEEN], ids=["blind", "unseen"])
+def test_messages_in_other_voices_meet_the_same_goals(cases: tuple[RoutingCase, ...]) -> None:
+    found = figures(cases)
 
     assert found.accuracy >= 0.9, found.table()
     assert (found.out_of_scope_seen or 0) >= 0.9
@@ -95,7 +97,7 @@ def test_there_are_cases_for_every_intent_and_none_was_trained_on() -> None:
 
     assert len(cases) >= 300
     assert {case.intent for case in cases} == set(examples)
-    assert [case.id for case in cases if plain(case.text) in trained] == []
+    assert [case.id for case in (*cases, *UNSEEN) if plain(case.text) in trained] == []
     assert (len(set(said)), len({case.id for case in cases})) == (len(cases), len(cases))
 
 
