@@ -41,7 +41,7 @@ letta:
 	@$(BIN)/python -m tools.letta $(ARGS)
 
 test: setup lint
-	@$(BIN)/pytest -n 3 --dist worksteal  # a third worker, for many tests wait; who is done takes from the others
+	@$(BIN)/pytest -n 4 --dist worksteal  # more than there are processors, for many tests wait; who is done takes from the others
 	@$(BIN)/python -m tools.ledger
 
 check: ready lint

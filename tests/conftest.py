@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.servers.postgres",
     "tests.models",
     "tests.commands",
+    "tests.nursery",
     "tests.stores",
     "tests.houses",
     "tests.lettas",
@@ -31,6 +32,14 @@ settings.register_profile("quick", max_examples=15)
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
+
+
+LONGEST_FIRST = ("letta", "tests/faults", "tests/integration", "tests/browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first: at the end, nobody is waited for while the others have nothing left."""
+    items.sort(key=lambda item: [part not in item.location[0] for part in LONGEST_FIRST])
 
 
 @pytest.fixture(autouse=True)

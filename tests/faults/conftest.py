@@ -1,21 +1,13 @@
-"""A nursery of servers for the tests of this folder, and a place to start them in."""
+"""A place where the servers of this folder's tests are started."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.nursery import Nursery
 from tests.faults.place import Place, a_place
+from tests.nursery import Nursery
 from tests.stores import empty_store
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    """Where the servers of this run come from."""
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
 
 
 @pytest.fixture

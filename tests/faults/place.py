@@ -15,7 +15,7 @@ from orchestrator.clock import SystemClock
 from orchestrator.store.database import Store
 from orchestrator.wire.ids import RandomIds
 from tests.faults.client import PATIENCE, Client, Cut
-from tests.faults.nursery import Nursery
+from tests.nursery import Nursery
 
 LEASE_SECONDS: Final = 0.25
 """Short, because whoever comes after a killed process has to wait for its lease to end."""

@@ -10,9 +10,9 @@ import pytest
 from orchestrator import faults
 from tests.architecture.sources import PACKAGES, parsed, python_files
 from tests.faults.client import Client
-from tests.faults.nursery import Nursery
 from tests.faults.place import Place, a_place
 from tests.faults.proof import ATTEMPTS, converse
+from tests.nursery import Nursery
 
 SAID = ("I am having a headache", "8", "Since yesterday")
 """Two messages to die in, and one that must be answered afterwards."""

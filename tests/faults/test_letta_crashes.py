@@ -12,11 +12,11 @@ from agents.brains.asking import EXTRACTOR
 from orchestrator.letta_agents import are_shown
 from orchestrator.store.database import Store
 from tests.faults.client import PATIENCE, Client, Cut
-from tests.faults.nursery import Nursery
 from tests.faults.place import Place
 from tests.faults.proof import Run, after_a_death, finish
 from tests.integration.test_letta_upkeep import a_desk
 from tests.lettas import digests_here, digests_in_letta, turns_in_letta
+from tests.nursery import Nursery
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)

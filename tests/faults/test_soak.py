@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.client import Client, Cut
-from tests.faults.nursery import Nursery
 from tests.faults.place import Place, Server, a_place
 from tests.faults.proof import Run, after_a_death, converse, heard_again, in_the_end
 from tests.faults.test_crash_points import IN_EVERY_TURN, SAID
+from tests.nursery import Nursery
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 

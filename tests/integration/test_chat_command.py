@@ -1,27 +1,21 @@
-"""`anamnesis chat` and `anamnesis traces` as a script sees them: a real process, a real database."""
+"""`anamnesis chat` and `anamnesis traces` as a script sees them: a process of its own, a real database."""
 
 import asyncio
 import json
 import re
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.nursery import Nursery
 from tests.rooms import serving
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
 Line = dict[str, Any]
-
-
-def run(data: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    command = [sys.executable, "-m", "orchestrator", "--data", str(data), *arguments]
-    return subprocess.run(command, input=typed, capture_output=True, text=True, timeout=60, check=False)
 
 
 def lines(output: str) -> list[Line]:
@@ -40,21 +34,21 @@ def rows(data: Path, query: str) -> list[sqlite3.Row]:
 
 
 @pytest.fixture(scope="module")
-def headache(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
+def headache(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
     """The conversation everybody begins with."""
     data = tmp_path_factory.mktemp("chat")
-    done = run(data, "chat", "--json", typed="I am having a headache\n8\n")
+    done = nursery.run(data, "chat", "--json", typed=b"I am having a headache\n8\n")
     assert (done.returncode, done.stderr) == (0, "")
     return data, lines(done.stdout)
 
 
 def turns(said: list[Line]) -> list[list[Line]]:
-    """The lines of each turn, from its Acknowledgement to its last sentence."""
+    """The lines of each turn, from its Acknowledgement, which may be given twice, to its last sentence."""
     found: list[list[Line]] = []
     for line in said:
         if line["stanzaId"] == 0:
             continue
-        if line["name"] == "Acknowledgement":
+        if not found or found[-1][-1]["body"].get("isFinal"):
             found.append([])
         found[-1].append(line)
     return found
@@ -118,11 +112,13 @@ def test_a_bare_8_is_understood_as_the_headaches_severity(headache: tuple[Path, 
     assert "scale" not in second["agent_response"]["content"]
 
 
-def test_a_conversation_is_resumed_where_it_was_left(headache: tuple[Path, list[Line]]) -> None:
+def test_a_conversation_is_resumed_where_it_was_left(
+    nursery: Nursery, headache: tuple[Path, list[Line]]
+) -> None:
     data, said = headache
     conversation = said[0]["conversationId"]
 
-    done = run(data, "chat", "--json", "--conversation", conversation, typed="since Tuesday\n")
+    done = nursery.run(data, "chat", "--json", "--conversation", conversation, typed=b"since Tuesday\n")
 
     resumed = lines(done.stdout)
     assert done.returncode == 0
@@ -131,14 +127,14 @@ def test_a_conversation_is_resumed_where_it_was_left(headache: tuple[Path, list[
     assert "Tuesday" in "".join(line["body"].get("text", "") for line in resumed)
 
 
-def test_what_the_guard_did_is_listed_and_quotes_nobody(tmp_path: Path) -> None:
-    typed = "I have crushing chest pain and my left arm is numb\n"
-    said = lines(run(tmp_path, "chat", "--json", typed=typed).stdout)
+def test_what_the_guard_did_is_listed_and_quotes_nobody(nursery: Nursery, tmp_path: Path) -> None:
+    typed = b"I have crushing chest pain and my left arm is numb\n"
+    said = lines(nursery.run(tmp_path, "chat", "--json", typed=typed).stdout)
     conversation = said[0]["conversationId"]
 
-    everywhere = run(tmp_path, "safety", "events", "--json")
-    here = run(tmp_path, "safety", "events", conversation)
-    nowhere = run(tmp_path, "safety", "events", "conv_nobody")
+    everywhere = nursery.run(tmp_path, "safety", "events", "--json")
+    here = nursery.run(tmp_path, "safety", "events", conversation)
+    nowhere = nursery.run(tmp_path, "safety", "events", "conv_nobody")
 
     (event,) = lines(everywhere.stdout)
     assert (event["conversation"], event["kind"], event["tier"]) == (conversation, "emergency", 3)
@@ -148,48 +144,56 @@ def test_what_the_guard_did_is_listed_and_quotes_nobody(tmp_path: Path) -> None:
     assert nowhere.returncode == 2
 
 
-def test_an_unknown_conversation_is_refused_in_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed="hello\n")
+def test_an_unknown_conversation_is_refused_in_one_line(nursery: Nursery, tmp_path: Path) -> None:
+    done = nursery.run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed=b"hello\n")
 
     assert done.returncode == 2
     assert done.stderr.strip() == "error: There is no such conversation. Start one by leaving out the id."
     assert rows(tmp_path, "SELECT * FROM alicia_conversations") == []
 
 
-def test_another_persons_conversation_is_as_unknown(headache: tuple[Path, list[Line]]) -> None:
+def test_another_persons_conversation_is_as_unknown(
+    nursery: Nursery, headache: tuple[Path, list[Line]]
+) -> None:
     data, said = headache
 
-    done = run(data, "chat", "--json", "--user", "somebody_else", "--conversation", said[0]["conversationId"])
+    done = nursery.run(
+        data, "chat", "--json", "--user", "somebody_else", "--conversation", said[0]["conversationId"]
+    )
 
     assert done.returncode == 2
     assert "no such conversation" in done.stderr
 
 
-def test_traces_are_listed_in_the_order_they_were_sent(headache: tuple[Path, list[Line]]) -> None:
+def test_traces_are_listed_in_the_order_they_were_sent(
+    nursery: Nursery, headache: tuple[Path, list[Line]]
+) -> None:
     data, said = headache
     sent = [line["body"]["id"] for line in said if line["name"] == "MemoryTrace"]
 
-    done = run(data, "traces", said[0]["conversationId"], "--json")
+    done = nursery.run(data, "traces", said[0]["conversationId"], "--json")
 
     assert [trace["id"] for trace in lines(done.stdout)][: len(sent)] == sent
 
 
-def test_in_the_terminal_the_traces_stand_beneath_the_answer(tmp_path: Path) -> None:
-    shown = run(tmp_path, "chat", typed="I am having a headache\n").stdout
-    hidden = run(tmp_path, "chat", "--quiet", typed="I am having a headache\n").stdout
+def test_in_the_terminal_the_traces_stand_beneath_the_answer(nursery: Nursery, tmp_path: Path) -> None:
+    shown = nursery.run(tmp_path, "chat", typed=b"I am having a headache\n").stdout
+    hidden = nursery.run(tmp_path, "chat", "--quiet", typed=b"I am having a headache\n").stdout
 
     assert shown.index("headache") < shown.index("stored conversation_history, revision 1")
     assert "conversation_history" not in hidden
     assert "headache" in hidden
 
 
-def test_the_terminal_shows_what_the_readme_shows(tmp_path: Path) -> None:
+def test_the_terminal_shows_what_the_readme_shows(nursery: Nursery, tmp_path: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
     typed = [line.removeprefix("you> ") for line in sample.splitlines() if line.startswith("you> ")]
     told = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
 
-    shown = run(tmp_path, "chat", typed="".join(f"{line}\n" for line in typed)).stdout.splitlines()
+    shown = nursery.run(
+        tmp_path, "chat", typed="".join(f"{line}\n" for line in typed).encode()
+    ).stdout.splitlines()
 
     in_order = iter(without_numbers(line.removeprefix("you> ")) for line in shown)
     assert [line for line in told if without_numbers(line) not in in_order] == []
@@ -200,25 +204,24 @@ def without_numbers(line: str) -> str:
     return re.sub(r"\d+", "N", line)
 
 
-def test_a_line_that_is_not_text_is_passed_over_and_told(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "orchestrator", "--data", str(tmp_path), "chat", "--json"]
-    done = subprocess.run(
-        command, input=b"\xff\xfe\nI am having a headache\n", capture_output=True, timeout=60
-    )
+def test_a_line_that_is_not_text_is_passed_over_and_told(nursery: Nursery, tmp_path: Path) -> None:
+    done = nursery.run(tmp_path, "chat", "--json", typed=b"\xff\xfe\nI am having a headache\n")
 
     assert done.returncode == 0
-    assert done.stderr.decode().strip() == "error: line 1 is not UTF-8; it was passed over"
-    assert done.stdout.count(b'"isFinal":true') == 1
+    assert done.stderr.strip() == "error: line 1 is not UTF-8; it was passed over"
+    assert done.stdout.count('"isFinal":true') == 1
 
 
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
-    tmp_path: Path, livekit: Address, livekit_too: bool
+    nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with serving(tmp_path / "theirs", livekit) as (told, server):
         address = f"{told['url']}/#{told['key']}"
         options = ["chat", "--json", "--server", address, *(["--livekit"] if livekit_too else [])]
-        done = await asyncio.to_thread(run, tmp_path / "ours", *options, typed="I am having a headache\n8\n")
+        done = await asyncio.to_thread(
+            nursery.run, tmp_path / "ours", *options, typed=b"I am having a headache\n8\n"
+        )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert [turn[-1]["body"]["isFinal"] for turn in turns(lines(done.stdout))] == [True, True]
@@ -226,10 +229,12 @@ async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     assert server.returncode == 0
 
 
-async def test_a_server_elsewhere_without_livekit_is_quoted(tmp_path: Path) -> None:
+async def test_a_server_elsewhere_without_livekit_is_quoted(nursery: Nursery, tmp_path: Path) -> None:
     async with serving(tmp_path / "theirs", Address("", "", "")) as (told, _):
         address = f"{told['url']}/#{told['key']}"
-        done = await asyncio.to_thread(run, tmp_path / "ours", "chat", "--server", address, "--livekit")
+        done = await asyncio.to_thread(
+            nursery.run, tmp_path / "ours", "chat", "--server", address, "--livekit"
+        )
 
     assert done.returncode == 2
     assert "This server has no LiveKit." in done.stderr
@@ -238,7 +243,7 @@ async def test_a_server_elsewhere_without_livekit_is_quoted(tmp_path: Path) -> N
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-153")
 async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
-    tmp_path: Path, livekit: Address, livekit_too: bool
+    nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with serving(tmp_path / "theirs", livekit) as (told, _):
         options = ["chat", "--json", "--server", f"{told['url']}/#{told['key']}"]
@@ -258,7 +263,7 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
         before.append(await killed.stdout.read())
         first = lines(b"".join(before).decode())
         options += ["--conversation", first[0]["conversationId"]]
-        again = await asyncio.to_thread(run, tmp_path / "ours", *options, typed="8\n")
+        again = await asyncio.to_thread(nursery.run, tmp_path / "ours", *options, typed=b"8\n")
 
     numbers = [
         [-line["stanzaId"] for line in some if line["stanzaId"]] for some in (first, lines(again.stdout))
@@ -269,8 +274,8 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
     assert sum(line["body"].get("isFinal", False) for line in lines(again.stdout)) >= 1
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9/#key", typed="hello\n")
+def test_a_server_that_is_not_there_is_told_in_one_line(nursery: Nursery, tmp_path: Path) -> None:
+    done = nursery.run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9/#key", typed=b"hello\n")
 
     assert done.returncode == 2
     assert "does not answer" in done.stderr

@@ -1,7 +1,7 @@
-"""A process that has imported everything once and forks a server whenever one is asked for.
+"""A process that has imported everything once and forks an `anamnesis` whenever one is asked for.
 
-Starting `anamnesis serve` takes a second or more, nearly all of it imports; a fork has them. The child then
-does what the command does, from its first line on.
+Starting one takes seconds, nearly all of it imports and what is read of the model; a fork has them. The child
+then does what the command does, from its first line on.
 """
 
 import asyncio
@@ -12,8 +12,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
+
+import pytest
 
 from tools.toolchain import CHECKOUT
 
@@ -23,13 +26,13 @@ LOADED = ("load_embedder", "load_roster", "load_router", "load_lexicon", "load_g
 
 
 class Nursery:
-    """The test's end: asks for servers, and ends them all when it is closed."""
+    """The test's end: asks for processes, and ends them all when it is closed."""
 
     def __init__(self) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.nursery", str(theirs.fileno())],
                 cwd=CHECKOUT,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -42,6 +45,7 @@ class Nursery:
         changes: Sequence[str],
         stdout: int,
         stderr: int,
+        *stdin: int,
     ) -> int:
         """The id of a process that runs `anamnesis`, with `changes` of tests.faults.changes made to it."""
         asked = {
@@ -49,8 +53,24 @@ class Nursery:
             "environment": dict(environment),
             "changes": list(changes),
         }
-        socket.send_fds(self._line, [json.dumps(asked).encode()], [stdout, stderr])
+        socket.send_fds(self._line, [json.dumps(asked).encode()], [stdout, stderr, *stdin])
         return int(self._line.recv(MESSAGE))
+
+    def run(self, data: Path, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[str]:
+        """`anamnesis` with that data folder, until it has ended, and what it printed."""
+        with (
+            tempfile.TemporaryFile() as stdin,
+            tempfile.TemporaryFile() as stdout,
+            tempfile.TemporaryFile() as stderr,
+        ):
+            stdin.write(typed)
+            for each in (stdin, stdout, stderr):
+                each.seek(0)
+            words = ["--data", str(data), *arguments]
+            code = self.exit_code(self.fork(words, {}, [], stdout.fileno(), stderr.fileno(), stdin.fileno()))
+            stdout.seek(0)
+            stderr.seek(0)
+            return subprocess.CompletedProcess(words, code, stdout.read().decode(), stderr.read().decode())
 
     def exit_code(self, pid: int) -> int:
         """How a process ended, which has; negative, if by a signal."""
@@ -68,12 +88,20 @@ class Nursery:
         self._process.wait()
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Where the processes of this run come from."""
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
 def main(line: socket.socket) -> None:
     """Fork on every request until the other end is closed."""
     _import_everything()
     children: set[int] = set()
     while True:
-        packet, fds, _, _ = socket.recv_fds(line, MESSAGE, 2)
+        packet, fds, _, _ = socket.recv_fds(line, MESSAGE, 3)
         if not packet:
             break
         asked = json.loads(packet)
@@ -88,7 +116,7 @@ def main(line: socket.socket) -> None:
         child = os.fork()
         if child == 0:
             line.close()
-            _become_a_server(asked, *fds)
+            _become_anamnesis(asked, *fds)
         for each in fds:
             os.close(each)
         children.add(child)
@@ -143,7 +171,7 @@ async def _answer_once(folder: str) -> None:
         await peer.ask()
 
 
-def _become_a_server(asked: Mapping[str, object], stdout: int, stderr: int) -> NoReturn:
+def _become_anamnesis(asked: Mapping[str, object], stdout: int, stderr: int, *stdin: int) -> NoReturn:
     from orchestrator import faults
     from orchestrator.cli import main as anamnesis
     from tests.faults import changes
@@ -152,8 +180,10 @@ def _become_a_server(asked: Mapping[str, object], stdout: int, stderr: int) -> N
     try:
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        os.close(stdout)
-        os.close(stderr)
+        for each in stdin:
+            os.dup2(each, 0)
+        for each in (stdout, stderr, *stdin):
+            os.close(each)
         os.environ.update(asked["environment"])  # type: ignore[call-overload]
         faults.arm(os.environ.get("ANAMNESIS_FAULT", ""))
         for name in asked["changes"]:  # type: ignore[attr-defined]
