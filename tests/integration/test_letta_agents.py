@@ -90,8 +90,7 @@ async def test_two_processes_that_need_it_at_once_end_with_one(
 
 def as_if_it_died_before_it_noted_it(tx: Transaction) -> None:
     tx.unit.connection.execute(
-        "UPDATE letta_agents"
-        " SET agent_id = NULL, recipe = NULL, holder = 'worker_0', expires_at = created_at"
+        "UPDATE letta_agents SET agent_id = NULL, recipe = NULL, holder = 'worker_0', expires_at = created_at"
     )
     tx.unit.connection.execute("DELETE FROM letta_blocks")
 
