@@ -65,8 +65,9 @@ def tag(letta: Address) -> Iterator[str]:
 def digests_in_letta(client: Letta, tag: str, conversation_id: str) -> dict[str, str | None]:
     """The digests of a conversation's blocks there, of which there is one set."""
     tags = [tag, f"conversation:{conversation_id}", f"role:{EXTRACTOR}"]
-    (extractor,) = client.agents.list(tags=tags, match_all_tags=True)
-    return {str(each.label): digest(each.value) for each in client.agents.blocks.list(agent_id=extractor.id)}
+    (extractor,) = client.agents.list(tags=tags, match_all_tags=True).items  # a second page would cost a call
+    blocks = client.agents.blocks.list(agent_id=extractor.id).items
+    return {str(each.label): digest(each.value) for each in blocks}
 
 
 def digests_here(conversation_id: str, tx: Transaction) -> dict[str, str | None]:

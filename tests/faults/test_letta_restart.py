@@ -94,8 +94,9 @@ async def all_shown(house: House, talks: Sequence[Talk]) -> None:
 
 @pytest.mark.parametrize("conversations", [5, pytest.param(20, marks=pytest.mark.soak)])
 async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
-    tmp_path: Path, conversations: int
+    tmp_path: Path, conversations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("orchestrator.letta_upkeep.EVERY_SECONDS", 0.5)
     with a_restarted_letta() as server:
         address = await asyncio.to_thread(server.start)
         async with a_letta_house(address.base_url, tmp_path, TAG) as house:
