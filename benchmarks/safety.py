@@ -4,16 +4,20 @@ Beside it stands a bare pass that only takes the same text apart into words, so 
 both alike.
 """
 
+import gc
 import random
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from time import thread_time
 
-from agents.safety.guard import load
+from agents.safety.guard import Guard, load
 from orchestrator.settings import shipped_config
 
 ROUNDS = 300
+SIZE = 1_000
+TRIES = 5
 SHORT = "I have had a runny nose since Monday"
 REPEATED = "took too much ibuprofen " * 850
 LONGEST = 20_000
@@ -51,29 +55,43 @@ def starred(size: int) -> str:
 
 
 def main() -> None:
-    """The middle and the slowest hundredth of many rounds."""
+    """The middle and the slowest hundredth of many texts, as first heard, and at the best of some tries."""
     folder = shipped_config() / "safety"
     guard = load(folder)
+    gc.freeze()  # as `anamnesis serve` does
     texts = {
-        "1,000 characters, varied": varied(folder / "phrases", ROUNDS, 1_000),
+        "1,000 characters, varied": varied(folder / "phrases", ROUNDS, SIZE),
         "one short sentence": [SHORT] * ROUNDS,
         "20,000 characters of one finding": [REPEATED[:LONGEST]] * (ROUNDS // 10),
         "20,000 characters of denials": [("no chest pain, " * LONGEST)[:LONGEST]] * (ROUNDS // 30),
         "20,000 characters of words with a star": [starred(LONGEST)] * (ROUNDS // 30),
     }
     for name, said in texts.items():
-        spent, bare = [], []
-        for text in said:
-            start = thread_time()
-            guard.check(text)
-            middle = thread_time()
-            [word.lower() for word in WORD.findall(text)]
-            spent.append(middle - start)
-            bare.append(thread_time() - middle)
-        spent.sort()
-        bare.sort()
-        p50, p99 = spent[len(said) // 2], spent[len(said) * 99 // 100]
+        first, bare = _heard(guard, said)
+        again = [_heard(guard, said)[0] for _ in range(TRIES if len(said[0]) <= SIZE else 1)]
+        best = [min(times) for times in zip(first, *again, strict=True)]
+        p50, p99 = _shares(first)
         print(
-            f"  {name}: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms (goal 2 ms for 1,000 characters); "
-            f"{p50 / bare[len(said) // 2]:.0f} times a bare pass over the words"
+            f"  {name}: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms, {p50 / _shares(bare)[0]:.0f} times a "
+            f"bare pass over the words; each text at its best, p99 {_shares(best)[1] * 1e3:.2f} ms"
         )
+    print(f"  goal: p99 2 ms for {SIZE:,} characters")
+
+
+def _heard(guard: Guard, texts: Sequence[str]) -> tuple[list[float], list[float]]:
+    """How long the guard, and a bare pass over the words, take for each text."""
+    spent, bare = [], []
+    for text in texts:
+        start = thread_time()
+        guard.check(text)
+        middle = thread_time()
+        [word.lower() for word in WORD.findall(text)]
+        spent.append(middle - start)
+        bare.append(thread_time() - middle)
+    return spent, bare
+
+
+def _shares(times: Sequence[float]) -> tuple[float, float]:
+    """The middle one, and the hundredth of the slowest."""
+    ordered = sorted(times)
+    return ordered[len(times) // 2], ordered[len(times) * 99 // 100]

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -481,11 +481,12 @@ def _first_and_last(often: list[_Heard]) -> list[_Heard]:
 
 def _cries(words: Sequence[Word]) -> list[Found]:
     """The sentences of a few words."""
-    return [
-        Found(BARE, start, end, negative=True)
-        for start, end in sentences(words)
-        if sum(word.text[0].isalnum() for word in words[start:end]) <= FEW_WORDS
-    ]
+    cries = []
+    for start, end in sentences(words):
+        said = (word for word in words[start:end] if word.text[0].isalnum())
+        if len(list(islice(said, FEW_WORDS + 1))) <= FEW_WORDS:
+            cries.append(Found(BARE, start, end, negative=True))
+    return cries
 
 
 def _near(first: Found, others: Sequence[_Heard], within: int) -> list[_Heard]:

@@ -111,9 +111,13 @@ class Reader:
 
     def _words(self, piece: str) -> tuple[Word, ...]:
         """What a piece of text is read as: one word mostly, more when it was short for them."""
-        if not piece[0].isalpha():
-            return (Word(piece, (piece,), known=True),) if piece[0].isdigit() or piece in _WITHIN else _END
-        words = tuple(Word(each[0], each, each[-1] in self.known) for each in self._think(piece))
+        words: tuple[Word, ...]
+        if (piece in self.known and piece not in self.expand) or piece[0].isdigit() or piece in _WITHIN:
+            words = (Word(piece, (piece,), known=True),)
+        elif piece[0].isalpha():
+            words = tuple(Word(each[0], each, each[-1] in self.known) for each in self._think(piece))
+        else:
+            words = _END
         if len(self._seen) < MOST_SEEN:
             self._seen[piece] = words
         return words

@@ -1,6 +1,7 @@
 """`anamnesis serve`: opens the house."""
 
 import asyncio
+import gc
 import json
 import os
 
@@ -46,6 +47,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
 
     async def run() -> None:
         house = await asyncio.to_thread(build_house, settings, invocation.config)
+        gc.freeze()  # it stays: looking it through for garbage would stop everybody for a tenth of a second
         async with house.open(), open_rooms(settings, house) as rooms:
             most = settings.limits.http_body_bytes
             app = create_app(house, keys, hosts=[where], body_most=most, rooms=rooms)
