@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
-from agents.safety.rules import BARE, Kind, Replies, Rule, RuleBook
+from agents.safety.rules import BARE, HAS_IT, Kind, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word
 
@@ -29,6 +29,7 @@ _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
@@ -36,6 +37,26 @@ OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
 MOST_OF_A_CONCEPT: Final = 40
 """How often a concept is listened to in one message: nobody says a thing more often who is not pasting."""
+RIGHT_AFTER: Final = 3
+"""How many words after a finding what it is about may begin, even behind a comma."""
+_ARTICLES: Final = frozenset(("the", "a", "an", "my", "his", "her", "their", "our", "this", "all"))
+_WHEN: Final = frozenset(
+    (
+        "after",
+        "before",
+        "since",
+        "until",
+        "till",
+        "when",
+        "during",
+        "because",
+        "despite",
+        "besides",
+        "and",
+        "(",
+        ":",
+    )
+)
 LONG_ENOUGH: Final = 5
 """Of how many letters a small word is, at least, that is worth correcting."""
 FEW_WORDS: Final = 3
@@ -93,22 +114,49 @@ class _Heard(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Listened:
     text: str
+    words: Sequence[Word]
     ends: Sequence[int]
+    """Where thoughts end."""
     heard: Mapping[str, Sequence[_Heard]]
     stops: Sequence[Stop]
 
-    def sentences_with(self, concepts: Iterable[str]) -> frozenset[int]:
-        """The sentences that say one of these: what is harmless there may be grave in the next."""
-        return frozenset(
-            self.sentence(each)
-            for name in concepts
+    def explains(self, rule: Rule) -> list[Found]:
+        """What was said that makes a finding of the rule harmless; it must be typed, and not denied."""
+        return [
+            each.found
+            for name in rule.unless
             for each in self.heard.get(name, ())
-            if "negated" not in each.stops
+            if "negated" not in each.stops and not each.found.guessed
+        ]
+
+    def is_explained(self, found: Found, by: Iterable[Found], kind: Kind) -> bool:
+        """Whether one of these is said of it: in the same thought; of a crisis, as what that is about."""
+        return any(
+            self._thought(found) == self._thought(each)
+            if kind == "emergency"
+            else self._is_about(found, each) and not self._is_a_time(each)
+            for each in by
         )
 
-    def sentence(self, heard: _Heard) -> int:
-        """The number of the sentence that a finding begins in."""
-        return bisect_right(self.ends, heard.found.start)
+    def _is_about(self, found: Found, other: Found) -> bool:
+        right_after = 0 <= other.start - found.end <= RIGHT_AFTER
+        between = (word.text for word in self.words[found.end : other.start])
+        return self._thought(found) == self._thought(other) or (right_after and ENDS.isdisjoint(between))
+
+    def _is_a_time(self, found: Found) -> bool:
+        """Whether it only says when: "after the exams"."""
+        before = (word.text for word in reversed(self.words[max(found.start - 3, 0) : found.start]))
+        return next((word for word in before if word not in _ARTICLES), "") in _WHEN
+
+    def has_a_year(self, found: Found) -> bool:
+        """Whether its thought says in which year it was."""
+        number = self._thought(found)
+        start = self.ends[number - 1] + 1 if number else 0
+        end = self.ends[number] if number < len(self.ends) else len(self.words)
+        return any(_YEAR.fullmatch(word.text) for word in self.words[start:end])
+
+    def _thought(self, found: Found) -> int:
+        return bisect_right(self.ends, found.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +224,13 @@ class Guard:
             (name, book.combinations(compound.when), compound.within)
             for name, compound in heard.compounds.items()
         ]
+        self._names = tuple(
+            name
+            for _, combinations, _ in self._compounds
+            for groups in combinations
+            if HAS_IT in groups[-1]
+            for name in groups[0]
+        )
         self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
         self._worth_asking = _by_concept(self._rules)
         self._reverse = tuple(rules.replies.reverse)
@@ -193,9 +248,13 @@ class Guard:
         return frozenset(self._reader.known)
 
     def takes_back(self, text: str) -> bool:
-        """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative."""
+        """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative.
+
+        So is the name of an illness that somebody had: "my stroke in 2010".
+        """
         listened = self._listen(text)
-        return any(
+        names = (each for name in self._names for each in listened.heard.get(name, ()))
+        return any(each.stops or listened.has_a_year(each.found) for each in names) or any(
             _together(listened, each, rule, None)
             and not _together(listened, each, rule, _even_if(rule, each))
             for rule, each in ((self._rules[number].rule, each) for number, each in self._possible(listened))
@@ -264,8 +323,8 @@ class Guard:
             for groups in combinations:
                 if made := _compounded(heard, name, groups, within):
                     heard.setdefault(name, []).extend(made)
-        ends = [at for at, word in enumerate(words) if word.text in ENDS]
-        return _Listened(text, ends, heard, stops)
+        ends = self._scopes.thoughts(words)
+        return _Listened(text, words, ends, heard, stops)
 
     def _taken_back(self, words: Sequence[Word], found: Found, near: Sequence[Stop]) -> _Heard:
         """A finding, and which of the stops that reach to its beginning take it back."""
@@ -415,7 +474,7 @@ def _together(
     for group in groups:
         if heard.keys().isdisjoint(group):
             return None
-    harmless = listened.sentences_with(rule.unless) if even_if is not None else frozenset()
+    harmless = listened.explains(rule) if even_if is not None else ()
     candidates: list[list[_Heard]] = []
     for group in groups:
         live = [
@@ -423,7 +482,7 @@ def _together(
             for name in group
             for each in heard.get(name, ())
             if (even_if is None or each.stopped(rule.kind) <= even_if)
-            and (not harmless or listened.sentence(each) not in harmless)
+            and not (harmless and listened.is_explained(each.found, harmless, rule.kind))
         ]
         if not live:
             return None

@@ -21,6 +21,10 @@ BARE: Final = "bare"
 """What a sentence of a few words is heard as: "sepsis!" is a cry, in a long sentence it may be a topic."""
 
 
+HAS_IT: Final = "has_it"
+"""What is heard where somebody has something, here and now: beside it the name of an illness is a finding."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

@@ -18,6 +18,8 @@ _SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes"
 _OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself"))
 _WHOSE: Final = {"theme": _OWNERS, "story": frozenset(("i", "im", "ive", "me", "my", "myself"))}
 """Who has it says so in spite of a theme; in a story others do, but hardly the one who writes."""
+_FRAME_ENDS: Final = {"theme": frozenset((",", ":")), "story": frozenset((":",))}
+"""What ends a frame: "for my novel: ..." is no story, but "in the film, ..." is."""
 _BEFORE_A_NOUN: Final = frozenset(
     (
         "in",
@@ -161,8 +163,13 @@ class Scopes:
 
     def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
         """Whether somebody is said to have it, whatever the rest of the sentence is about."""
-        whose = _WHOSE.get(self._binds.get(stop.reason) or "", frozenset())
-        return bool(whose) and not _said(words, stop, found).isdisjoint(whose)
+        binds = self._binds.get(stop.reason)
+        if binds not in ("theme", "story"):
+            return False
+        if not _said(words, stop, found).isdisjoint(_WHOSE[binds]):
+            return True
+        ends = (at for at in range(stop.cue_end, found.start) if words[at].text in _FRAME_ENDS[binds])
+        return any(not _is_vignette(words[at + 1 : at + 3]) for at in ends)
 
     def _asks_of_nobody(self, words: Sequence[Word], start: int, end: int) -> int | None:
         """Where the question begins, if a sentence is one and speaks of nobody."""
@@ -197,6 +204,13 @@ class Scopes:
         while end < len(words) and words[end].text not in edges and not self._new_thought(words, end):
             end += 1
         return start, end
+
+    def thoughts(self, words: Sequence[Word]) -> list[int]:
+        """Where a thought ends: with the sentence, or where somebody or something new begins."""
+        joins = _JOINS | self._breaks
+        return [
+            at for at, word in enumerate(words) if word.text in ENDS or self._new_thought(words, at, joins)
+        ]
 
     def _new_thought(self, words: Sequence[Word], at: int, joins: Set[str] = _JOINS) -> bool:
         """Whether a comma or an "and" here is followed by who or what comes next."""
@@ -236,6 +250,12 @@ def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
 
 def _is_past(word: str) -> bool:
     return word in _PAST or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
+
+
+def _is_vignette(words: Sequence[Word]) -> bool:
+    """Whether a case of the textbook begins here: "a 60 year old man with ..."."""
+    first, *rest = (word.text for word in words)
+    return first in ("a", "an") and any(word.isdigit() or word == "patient" for word in rest)
 
 
 def sentences(words: Sequence[Word]) -> list[tuple[int, int]]:

@@ -42,11 +42,6 @@ def is_lowered(text: str, phrase: Phrase) -> bool:
     return the_guard().check(text).tier < tier_of(phrase.text)
 
 
-def is_explained(text: str) -> bool:
-    """Whether a rule names itself what is harmless here: no reason to keep going with an exam is none."""
-    return any(why == "unless" for reason in the_guard().explain(text) for why, _ in reason.stopped_by)
-
-
 @cache
 def tier_of(text: str) -> int:
     return the_guard().check(text).tier
@@ -135,22 +130,32 @@ HEARD_AS_CRISES = [phrase for phrase in CRISES if the_guard().check(phrase.text)
 CUES = load_rules(RULES).language.cues
 
 
+@cache
+def what_explains(kind: str) -> list[str]:
+    """The words by which rules of a kind take a finding for harmless, one way of saying each."""
+    book = load_rules(RULES)
+    names = {name for rule in book.rules if rule.kind == kind for name in rule.unless}
+    said = [phrase for name in sorted(names) for phrase in book.heard.concepts.get(name, ())]
+    return [" ".join(next(spelled_out(phrase))) for phrase in said]
+
+
 @pytest.mark.parametrize("reason", [name for name, cue in CUES.items() if not cue.spares])
 def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str) -> None:
     crises = ABOUT_NOW if reason == "history" else HEARD_AS_CRISES
     cues = [" ".join(next(spelled_out(phrase))) for phrase in CUES[reason].phrases]
+    others = [cue for cue in cues if not any(words in cue for words in what_explains("crisis"))]
 
     lowered = [
         text
-        for number, cue in enumerate(cues)
-        for phrase in crises[number % 29 :: 29]
+        for number, cue in enumerate(others)
+        for phrase in crises[number % 97 :: 97]
         for text in (
             f"{phrase.text} with the {cue}",
             f"{phrase.text}, after the {cue}",
             f"{phrase.text} by {cue}",
             f"after the {cue}, {phrase.text}",
         )
-        if is_lowered(text, phrase) and not is_explained(text)
+        if is_lowered(text, phrase)
     ]
 
     assert lowered == []
@@ -162,15 +167,69 @@ def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str)
         "This is for a quiz, {}",
         "For my novel: {}",
         "lyrics: {}",
+        "In a film: {}",
+        "case study: {}",
+        "Hypothetically, {}",
+        "For my nursing course, {}",
         "As a medical student I ask {}",
         "{} - for my essay",
+        "what if I said {}",
+        "what if I told you {}",
+        "in case you ask, {}",
+        "if you must know, {}",
+        "Suppose {}",
     ],
 )
 def test_a_frame_around_what_somebody_has_now_lowers_nothing(framed: str) -> None:
-    own = [phrase for phrase in EMERGENCIES if phrase.text.lower().startswith(("i ", "i'm ", "my "))]
+    lowered = [
+        phrase.text
+        for phrase in (*EMERGENCIES[::3], *CRISES)
+        if is_lowered(framed.format(phrase.text), phrase)
+    ]
 
-    assert [phrase.text for phrase in CRISES if is_lowered(framed.format(phrase.text), phrase)] == []
-    assert [phrase.text for phrase in own if is_lowered(framed.format(phrase.text), phrase)] == []
+    assert lowered == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "told"),
+    [
+        ("crisis", CRISES, "{}, after the {}"),
+        ("crisis", CRISES, "{} since the {}"),
+        ("crisis", CRISES, "{} and I had my {} too"),
+        ("crisis", CRISES, "{}. The {}"),
+        ("emergency", EMERGENCIES, "{}, and now the {}"),
+        ("emergency", EMERGENCIES, "{}. The {}"),
+    ],
+)
+def test_what_makes_one_thing_harmless_makes_no_other_so(kind: str, known: list[Phrase], told: str) -> None:
+    lowered = [
+        text
+        for number, words in enumerate(what_explains(kind))
+        for phrase in known[number % 149 :: 149]
+        if is_lowered(text := told.format(phrase.text, words), phrase)
+    ]
+
+    assert lowered == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I had a stroke in 2010",
+        "my dad's heart attack was ten years ago",
+        "his overdose was when we were teenagers",
+        "no chest pain at all",
+        "does the flu jab cause anaphylaxis?",
+    ],
+)
+def test_danger_that_is_denied_or_past_is_known_to_be_taken_back(text: str) -> None:
+    assert the_guard().takes_back(text)
+    assert not the_guard().check(text).flagged
+
+
+@pytest.mark.parametrize("text", ["what vitamins are good in winter?", "my stomach is upset"])
+def test_nothing_is_taken_back_where_no_danger_is_spoken_of(text: str) -> None:
+    assert not the_guard().takes_back(text)
 
 
 @pytest.mark.parametrize("clause", CLAUSES)
