@@ -25,7 +25,7 @@ from orchestrator.mirror import Request, edited, first_asked, follows_something,
 from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
-from orchestrator.store.rows import Conversation, Memory, Note, Turn
+from orchestrator.store.rows import Conversation, Memory, Message, Note, Turn
 from orchestrator.watch import About, Hearing, Watch
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
@@ -73,6 +73,9 @@ FOLLOWS_NOTHING: Final = f"`previousId`: {OF_THIS_CONVERSATION}."
 
 SHORT_REPLY: Final = 200
 """How long, in characters, a message may be that means something only with the question before it."""
+
+MOST_ASKED: Final = 6
+"""How many messages back a question is looked for that nobody answered yet."""
 
 OPEN_TOOL_STATES: Final = ("pending", "running")
 OPEN_TURN_STATES: Final = ("pending", "in_progress")
@@ -249,7 +252,8 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
         _acknowledge(page, arrival)
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
-    heard = _as_reply(arrival, body.content, _asked_last(page))
+    last = page.tx.messages.last(page.conversation.id)
+    heard = _as_reply(arrival, body.content, still_asked(page.tx, last, arrival.watch))
     waiting = page.tx.turns.waiting(page.conversation.id)
     if waiting >= arrival.allowance.waiting and not heard.is_danger:
         raise AnamnesisError(OVERLOADED, most=arrival.allowance.waiting)
@@ -261,17 +265,28 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
     return Consequence(to_answer=True, to_stop=running.number if running else None)
 
 
-def _asked_last(page: Page) -> str | None:
-    """What a reply may be a reply to: a bare "yes" means what the question before it makes of it."""
-    last = page.tx.messages.last(page.conversation.id)
-    return last.contents if last is not None and last.message_role == "assistant" else None
+def still_asked(tx: Transaction, last: Message | None, watch: Watch) -> str | None:
+    """What a reply may be a reply to: a bare "yes" means what the questions before it make of it.
+
+    They are those of the last answer, and of the ones before it to which nothing was said but a "hm".
+    """
+    asked: list[str] = []
+    for _ in range(MOST_ASKED):
+        if last is None:
+            break
+        if last.message_role == "assistant":
+            asked.append(last.contents)
+        elif len(last.contents) > SHORT_REPLY or not watch.says_nothing(last.contents):
+            break
+        last = tx.messages.get(last.previous_id) if last.previous_id else None
+    return "\n".join(reversed(asked)) or None
 
 
-def _asked_before(page: Page, message_id: str) -> str | None:
+def _asked_before(page: Page, message_id: str, watch: Watch) -> str | None:
     """What an earlier message was a reply to."""
     message = page.tx.messages.get(message_id)
     before = page.tx.messages.get(message.previous_id) if message and message.previous_id else None
-    return before.contents if before is not None and before.message_role == "assistant" else None
+    return still_asked(page.tx, before, watch)
 
 
 def _as_reply(arrival: Arrival, said: str, asked: str | None) -> Hearing:
@@ -327,7 +342,9 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
     )
     page.tx.turns.again(turn, mode=body.mode, target_id=body.target_id, user_message_id=message_id)
     if body.mode == "edit":
-        heard = _as_reply(arrival, body.new_content or "", _asked_before(page, turn.user_message_id))
+        heard = _as_reply(
+            arrival, body.new_content or "", _asked_before(page, turn.user_message_id, arrival.watch)
+        )
         _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)
     return Consequence(to_answer=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from memory_blocks.ports import Ids
 from orchestrator import faults, telemetry
 from orchestrator.desk import (
+    SHORT_REPLY,
     Allowance,
     Arrival,
     Consequence,
@@ -19,6 +20,7 @@ from orchestrator.desk import (
     accept,
     find_conversation,
     open_conversation,
+    still_asked,
 )
 from orchestrator.errors import (
     FRAME_TOO_LARGE,
@@ -65,6 +67,8 @@ OUR_FAULT: Final = 500
 """From this number on, an error is the house's own."""
 SLOWED_SECONDS: Final = 0.05
 QUICKLY_OPENED: Final = 32 * 1024
+MOST_KEPT: Final = 4_000
+"""How much of what was asked is kept while nothing is said to it, in characters."""
 QUICKLY_HEARD: Final = 4_000
 SPOKEN: Final = (StartAnswer.__name__, AssistantSentence.__name__, AssistantMessage.__name__)
 """The stanzas in which an assistant speaks."""
@@ -100,6 +104,7 @@ class Session:
         self._to_enter: Arrival | None = None
         self._stay = asyncio.timeout(None)
         self._asked: str | None = None
+        self._still_asked = ""
         self._told = asyncio.Event()
         self._warnings: set[asyncio.Task[None]] = set()
         self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
@@ -221,7 +226,9 @@ class Session:
         if not arrival.envelope.conversation_id:
             for tell in self._lobby.begun:
                 tell(conversation.id)
-        self._asked = await self._lobby.outbox.store.read(partial(_last_answer, conversation.id))
+        self._asked = await self._lobby.outbox.store.read(
+            partial(_last_asked, conversation.id, self._lobby.watch)
+        )
         await self._stop_following()  # one may begin anew on the same connection
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
         await self._send_unnumbered(
@@ -284,6 +291,8 @@ class Session:
             warning = asyncio.create_task(self._warn(heard, getattr(body, "id", None)))
             self._warnings.add(warning)
             warning.add_done_callback(self._warnings.discard)
+        nothing_said = len(said) <= SHORT_REPLY and self._lobby.watch.says_nothing(said)
+        self._still_asked = f"{self._asked[-MOST_KEPT:]}\n" if nothing_said and self._asked else ""
         return replace(arrival, heard=heard)
 
     async def _heard(self, said: str, asked: str | None) -> Hearing:
@@ -318,11 +327,11 @@ class Session:
         envelope = decode(stanza.payload, sender="server", most=MOST_IN_FRAME)
         match envelope.body:
             case StartAnswer():
-                self._asked = ""
+                self._asked = self._still_asked
             case AssistantSentence(text=text):
                 self._asked = (self._asked or "") + text
             case AssistantMessage(content=content):
-                self._asked = content
+                self._asked = self._still_asked + content
         if "safety" in (envelope.meta or {}):
             self._told.set()
 
@@ -398,9 +407,8 @@ async def _cancelled(*tasks: asyncio.Task[None]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _last_answer(conversation_id: str, tx: Transaction) -> str | None:
-    last = tx.messages.last(conversation_id)
-    return last.contents if last is not None and last.message_role == "assistant" else None
+def _last_asked(conversation_id: str, watch: Watch, tx: Transaction) -> str | None:
+    return still_asked(tx, tx.messages.last(conversation_id), watch)
 
 
 def _spoken(body: Body) -> str:

@@ -57,6 +57,10 @@ class Listener(Protocol):
         """Whether danger is spoken of and taken back."""
         ...
 
+    def says_nothing(self, text: str) -> bool:
+        """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
+        ...
+
 
 class Ears(Protocol):
     """Hears danger in what a message means. Pure, and quick: the vector is there already."""
@@ -144,6 +148,14 @@ class Watch:
         except Exception as error:  # what was heard stands
             log.error("guard_failed", exc_info=error)
             return heard if heard.is_danger else replace(heard, failed=True)
+
+    def says_nothing(self, text: str) -> bool:
+        """Whether what was asked before a message is still open after it. A guard that fails does not say."""
+        try:
+            return self.guard.says_nothing(text)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return False
 
     def hear_again(self, said: str, enrichment: Enrichment, blocks: Blocks) -> Hearing:
         """What the rules hear in the retelling of a message that this message, and none before it, brings."""

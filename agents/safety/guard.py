@@ -260,6 +260,10 @@ class Guard:
             for rule, each in ((self._rules[number].rule, each) for number, each in self._possible(listened))
         )
 
+    def says_nothing(self, text: str) -> bool:
+        """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
+        return self._answers.says_nothing([word.text for word in self._reader.read(text)])
+
     def explain(self, text: str) -> list[Reason]:
         """Every rule that fired or was stopped, with the words that did it."""
         listened = self._listen(text)
@@ -414,6 +418,11 @@ class _Answers:
             if answer == "yes" or (answer == "no" and length == len(rest)):
                 answers.append(answer)
         return tuple(dict.fromkeys(answers))
+
+    def says_nothing(self, said: Sequence[str]) -> bool:
+        """Whether there are only words that say nothing themselves, or none."""
+        thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
+        return not any(self._without_fillers(thought) for thought in thoughts)
 
     def _without_fillers(self, thought: Sequence[str]) -> Sequence[str]:
         for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):

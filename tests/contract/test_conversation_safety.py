@@ -320,6 +320,29 @@ async def test_a_reply_is_heard_with_its_question_though_nothing_can_be_stored(
         assert refused.body["message"].startswith("Thank you for telling me")
 
 
+@pytest.mark.parametrize("features", [["streaming"], []])
+async def test_a_question_stays_open_while_nothing_is_said_to_it(address: str, features: list[str]) -> None:
+    asks = ["I see. ", "Are you having any thoughts of harming yourself?"]
+    brain = ScriptedBrain(answers=[asks, ["Take your time."]])
+    async with a_house(address, brain).open() as house, conversing(house, features=features) as peer:
+        await peer.ask("I feel low")
+        await peer.ask("hm")
+        await peer.ask("yes")
+
+        assert [(event.kind, event.tier) for event in await events(house, peer)] == [("crisis", 2)]
+
+
+async def test_a_question_is_closed_by_what_is_said_to_it(address: str) -> None:
+    asks = ["I see. ", "Are you having any thoughts of harming yourself?"]
+    brain = ScriptedBrain(answers=[asks, ["Do you sleep well?"]])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        await peer.ask("I feel low")
+        await peer.ask("no, I only sleep badly")
+        await peer.ask("yes")
+
+        assert await events(house, peer) == []
+
+
 FILLER = "the garden was green and the sun was warm today. " * 600
 
 
@@ -353,6 +376,9 @@ class Broken:
         raise RuntimeError("cannot listen")
 
     def takes_back(self, text: str) -> bool:
+        raise RuntimeError("cannot listen")
+
+    def says_nothing(self, text: str) -> bool:
         raise RuntimeError("cannot listen")
 
 
