@@ -83,7 +83,7 @@ def _whole_path(value: Path) -> Path:
 def _region(value: str) -> str:
     if value and not (len(value) == 2 and value.isascii() and value.isalpha() and value.isupper()):
         raise ValueError("must be empty or two capital letters")
-    return value
+    return "GB" if value == "UK" else value
 
 
 def _webhook(value: SecretStr) -> SecretStr:

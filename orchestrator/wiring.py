@@ -154,13 +154,17 @@ def load_ears(settings: Settings, embedder: Embedder) -> Ears:
 
 
 def build_watch(settings: Settings, embedder: Embedder) -> Watch:
-    """The guard's place in the house, with whom to call where it stands."""
-    folder, rules = shipped_config() / "safety", load_guard()
+    """The guard's place in the house, with whom to call where it stands; refused where nobody knows whom."""
+    folder, rules, region = shipped_config() / "safety", load_guard(), settings.safety.region
     try:
+        if region and region not in (known := wording.known_regions(folder)):
+            rule = f"no numbers to call are known for it; name one of {', '.join(known)}, or none"
+            where = settings.origins.get("safety.region", "")
+            raise AnamnesisError(BAD_SETTING, key="safety.region", where=where, rule=rule)
         return Watch(
             rules,
             output.load(folder),
-            wording.load(folder, settings.safety.region),
+            wording.load(folder, region),
             load_languages(rules),
             load_ears(settings, embedder),
             alerts=bool(settings.safety.alert_url.get_secret_value()),

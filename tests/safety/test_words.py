@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from agents.embedders.scripted import WordEmbedder
 from agents.errors import BadRules
 from agents.safety import guard, output, wording
 from agents.safety.guard import Verdict
 from agents.safety.phrases import forms, spelled_out
 from agents.safety.rules import load as load_rules
 from agents.safety.text import Reader, clean
+from orchestrator.errors import BAD_SETTING, AnamnesisError
+from orchestrator.settings import load
+from orchestrator.wiring import build_watch
 from tests.safety.phrases import RULES, the_guard
 
 READER = Reader(
@@ -178,6 +182,20 @@ def test_every_region_is_told_whom_to_call(region: str, kind: str) -> None:
         first = words.answer(Verdict("crisis" if kind == "crisis" else "emergency", tier), 0)[0]
         assert any(letter in string.digits for letter in first) or "findahelpline" in first
         assert "{" not in "".join(words.answer(Verdict("emergency", tier), 1))
+
+
+@pytest.mark.parametrize("region", ["ZZ", "XX"])
+def test_no_house_opens_where_nobody_knows_whom_to_call(region: str) -> None:
+    settings = load(environment={"ANAMNESIS_SAFETY_REGION": region})
+
+    with pytest.raises(AnamnesisError, match=r"safety\.region.*GB") as refused:
+        build_watch(settings, WordEmbedder())
+
+    assert refused.value.problem is BAD_SETTING
+
+
+def test_the_united_kingdom_is_known_by_both_its_names() -> None:
+    assert load(environment={"ANAMNESIS_SAFETY_REGION": "UK"}).safety.region == "GB"
 
 
 @pytest.mark.parametrize(
