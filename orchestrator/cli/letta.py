@@ -62,7 +62,10 @@ def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
 @shared_options
 @pass_invocation
 def prune(invocation: Invocation, as_json: bool) -> None:
-    """Remove agents and blocks of archived conversations, and those under our tag that are nobody's."""
+    """Remove what is there of archived conversations, and what under our tag is nobody's.
+
+    Agents and blocks are removed, and people of whom no conversation goes on.
+    """
     _tell(_ask(invocation, lambda upkeep: upkeep.prune()), as_json)
 
 
