@@ -8,12 +8,19 @@ from letta_client import Letta
 
 from agents.brains.asking import CLASSIFIER, EXTRACTOR
 from agents.errors import ModelTrouble
+from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
-from memory_blocks.models import Label
+from memory_blocks.mirrors.letta import LettaMirror
+from memory_blocks.models import Conversation, Label
+from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
+from orchestrator.clock import SystemClock
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
+from orchestrator.letta_blocks import LettaPlace, StoredJournal
 from orchestrator.store import rows
+from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
+from tests.faults.http_proxy import before
 from tests.lettas import a_registry, held_back, recipes
 from tools.servers.letta import LETTA_MODEL, Address
 
@@ -70,6 +77,31 @@ async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_mo
     assert other.recipe(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
     assert other.recipe(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
     assert other.recipe(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
+
+
+async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_stand(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    def standing(tx: Transaction) -> Mapping[Label, StoredBlock]:
+        row = tx.conversations.lock("c1")
+        conversation = Conversation(row.id, row.user_id, row.created_at)
+        return Ledger(SystemClock()).read(SqlBlockStore(tx.blocks), conversation, actor="test").stored
+
+    async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:
+        mirror = LettaMirror(LettaPlace(registry, opened), StoredJournal(opened))
+        await registry.agent("c1", "GENERAL_HEALTH")
+        changes = await mirror.foreign("c1")
+        written_over = await mirror.put("c1", opened.write_now(standing))
+        extractor = await registry.agent("c1", EXTRACTOR)
+
+    assert proxy.asked == [
+        "POST /v1/identities/",
+        "POST /v1/agents/",
+        "POST /v1/agents/",
+        f"GET /v1/agents/{extractor}/core-memory/blocks",
+    ]
+    assert not changes
+    assert not written_over
 
 
 async def test_two_processes_that_need_it_at_once_end_with_one(
