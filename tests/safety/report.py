@@ -4,7 +4,6 @@ import asyncio
 import sys
 from dataclasses import replace
 from math import sqrt
-from pathlib import Path
 
 from agents.brains.local import LocalBrain
 from agents.context_extractor import extract
@@ -20,6 +19,7 @@ from tests.houses import a_watch, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
+HEAD = "| phrases | set | count | rules alone | rules and ears | in a turn |\n|---|---|---|---|---|---|\n"
 SETS = ("emergencies", "crises", "calm", "ordinary")
 
 
@@ -55,13 +55,10 @@ async def _first_turn(text: str, watch: Watch, brain: LocalBrain, embedder: Embe
 
 def main() -> None:
     """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
-    settings, guard = load(None, {}), load_guard()
+    settings, guard, brain = load(None, {}), load_guard(), local_brain()
     embedder = load_embedder(settings)
     ears = load_ears(settings, embedder)
-    table = [
-        "| phrases | set | count | rules alone | rules and ears | in a turn |",
-        "|---|---|---|---|---|---|",
-    ]
+    watch = replace(a_watch(), ears=ears)
     parts = {
         "known": KNOWN,
         "set aside": HELD_OUT,
@@ -70,17 +67,15 @@ def main() -> None:
         "set aside, later": ASIDE,
         "unseen": UNSEEN,
     }
+    sys.stdout.write(HEAD)
     for part, folder in parts.items():
-        table += [_row(part, name, folder, guard, ears, embedder) for name in SETS]
-    sys.stdout.write("\n".join(table) + "\n")
-
-
-def _row(part: str, name: str, folder: Path, guard: Guard, ears: Ears, embedder: Embedder) -> str:
-    texts = [phrase.text for phrase in phrases(folder, name)]
-    watch = replace(a_watch(), ears=ears)
-    counts = [flagged(texts, guard, None), flagged(texts, guard, ears)]
-    counts.append(flagged_in_turn(texts, watch, local_brain(), embedder))
-    return f"| {part} | {name} | {len(texts)} | {' | '.join(_share(each, len(texts)) for each in counts)} |"
+        for name in SETS:
+            texts = [phrase.text for phrase in phrases(folder, name)]
+            counts = flagged(texts, guard, None), flagged(texts, guard, ears)
+            shares = [*counts, flagged_in_turn(texts, watch, brain, embedder)]
+            told = " | ".join(_share(each, len(texts)) for each in shares)
+            sys.stdout.write(f"| {part} | {name} | {len(texts)} | {told} |\n")
+            sys.stdout.flush()
 
 
 def _share(found: int, of: int) -> str:
