@@ -28,7 +28,7 @@ Stage: TypeAlias = Literal["message", "enriched", "answer"]
 LANGUAGE: Final = "language."
 """Begins the rule that is kept where nobody could listen because of the language, before its name."""
 
-SURE: Final = 0.8
+SURE: Final = 0.9
 """How sure a brain must be of an emergency that neither rules nor ears heard, for it to be one."""
 
 PART: Final = MOST
