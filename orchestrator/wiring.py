@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,7 @@ def load_embedder(settings: Settings) -> Embedder:
         raise as_ours(error) from None
 
 
+@cache
 def load_guard() -> Guard:
     """The guard, with the rules as they were shipped: no overlay and no conversation changes them."""
     try:
@@ -155,12 +157,13 @@ def load_ears(settings: Settings, embedder: Embedder) -> Ears:
 
 def build_watch(settings: Settings, embedder: Embedder) -> Watch:
     """The guard's place in the house, with whom to call where it stands; refused where nobody knows whom."""
-    folder, rules, region = shipped_config() / "safety", load_guard(), settings.safety.region
+    folder, region = shipped_config() / "safety", settings.safety.region
     try:
         if region and region not in (known := wording.known_regions(folder)):
             rule = f"no numbers to call are known for it; name one of {', '.join(known)}, or none"
             where = settings.origins.get("safety.region", "")
             raise AnamnesisError(BAD_SETTING, key="safety.region", where=where, rule=rule)
+        rules = load_guard()
         return Watch(
             rules,
             output.load(folder),

@@ -16,7 +16,7 @@ from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Brain, Embedder, Recall
 from agents.roster import Roster
-from agents.safety import guard, language, output, wording
+from agents.safety import language, output, wording
 from agents.tools.built_in import built_in
 from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
@@ -45,6 +45,7 @@ from orchestrator.waiting import Waiting
 from orchestrator.watch import Watch
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
+from orchestrator.wiring import load_guard
 from tests.models import a_router, minilm
 from tests.stores import empty_store
 
@@ -76,7 +77,7 @@ def local_brain() -> LocalBrain:
 def a_watch() -> Watch:
     """The guard as shipped, where nobody knows the region; it leaves the store its time."""
     rules = shipped_config() / "safety"
-    heard = guard.load(rules)
+    heard = load_guard()
     return Watch(
         heard,
         output.load(rules),

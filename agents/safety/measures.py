@@ -79,18 +79,19 @@ class Gauge:
 
     @staticmethod
     def _beside(measure: Measure, found: Found, values: Mapping[int, float]) -> list[Found]:
-        places = [
-            *(at for at in range(found.start - 1, found.start - 2 - measure.before, -1)),
-            *(at for at in range(found.end, found.end + 1 + measure.after)),
+        """What the nearest number before it and the nearest one after it say: either may be another's."""
+        places = (
+            range(found.start - 1, found.start - 2 - measure.before, -1),
+            range(found.end, found.end + 1 + measure.after),
+        )
+        nearest = [next((at for at in side if at in values), None) for side in places]
+        return [
+            Found(band.concept, min(at, found.start), max(at + 1, found.end), negative=True)
+            for at in nearest
+            if at is not None
+            for band in measure.bands
+            if band.low <= values[at] <= band.high
         ]
-        for at in places:
-            if at in values:
-                return [
-                    Found(band.concept, min(at, found.start), max(at + 1, found.end), negative=True)
-                    for band in measure.bands
-                    if band.low <= values[at] <= band.high
-                ]
-        return []
 
     def _pressure(
         self, words: Sequence[Word], figures: Sequence[tuple[int, str]], values: Mapping[int, float]

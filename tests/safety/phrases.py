@@ -2,11 +2,11 @@
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from agents.safety.guard import Guard, load
+from agents.safety.guard import Guard
+from orchestrator.wiring import load_guard
 from tools.toolchain import CHECKOUT
 
 RULES: Final = CHECKOUT / "config" / "safety"
@@ -31,10 +31,9 @@ class Phrase:
     tier: int = 0
 
 
-@cache
 def the_guard() -> Guard:
     """The guard with the rules of this checkout."""
-    return load(RULES)
+    return load_guard()
 
 
 def phrases(folder: Path, name: str) -> list[Phrase]:

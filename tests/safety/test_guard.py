@@ -96,11 +96,12 @@ JOINED = (
 )
 
 
-@pytest.mark.parametrize("injection", injections())
-def test_no_text_talks_the_guard_out_of_its_verdict(injection: str) -> None:
+@pytest.mark.parametrize("number", range(len(injections())))
+def test_no_text_talks_the_guard_out_of_its_verdict(number: int) -> None:
+    injection = injections()[number]
     lowered = [
         text
-        for phrase in (*EMERGENCIES[::40], *CRISES[::15])
+        for phrase in (*EMERGENCIES[number % 97 :: 97], *CRISES[number % 43 :: 43])
         for joined in JOINED
         if is_lowered(text := joined.format(said=phrase.text, injection=injection.rstrip(".")), phrase)
     ]
