@@ -17,7 +17,7 @@ from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
 _MOST_REMEMBERED: Final = 1024
-"""Of how many histories it is remembered what was understood; each turn takes up that of the one before."""
+"""After how many messages it is remembered what was known; each turn takes up that of the one before."""
 _LIGHT: Final = word_set(
     "a about again ah all also am an and any are as at be been being but by can could did do does "
     "doing don't er erm feel feels for from get gets going got had has have having he her here him his "
@@ -32,13 +32,17 @@ _LIGHT: Final = word_set(
 _KIND_ORDER: Final = ("concern", "request")
 
 
-def _keys(history: Sequence[Exchange], opening: str, known: Known) -> list[bytes]:
-    """A digest for each beginning of a history, from none of it to all."""
+def _keys(history: Sequence[Exchange], opening: str, known: Known, number: int, message: str) -> list[bytes]:
+    """A digest for each beginning of a conversation that ends with a message, from none of it to this one.
+
+    What is known after a message does not hang on its answer, so the answer counts only from the next one on.
+    """
     digest = blake2b(repr((opening, known)).encode("utf-8", "surrogatepass"), digest_size=16)
     keys = [digest.digest()]
-    for each in history:
-        digest.update(repr(each).encode("utf-8", "surrogatepass"))
+    for each in (*history, Exchange(number, message)):
+        digest.update(repr((each.turn, each.message)).encode("utf-8", "surrogatepass"))
         keys.append(digest.digest())
+        digest.update(repr(each.answer).encode("utf-8", "surrogatepass"))
     return keys
 
 
@@ -65,11 +69,13 @@ class Enricher:
         from turns that are no longer there; `number` is this turn's, `topic` and `phase` the running ones.
         """
         history = tuple(history)
-        known = self._known(history, opening, Known(archived))
         last = history[-1] if history else None
         before = last.answer if last else opening
         number = number or (last.turn + 1 if last else 1)
+        keys = _keys(history, opening, Known(archived), number, message)
+        known = self._known(history, opening, Known(archived), keys)
         understood = self._understanding.understand(known, message, before, number)
+        self._remember(keys[-1], understood.known)
         first = last is None and not opening
         follows = bool(before) and (
             understood.replied or (bool(questions(before)) and not understood.new_concern)
@@ -102,9 +108,10 @@ class Enricher:
             sentiment=understood.sentiment,
         )
 
-    def _known(self, history: tuple[Exchange, ...], opening: str, known: Known) -> Known:
+    def _known(
+        self, history: tuple[Exchange, ...], opening: str, known: Known, keys: Sequence[bytes]
+    ) -> Known:
         """What is known after a history: from the longest part of it that is remembered, by its digest."""
-        keys = _keys(history, opening, known)
         begin = next((at for at in range(len(history), 0, -1) if keys[at] in self._remembered), 0)
         if begin:
             known = self._remembered.pop(keys[begin])
@@ -112,10 +119,14 @@ class Enricher:
         for each in history[begin:]:
             known = self._understanding.understand(known, each.message, before, each.turn).known
             before = each.answer
-        self._remembered[keys[-1]] = known  # behind all others: the first is the one not asked for longest
+        self._remember(keys[len(history)], known)
+        return known
+
+    def _remember(self, key: bytes, known: Known) -> None:
+        """Behind all others: the first is the one that was not asked for longest."""
+        self._remembered[key] = known
         if len(self._remembered) > _MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
-        return known
 
 
 def _previous_context(teller: Teller, known: Known, before: str) -> str:

@@ -284,7 +284,9 @@ def questions(text: str) -> tuple[Question, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=512)
 def _question(part: str, sentence: str) -> Question:
+    """One question; the same few are asked in ever other answers."""
     core = _LEAD.sub("", part.strip(" ,"))
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)

@@ -72,11 +72,11 @@ class LocalBrain:
         return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
-        """The answer word by word, giving way to others in between."""
+        """The answer a few words at a time, giving way to others in between."""
         text = await _worked_out(brief) + answer_to(brief, self._roster, self._enricher.is_clause)
         if brief.said and text.startswith(brief.said):
             text = text[len(brief.said) :]
-        for fragment in re.findall(r"\S+\s*|\s+", text):
+        for fragment in re.findall(r"(?:\S+\s*){1,8}|\s+", text):
             yield fragment
             await asyncio.sleep(0)
 

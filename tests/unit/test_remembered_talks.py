@@ -26,5 +26,4 @@ def test_two_hundred_conversations_in_turn_are_each_understood_once(monkeypatch:
             enricher.enrich(message, before)
             talks[number] = (*before, Exchange(turn, message, "How severe is it on a scale of 1 to 10?"))
 
-    messages, taken_up = 200 * 4, 200 * 3
-    assert understood == messages + taken_up
+    assert understood == 200 * 4
