@@ -36,23 +36,31 @@ TALKS = 16
 """How many conversations are held in turn, so that a message has others before it."""
 
 
+SHELF = PromptShelf(shipped_config() / "prompts")
+
+
 async def _turn(
     brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, blocks: Blocks, text: str
-) -> tuple[float, Blocks]:
-    """How long the agents take for a turn (listen, extract, embed, route, answer); the blocks after it."""
-    shelf = PromptShelf(shipped_config() / "prompts")
-    began = perf_counter()
+) -> tuple[float, float, Blocks]:
+    """How long the agents take for a turn (extract, embed, route, answer) and the guard beside them; the
+    blocks after it.
+    """
+    before = perf_counter()
     watch.hear(text)
+    listened = perf_counter() - before
+    began = perf_counter()
     enrichment = await context_extractor.extract(brain, text, blocks)
-    watch.hear_again(text, enrichment, blocks)
     embedded = await embed(embedder, text, enrichment)
-    watch.hear_meaning(text, enrichment, embedded)
     intent = await intent_classifier.classify(brain, enrichment, blocks, embedded, roster.intents)
     who = pick(intent, roster)
-    brief = Brief(who, text, enrichment, intent, blocks, Recalled(), shelf.prompt(who))
+    brief = Brief(who, text, enrichment, intent, blocks, Recalled(), SHELF.prompt(who))
     async with aclosing(sentences(brain.speak(brief))) as spoken:
         answer = "".join([sentence async for sentence in spoken])
     took, number, now = perf_counter() - began, blocks.next_turn, SystemClock().now()
+    before = perf_counter()
+    watch.hear_again(text, enrichment, blocks)
+    watch.hear_meaning(text, enrichment, embedded)
+    listened += perf_counter() - before
     turn = CompletedTurn(
         turn_id=number,
         timestamp=now,
@@ -66,7 +74,7 @@ async def _turn(
         phase=enrichment.phase,
         facts=enrichment.known,
     )
-    return took, complete_turn(blocks, turn, now)
+    return took, listened, complete_turn(blocks, turn, now)
 
 
 def _bare(embedder: Embedder, text: str) -> float:
@@ -78,18 +86,21 @@ def _bare(embedder: Embedder, text: str) -> float:
 
 async def _compared(
     brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, texts: Sequence[str]
-) -> tuple[list[float], list[float], list[float]]:
-    """The model alone and whole turns by turns, so that both meet the same load; then first turns again."""
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """The model alone and turns by turns, so that both meet the same load, the guard's part of each turn, and
+    first turns again.
+    """
     new = empty(Conversation("conv_bench", "bench", SystemClock().now()))
-    alone, whole, talks = [], [], [new] * TALKS
+    alone, whole, guarded, talks = [], [], [], [new] * TALKS
     for number, (one, other) in enumerate(zip(texts[::2], texts[1::2], strict=False)):
         alone.append(_bare(embedder, one))
-        took, talks[number % TALKS] = await _turn(
+        took, listened, talks[number % TALKS] = await _turn(
             brain, embedder, watch, roster, talks[number % TALKS], other
         )
         whole.append(took)
+        guarded.append(took + listened)
     again = [(await _turn(brain, embedder, watch, roster, new, text))[0] for text in texts[1::2]]
-    return alone[TALKS:], whole[TALKS:], again
+    return alone[TALKS:], whole[TALKS:], guarded[TALKS:], again
 
 
 def _told(name: str, took: Sequence[float]) -> tuple[float, float]:
@@ -117,11 +128,12 @@ def main() -> None:
     brain = LocalBrain(roster, router, load_lexicon(None))
     sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
     texts = [case.text for path in sets for case in load_cases(path)]
-    alone, whole, again = asyncio.run(
+    alone, whole, guarded, again = asyncio.run(
         _compared(brain, embedder, build_watch(settings, embedder), roster, texts)
     )
-    bare, turn = _told("the embedding call alone", alone), _told("a turn amid a talk, and the guard", whole)
-    _told("the same messages, first in a talk", again)
+    bare, turn = _told("the embedding call alone", alone), _told("a turn amid a talk", whole)
+    _told("the same, and the guard", guarded)
+    _told("the same messages, seen before", again)
     print(f"{'ratio':<34} p50 {turn[0] / bare[0]:6.2f}      p99 {turn[1] / bare[1]:6.2f}")
     _routing(router, embedder)
     print(f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
