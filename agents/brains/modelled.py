@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Final, Protocol, TypeVar
 
 from agents import minutes
@@ -144,16 +145,21 @@ class ModelBrain:
         taken = minutes.of_this_turn()
         if taken.given_up:
             raise ModelTrouble("given_up")
-        deadline = taken.started + self._patience.budget_seconds
         try:
-            return await persist(ask, self.breaker, self._patience, deadline)
+            if self._left() <= 0:
+                raise ModelTrouble("budget", blamed=False)
+            return await persist(ask, self.breaker, self._patience, monotonic() + self._left())
         except ModelTrouble as trouble:
             taken.given_up, taken.stood_in = True, trouble.kind
             raise
 
     async def _reply(self, ask: Ask) -> str:
-        async with self._within(self._patience.reply_seconds):
+        async with self._for_a_reply():
             return await self._model.decide(ask)
+
+    def _left(self) -> float:
+        """For how many seconds this turn may still ask."""
+        return minutes.of_this_turn().started + self._patience.budget_seconds - monotonic()
 
     async def _begun(self, brief: Brief) -> AsyncGenerator[str, None]:
         """An answer whose first sentence is whole."""
@@ -161,7 +167,7 @@ class ModelBrain:
         spoken = self._model.speak(asking.to_answer(brief, its), brief.tools)
         text = ""
         try:
-            async with self._within(self._patience.reply_seconds):
+            async with self._for_a_reply():
                 async for fragment in spoken:
                     text += sayable(fragment)
                     if has_whole_sentence(text):
@@ -192,15 +198,20 @@ class ModelBrain:
         minutes.of_this_turn().cut = kind
         raise AnswerCut(self.name, "speak")
 
+    def _for_a_reply(self) -> AbstractAsyncContextManager[None]:
+        """As long as one waits for a reply, and no longer than the turn may ask."""
+        left, reply = self._left(), self._patience.reply_seconds
+        return self._within(left, "budget") if left < reply else self._within(reply)
+
     @asynccontextmanager
-    async def _within(self, seconds: float) -> AsyncIterator[None]:
+    async def _within(self, seconds: float, kind: str = "timed_out") -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(seconds) as scope:
                 yield
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise ModelTrouble("timed_out", again=self._model.repeatable) from None
+            raise ModelTrouble(kind, again=self._model.repeatable) from None
 
 
 def _because(intent: Intent, why: str) -> Intent:

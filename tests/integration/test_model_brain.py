@@ -270,6 +270,41 @@ async def test_a_model_that_never_answers_is_not_waited_for(model_endpoint: Mode
     assert ("".join(words), taken.stood_in) == (await local_words(brief), "timed_out")
 
 
+@pytest.mark.parametrize("answered", [0, 1, 2])
+async def test_all_questions_of_a_turn_share_one_budget(
+    model_endpoint: ModelEndpoint, word: str, answered: int
+) -> None:
+    """Each question alone could wait for half a minute; the one that uses the budget up is the last."""
+    steps = (Step(), Step(), Step(text="Well. Rest."))
+    model_endpoint.script(word, *steps[:answered], *[Step(hang=True)] * 3)
+    brief = a_brief(word)
+    async with chat_brain(
+        model_endpoint, sureness=ASKS_ALL, patience=replace(PATIENT, budget_seconds=3.0)
+    ) as brain:
+        with minutes.taken() as taken:
+            await heard(brain, f"I cannot sleep, {word}")
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert (taken.stood_in, taken.given_up) == ("budget", True)
+    assert len(model_endpoint.asked(word)) <= answered + 1
+
+
+async def test_a_model_is_not_asked_once_the_budget_is_used_up(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    breaker, brief = Breaker(failures=1), a_brief(word)
+    async with chat_brain(model_endpoint, sureness=ASKS_ALL, breaker=breaker) as brain:
+        with minutes.taken() as taken:
+            taken.started -= PATIENT.budget_seconds
+            await heard(brain, word)
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert (model_endpoint.asked(word), taken.stood_in) == ([], "budget")
+    assert not breaker.is_open
+
+
 async def test_a_model_that_never_ends_is_cut(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(text="And so on and so on. " * 5_000))
     async with chat_brain(model_endpoint) as brain:
