@@ -14,6 +14,11 @@ MOST_READ: Final = 2_000
 
 _TOKEN: Final = re.compile(r"[a-z\u00c0-\u024f]+(?:['-][a-z\u00c0-\u024f]+)*'?|\d+(?:[.,]\d+)?|[^\w\s]")
 _PLAIN: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-"})
+_SHORTENED: Final = {
+    f"{verb}nt": f"{verb}n't"
+    for verb in ("do", "does", "did", "have", "has", "had", "is", "are", "was", "were", "would", "could")
+} | {"cant": "can't"}
+"""Words as they are written without their mark, where they can be nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,11 @@ def plain(text: str) -> str:
 
 
 def words_of(text: str) -> tuple[Word, ...]:
-    """The words and marks of a text, in their order."""
-    return tuple(Word(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text.lower()))
+    """The words and marks of a text, in their order; `dont` is read as `don't`."""
+    return tuple(
+        Word(_SHORTENED.get(found[0], found[0]), found.start(), found.end())
+        for found in _TOKEN.finditer(text.lower())
+    )
 
 
 def plural(word: str) -> str:

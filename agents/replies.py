@@ -226,6 +226,9 @@ class Replies:
         kind = next((each for each in question.kinds if each in NAMED), "")
         if re.match(r"(?:he|she|they|it|that|this|there|we)\b", text.stated, re.IGNORECASE):
             return  # `he is drinking more` names nothing
+        stance, rest = self.stance(text.stated)
+        if stance and (not rest or stance not in ("yes", "some")):
+            return  # `nope` is the name of nothing
         if items := listed(self.bare(text.stated), kind, self._lexicon.group("people.relatives")):
             yield Reply(question, Said(kind, ""), items=items)
 

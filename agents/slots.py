@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from agents.lexicon import word_set
+from agents.lexicon import word_set, words_of
 from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN, NUMBERS, OFTEN
 from agents.reading import Text
 
@@ -67,6 +67,8 @@ _COURSE: Final = re.compile(
     r"|less|more|slow\w*|heal\w*|settl\w*|good|bad|stayed|fluctuat\w*|comes?|goes)\b",
     re.IGNORECASE,
 )
+_DENIES: Final = word_set("no not none never nothing nope nah nil zero neither any anything don't haven't")
+"""Words that no name has: a value with one of them denies rather than names."""
 
 
 def fits(kind: str, value: str, text: Text) -> bool:
@@ -99,7 +101,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
                 or other is not None
             )
             a_time = HAS_SPAN.fullmatch(value) is not None
-            return others is None and not clause and not a_time and len(value.split()) <= 8
+            denies = {word.text for word in words_of(value)} & _DENIES
+            return others is None and not clause and not a_time and not denies and len(value.split()) <= 8
         case "readings" | "measures" | "dose" | "temperature":
             return _FIGURE.search(value) is not None
         case "sleep_hours":
@@ -170,12 +173,12 @@ def _item(text: str) -> str:
 
 
 def _is_no_name(item: str) -> bool:
-    words = item.lower().split()
+    words = [word.text for word in words_of(item)]
     timed = HAS_SPAN.search(item) or HAS_MOMENT.search(item) or DOSE.fullmatch(item)
     return (
         bool(timed)
         or len(words) > 5
-        or bool(set(words) & _NO_ITEM)
+        or bool(set(words) & (_NO_ITEM | _DENIES))
         or not re.search(r"[a-z]{2}", item.lower())
     )
 
