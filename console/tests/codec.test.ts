@@ -53,6 +53,15 @@ describe("an envelope", () => {
     expect(said?.body).toMatchObject({ ...body, safety: { kind: "crisis", tier: 2 } });
   });
 
+  test("says in its meta that the model did not answer, and why", () => {
+    const body = { id: "s", previousId: "m", sequence: 1, text: "Rest.", isFinal: true };
+    const meta = { "model.asked": 1, "model.stood_in": "local", "model.trouble": "http_503" };
+
+    const { said } = decode(pack({ stanzaId: -1, conversationId: "c", type: 16, body, meta }));
+
+    expect(said?.body).toMatchObject({ ...body, trouble: "http_503" });
+  });
+
   test("may hold nothing where a field is optional, and fields from the future", () => {
     const { said } = decode(packed(13, { id: "msg_a", previousId: "msg_1", safety: null, mood: "new" }));
 

@@ -111,6 +111,15 @@ describe("a turn", () => {
     expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "3" });
   });
 
+  test("that the model did not give says why", () => {
+    const last = { id: "sent_2", previousId: "msg_a", sequence: 2, text: "Rest.", isFinal: true, trouble: "http_503" };
+    const begun = [asked("msg_1"), started("msg_a", "msg_1"), sentence("msg_a", 1, "Well.")];
+
+    expect(after(...begun)[0]?.answers[0]?.trouble).toBeNull();
+    const [exchange] = after(...begun, heard({ name: "AssistantSentence", body: last }));
+    expect(exchange?.answers[0]).toMatchObject({ progress: "done", trouble: "http_503" });
+  });
+
   test("asked for again has two answers", () => {
     const transcript = after(asked("msg_1"), started("msg_a", "msg_1"), failed("msg_1"), started("msg_b", "msg_1"));
 

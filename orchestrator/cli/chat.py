@@ -216,13 +216,19 @@ async def _show_answer(client: "Client", said: str, quiet: bool) -> None:
 
 
 async def _show(said: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> None:
-    """What the house says, and beneath it which memories it opened and wrote; nothing, if it says nothing."""
+    """What the house says, and beneath it which memories it opened and wrote; nothing, if it says nothing.
+
+    Where the model that should have answered did not, that stands there, too.
+    """
     from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
 
     traces: list[MemoryTrace] = []
-    spoken = False
+    spoken, trouble = False, ""
     async with aclosing(said) as envelopes:
         async for envelope in envelopes:
+            meta = envelope.meta or {}
+            if "model.stood_in" in meta:
+                trouble = str(meta.get("model.trouble", ""))
             match envelope.body:
                 case AssistantSentence(text=text) | AssistantMessage(content=text):
                     click.echo(text, nl=False)
@@ -236,6 +242,8 @@ async def _show(said: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> No
             spoken = True
     if spoken:
         click.echo()
+    if trouble:
+        click.secho(f"  answered without the model: {trouble}", fg="yellow")
     if not quiet:
         for trace in traces:
             click.secho(f"  {trace_line(trace)}", dim=True)

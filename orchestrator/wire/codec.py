@@ -211,6 +211,7 @@ def as_json(envelope: Envelope[Body]) -> str:
         "name": type(envelope.body).__name__,
         "conversationId": envelope.conversation_id,
         "body": _sent(envelope.body),
+        **({"meta": dict(envelope.meta)} if envelope.meta else {}),
     }
     return json.dumps(fields, default=_shown_as, ensure_ascii=False, separators=(",", ":"))
 

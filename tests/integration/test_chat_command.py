@@ -12,6 +12,7 @@ import pytest
 
 from tests.nursery import Nursery
 from tests.rooms import serving
+from tools.servers.keeper import free_port
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
@@ -183,6 +184,25 @@ def test_in_the_terminal_the_traces_stand_beneath_the_answer(nursery: Nursery, t
     assert shown.index("headache") < shown.index("stored conversation_history, revision 1")
     assert "conversation_history" not in hidden
     assert "headache" in hidden
+
+
+def test_where_the_model_did_not_answer_a_script_and_a_terminal_are_told(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/v1"
+    (tmp_path / "default.toml").write_text(f'[chat]\nendpoint = "{nowhere}"\nmodel = "a_model"\n')
+    with_a_model = ["chat", "--config", str(tmp_path)]
+    typed = b"I am having a headache\n"
+
+    told = lines(nursery.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
+    shown = nursery.run(tmp_path, *with_a_model, "--quiet", typed=typed).stdout
+    without_one = nursery.run(tmp_path, "chat", typed=typed).stdout
+
+    assert told[-1]["body"]["isFinal"]
+    assert told[-1]["meta"]["model.stood_in"] == "local"
+    assert told[-1]["meta"]["model.trouble"] == "unreachable"
+    assert "\n  answered without the model: unreachable\n" in shown
+    assert "without the model" not in without_one
 
 
 def test_the_terminal_shows_what_the_readme_shows(nursery: Nursery, tmp_path: Path) -> None:

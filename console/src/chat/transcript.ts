@@ -16,6 +16,8 @@ export interface Answer {
   readonly sentences: readonly { readonly sequence: number; readonly text: string }[];
   readonly progress: Progress;
   readonly safety: Safety | null;
+  /** Why it was given without the model, in one word; null where the model gave it, or there is none. */
+  readonly trouble: string | null;
 }
 
 export interface Question {
@@ -68,22 +70,23 @@ function hear(transcript: Transcript, said: Said): Transcript {
   switch (said.name) {
     case "StartAnswer": {
       const { id, previousId, safety } = said.body;
-      const answer: Answer = { id, sentences: [], progress: "running", safety: safety ? readSafety(safety) : null };
+      const answer: Answer = { id, sentences: [], progress: "running", safety: safety ? readSafety(safety) : null, trouble: null };
       return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "AssistantSentence": {
-      const { previousId, sequence, text, isFinal, safety: danger } = said.body;
+      const { previousId, sequence, text, isFinal, safety: danger, trouble = null } = said.body;
       const grow: AnswerEdit = ({ sentences, progress, safety }, { stopping }) => ({
         safety: danger ? readSafety(danger) : safety,
         sentences: text ? [...sentences, { sequence, text }] : sentences,
+        trouble,
         progress: isFinal ? (stopping ? "stopped" : "done") : progress,
       });
       return changeAnswer(transcript, previousId, grow, isFinal ? { stopping: false } : {});
     }
     case "AssistantMessage": {
-      const { id, previousId, content, safety } = said.body;
+      const { id, previousId, content, safety, trouble = null } = said.body;
       const sentences = [{ sequence: 1, text: content }];
-      const answer: Answer = { id, sentences, progress: "done", safety: safety ? readSafety(safety) : null };
+      const answer: Answer = { id, sentences, progress: "done", safety: safety ? readSafety(safety) : null, trouble };
       return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "MemoryTrace": {

@@ -102,7 +102,7 @@ const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgai
 });
 
 function OneAnswer({ answer }: { answer: Answer }) {
-  const { sentences, progress, safety } = answer;
+  const { sentences, progress, safety, trouble } = answer;
   return (
     <article className={safety ? "answer safety" : "answer"} aria-busy={progress === "running"}>
       <h2 className="unseen">Anamnesis</h2>
@@ -115,6 +115,7 @@ function OneAnswer({ answer }: { answer: Answer }) {
         ))}
       </p>
       {progress === "running" && <Thinking />}
+      {trouble !== null && <small className="trouble">Answered without the model: {trouble}</small>}
       {progress === "stopped" && <small>Stopped.</small>}
       {progress === "cut" && <small>This answer was cut off.</small>}
     </article>

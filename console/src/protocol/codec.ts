@@ -31,11 +31,16 @@ export function decode(packet: Uint8Array): Envelope {
   if (!isMap(map)) throw new BadPacket("not a map");
   const { stanzaId, conversationId = "", type, body, meta } = map;
   if (!Number.isInteger(stanzaId) || typeof conversationId !== "string") throw new BadPacket("not an envelope");
-  const said = typeof type === "number" && isMap(body) ? understand(type, { ...body, ...safetyIn(meta) }) : null;
+  const said = typeof type === "number" && isMap(body) ? understand(type, { ...body, ...safetyIn(meta), ...troubleIn(meta) }) : null;
   return { stanzaId: stanzaId as number, conversationId, said };
 }
 
 /** What the meta of a sentence or an answer says of danger, as a StartAnswer's body says it. */
 function safetyIn(meta: unknown): object {
   return isMap(meta) && typeof meta["safety"] === "string" ? { safety: { kind: meta["safety"], tier: meta["tier"] } } : {};
+}
+
+/** What it says of a model that should have answered and did not: why the local brain stood in for it. */
+function troubleIn(meta: unknown): object {
+  return isMap(meta) && typeof meta["model.stood_in"] === "string" ? { trouble: String(meta["model.trouble"] ?? "") } : {};
 }

@@ -32,7 +32,7 @@ export const MESSAGES = {
     "originatingId?": "text",
   }),
   UserMessage: message(2, { id: "text", "previousId?": "text", content: "text", "timestamp?": "text" }),
-  AssistantMessage: message(3, { id: "text", previousId: "text", content: "text", "timestamp?": "text", "safety?": "map" }),
+  AssistantMessage: message(3, { id: "text", previousId: "text", content: "text", "timestamp?": "text", "safety?": "map", "trouble?": "text" }),
   ReasoningStep: message(5, { id: "text", messageId: "text", sequence: "number", content: "text" }),
   ToolUseRequest: message(6, {
     id: "text",
@@ -106,6 +106,7 @@ export const MESSAGES = {
     text: "text",
     isFinal: "flag",
     "safety?": "map",
+    "trouble?": "text",
   }),
   SyncRequest: message(17, { messages: "maps" }),
   SyncResponse: message(18, { syncedMessages: "maps", syncedAt: "text" }),
