@@ -42,6 +42,9 @@ GRACE_SECONDS: Final = 2.0
 PEOPLE: Final = 1_000
 """Of how many people one remembers which identity is theirs."""
 
+CONVERSATION_OVER: Final = "conversation_over"
+"""Why no agent is made for a conversation that is archived: nothing is wrong with Letta."""
+
 MEMORY_TOOLS: Final = ("core_memory_append", "core_memory_replace")
 """With these the extractor edits its blocks; nobody else has them, and most messages do without."""
 
@@ -162,6 +165,7 @@ class AgentRegistry:
         self._holder, self._claim_seconds = holder, claim_seconds
         self._making: dict[tuple[str, str], asyncio.Task[str]] = {}
         self._people: OrderedDict[str, str] = OrderedDict()
+        self._refused = ""
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
         """The id of the agent of that role, or `ModelTrouble`: what a brain asks before it asks the agent.
@@ -206,8 +210,23 @@ class AgentRegistry:
 
     def _is_done(self, key: tuple[str, str], task: asyncio.Task[str]) -> None:
         del self._making[key]
-        if not task.cancelled() and task.exception() is not None:
-            log.warning("letta_agent_not_ready", conversation_id=key[0], kind=key[1].lower())
+        if task.cancelled():
+            return
+        error = task.exception()
+        rule = str(error.facts["rule"]) if isinstance(error, LettaTrouble) else ""
+        if rule != CONVERSATION_OVER:
+            self._refused = rule
+        if error is not None:
+            why = rule or type(error).__name__
+            log.warning("letta_agent_not_ready", conversation_id=key[0], kind=key[1].lower(), error=why)
+
+    async def answers(self) -> None:
+        """Whether agents can be made, for whoever looks after the house: `LettaTrouble` if the last was not.
+
+        A model that Letta does not know keeps every one from being made, while Letta itself is well.
+        """
+        if self._refused:
+            raise LettaTrouble(self._refused)
 
     def prepare(self, conversation_id: str) -> None:
         """Have the extractor and the blocks of a new conversation made, before they are needed."""
@@ -437,7 +456,7 @@ class AgentRegistry:
         """Whose conversation it is, and its blocks; `LettaTrouble` of one that is over."""
         found = tx.conversations.get(conversation_id)
         if found is None or found.status != "active":
-            raise LettaTrouble("conversation_over")  # what stood for it there is removed
+            raise LettaTrouble(CONVERSATION_OVER)  # what stood for it there is removed
         stored = SqlBlockStore(tx.blocks).load(conversation_id)
         empty = edits.empty(Conversation(found.id, found.user_id, found.created_at), self._limits)
         texts = {label: stored[label].text if label in stored else render(label, empty) for label in Label}

@@ -236,10 +236,14 @@ class Telemetry(Section):
     endpoint: Annotated[str, _address("http", "https")]
 
 
+def _without_version(value: str) -> str:
+    return value.rstrip("/").removesuffix("/v1")
+
+
 class Letta(Section):
     """The Letta server, if there is one, and what its agents are made of."""
 
-    base_url: Annotated[str, _address("http", "https")]
+    base_url: Annotated[str, _address("http", "https"), AfterValidator(_without_version)]
     api_key: SecretStr
     model: Annotated[str, Field(min_length=1)]
     extractor_model: str

@@ -252,6 +252,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
     )
     if registry is not None:
         house.tell_of_beginnings(registry.prepare)
+        house.include("agents", registry.answers)
     if mind.answers is not None:
         house.include("model", mind.answers)
     return house

@@ -6,6 +6,8 @@ import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 OUR_PACKAGES: Final = ("orchestrator", "agents", "memory_blocks")
 OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
 PATIENCE_SECONDS: Final = 3
+MOST_BYTES: Final = 10_000_000
+"""More of an answer is not read."""
+MOST_HANDLES: Final = 8
+"""So many of the models that a server knows are named."""
 
 Status = Literal["ok", "off", "warning", "failed"]
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
@@ -90,7 +96,7 @@ def look(settings: "Settings") -> Iterator[Finding]:
     yield database(settings)
     yield embedding_model(settings)
     yield region(settings.safety.region)
-    yield reachable("letta", settings.letta.base_url, "/v1/health/")
+    yield letta(settings)
     yield livekit(settings)
     yield reachable("telemetry", settings.telemetry.endpoint, "/")
     yield from collisions()
@@ -174,30 +180,76 @@ def region(name: str) -> Finding:
     )
 
 
-def reachable(name: str, address: str, path: str) -> Finding:
-    """Whether an HTTP server answers. Its answer is not read, and no key is sent."""
+def reachable(name: str, address: str, path: str, *, well: bool = False) -> Finding:
+    """Whether an HTTP server answers, `well` if it must say that it is. No key is sent."""
     if not address:
         return Finding(name, "off", "not configured")
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    try:
+        status, _ = _get(address, path)
+    except (OSError, HTTPException) as error:
+        return _silent(name, address, error)
+    if status >= 500:
+        return Finding(name, "failed", f"{address} answers with {status}.", "Its own log says why.")
+    if well and status not in range(200, 300):
+        return Finding(name, "failed", f"{address}{path} answers with {status}.", "Is the address right?")
+    return Finding(name, "ok", f"{address} answers")
 
+
+def letta(settings: "Settings") -> Finding:
+    """Whether it is a Letta server that answers, lets us in, and knows what our agents are made of."""
+    there = settings.letta
+    found = reachable("letta", there.base_url, "/v1/health/", well=True)
+    if found.status != "ok":
+        return found
+    made_of = {
+        "/v1/models/": ("model", "extractor_model", "classifier_model"),
+        "/v1/models/embedding": ("embedding",),
+    }
+    for path, names in made_of.items():
+        try:
+            status, body = _get(there.base_url, path, there.api_key.get_secret_value())
+        except (OSError, HTTPException) as error:
+            return _silent("letta", there.base_url, error)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            says = f"{there.base_url} answers and does not let us in."
+            return Finding("letta", "failed", says, "Is LETTA_API_KEY the one of that server?")
+        known = _handles(body)
+        if status != HTTPStatus.OK or known is None:
+            says = f"{there.base_url}{path} answers with {status} and no list."
+            return Finding("letta", "failed", says, "Is it a Letta server?")
+        unknown = [name for name in names if (handle := getattr(there, name)) and handle not in known]
+        if unknown:
+            told = ", ".join(f"letta.{name} = {getattr(there, name)}" for name in unknown)
+            then = f"It knows {', '.join(sorted(known)[:MOST_HANDLES]) or 'none'}, as GET {path} tells."
+            return Finding("letta", "failed", f"{there.base_url} does not know {told}.", then)
+    return Finding("letta", "ok", f"{there.base_url} answers and knows the models")
+
+
+def _handles(body: bytes) -> set[str] | None:
+    """How a Letta server calls the models it lists; None when this is no such list."""
+    try:
+        return {str(each["handle"]) for each in json.loads(body)}
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def _silent(name: str, address: str, error: Exception) -> Finding:
+    says = f"{address} does not answer ({type(error).__name__})."
+    return Finding(name, "failed", says, "Is it running? Is the address right?")
+
+
+def _get(address: str, path: str, key: str = "") -> tuple[int, bytes]:
+    """What a server answers, without any library that would have to be there."""
     parts = urlsplit(address)
     connect = HTTPSConnection if parts.scheme in ("https", "wss") else HTTPConnection
     connection = connect(parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS)
     try:
-        connection.request("GET", parts.path.rstrip("/") + path)
-        status = connection.getresponse().status
-    except (OSError, HTTPException) as error:
-        return Finding(
-            name,
-            "failed",
-            f"{address} does not answer ({type(error).__name__}).",
-            "Is it running? Is the address right?",
-        )
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(MOST_BYTES)
     finally:
         connection.close()
-    if status >= 500:
-        return Finding(name, "failed", f"{address} answers with {status}.", "Its own log says why.")
-    return Finding(name, "ok", f"{address} answers")
 
 
 def livekit(settings: "Settings") -> Finding:

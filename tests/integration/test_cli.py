@@ -277,16 +277,31 @@ def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
 # --- doctor -----------------------------------------------------------------------------------------------
 
 
+LETTA_SAYS = {
+    "/letta/v1/health/": {"status": "ok"},
+    "/letta/v1/models/": [{"handle": "openai/gpt-4.1-mini"}, {"handle": "openai/other"}],
+    "/letta/v1/models/embedding": [{"handle": "openai/text-embedding-3-small"}],
+}
+
+
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[str]]]:
-    """A server on loopback that answers 503 below /ill and 404 elsewhere, and the paths it was asked for."""
+    """A server on loopback and the paths it was asked for: 503 below /ill, a Letta below /letta, else 404.
+
+    As that it has models, one that embeds, and the key "s3cr3t", which nobody needs to ask how it is.
+    """
     asked: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            self.send_response(503 if self.path.startswith("/ill") else 404)
+            said = LETTA_SAYS.get(self.path)
+            free = self.path.endswith("/health/") or self.headers["Authorization"] == "Bearer s3cr3t"
+            self.send_response(
+                503 if self.path.startswith("/ill") else 404 if not said else 200 if free else 401
+            )
             self.end_headers()
+            self.wfile.write(json.dumps(said).encode())
 
         def do_POST(self) -> None:  # as LiveKit answers whom it lets in: it has no rooms
             asked.append(self.path)
@@ -347,7 +362,8 @@ def test_what_is_configured_and_answers_is_well(
     monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
 ) -> None:
     address, asked = server
-    monkeypatch.setenv("LETTA_BASE_URL", address + "/letta/")
+    monkeypatch.setenv("LETTA_BASE_URL", address + "/letta/v1/")
+    monkeypatch.setenv("LETTA_API_KEY", "s3cr3t")
     monkeypatch.setenv("LIVEKIT_URL", address.replace("http", "ws"))
     monkeypatch.setenv("LIVEKIT_API_KEY", "key")
     monkeypatch.setenv("LIVEKIT_API_SECRET", "a secret of thirty-two characters or more")
@@ -357,7 +373,34 @@ def test_what_is_configured_and_answers_is_well(
 
     assert done.exit_code == 0
     assert {findings(done)[name]["status"] for name in ("letta", "livekit", "telemetry")} == {"ok"}
-    assert asked == ["/letta/v1/health/", "/", "/twirp/livekit.RoomService/ListRooms", "/"]
+    assert asked == [*LETTA_SAYS, "/", "/twirp/livekit.RoomService/ListRooms", "/"]
+
+
+@pytest.mark.parametrize(
+    ("path", "chosen", "says"),
+    [
+        ("/elsewhere", {}, "answers with 404"),
+        ("/letta", {"LETTA_API_KEY": "another"}, "does not let us in"),
+        ("/letta", {"ANAMNESIS_LETTA_MODEL": "openai/nosuch"}, "letta.model = openai/nosuch"),
+        ("/letta", {"ANAMNESIS_LETTA_CLASSIFIER_MODEL": "nosuch"}, "letta.classifier_model = nosuch"),
+        ("/letta", {"ANAMNESIS_LETTA_EMBEDDING": "openai/other"}, "letta.embedding = openai/other"),
+    ],
+)
+def test_a_letta_that_would_make_no_agent_of_ours_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+    server: tuple[str, list[str]],
+    path: str,
+    chosen: dict[str, str],
+    says: str,
+) -> None:
+    for name, value in {"LETTA_BASE_URL": server[0] + path, "LETTA_API_KEY": "s3cr3t", **chosen}.items():
+        monkeypatch.setenv(name, value)
+
+    done = run("doctor", "--json")
+
+    assert (done.exit_code, findings(done)["letta"]["status"]) == (1, "failed")
+    assert says in findings(done)["letta"]["says"]
+    assert "s3cr3t" not in done.output
 
 
 def test_what_is_configured_and_does_not_work_ends_with_1(

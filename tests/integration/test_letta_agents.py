@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
+import structlog
 from letta_client import Letta
 
 from agents.brains.asking import CLASSIFIER, EXTRACTOR
@@ -15,8 +17,10 @@ from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
 from orchestrator.clock import SystemClock
+from orchestrator.errors import LettaTrouble
 from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
 from orchestrator.letta_blocks import LettaPlace, StoredJournal
+from orchestrator.letta_server import LettaAgent
 from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.database import Store, Transaction
@@ -77,6 +81,41 @@ async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_mo
     assert other.recipe(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
     assert other.recipe(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
     assert other.recipe(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
+
+
+async def test_while_none_can_be_made_the_house_is_told_and_the_log_says_why(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    """A slip in a setting must not go unnoticed while the local brain answers."""
+    async with a_registry(letta.base_url, opened, tag, model="openai/nosuch") as registry:
+        await registry.answers()
+        with structlog.testing.capture_logs() as logged, pytest.raises(LettaTrouble) as refused:
+            await registry.agent("c1", EXTRACTOR)
+        with pytest.raises(LettaTrouble):
+            await registry.answers()
+
+    (line,) = [each for each in logged if each["event"] == "letta_agent_not_ready"]
+    assert (line["kind"], line["error"]) == ("extractor", refused.value.facts["rule"])
+    assert str(line["error"]).startswith("http_4")
+
+
+async def test_once_one_could_be_made_again_the_house_is_well(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
+        raise LettaTrouble("http_400")
+
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(registry.server, "make_agent", refuse)
+            with pytest.raises(LettaTrouble):
+                await registry.agent("c1", EXTRACTOR)
+        with pytest.raises(LettaTrouble):
+            await registry.answers()
+
+        await registry.agent("c1", EXTRACTOR)
+
+        await registry.answers()
 
 
 async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_stand(
