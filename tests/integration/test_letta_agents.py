@@ -83,6 +83,13 @@ async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_mo
     assert other.recipe(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
 
 
+def test_the_extractor_is_told_of_its_memory_tools_and_what_each_is_for() -> None:
+    told = recipes("http://127.0.0.1:1", "a-tag").recipe(EXTRACTOR)["system"]
+
+    assert all(f"`{tool}`" in told for tool in MEMORY_TOOLS)
+    assert "`core_memory_append` is for `context_summary` alone" in told
+
+
 async def test_while_none_can_be_made_the_house_is_told_and_the_log_says_why(
     letta: Address, tag: str, opened: Store
 ) -> None:
