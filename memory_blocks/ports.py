@@ -173,11 +173,17 @@ class BlockMirror(Protocol):
     made good by the next `put`.
     """
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
         """Show these blocks from now on: told after every commit, and before somebody there reads them.
 
-        Tells what others had changed there since the last `put` and this one wrote over, as far as that
-        place lets one know, so that it can be kept. Where these blocks are shown already, nothing is done.
+        What others changed there since the last `put` is written over only if it is among `followed`, which
+        the store has kept. Anything else is told, as far as that place lets one know, and nothing is written:
+        follow it, and put again. Where these blocks are shown already, nothing is done.
         """
         ...
 

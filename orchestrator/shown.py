@@ -56,18 +56,19 @@ class Shown:
         stored: Mapping[Label, StoredBlock],
         followed: Sequence[ForeignChange] = (),
     ) -> None:
-        """Show these blocks; what somebody changed meanwhile is taken over or kept aside, unless it was.
+        """Show these blocks; what somebody changed meanwhile is first taken over or set aside, if not yet.
 
         That is told at once, as what happens in the background is.
         """
         for _ in range(ROUNDS):
-            show = partial(self._mirror.put, conversation.id, stored)
-            written_over = [each for each in await self._asked(conversation.id, show) if each not in followed]
-            if not written_over:
+            unseen = await self._asked(
+                conversation.id, partial(self._mirror.put, conversation.id, stored, followed)
+            )
+            if not unseen:
                 return
-            followed = written_over
+            followed = (*followed, *unseen)
             try:
-                take_over = partial(self._take_over, conversation, written_over)
+                take_over = partial(self._take_over, conversation, unseen)
                 stored = await self._outbox.commit(conversation.id, take_over, step="adopt")
             except AnamnesisError as error:
                 log.warning("mirror_not_followed", conversation_id=conversation.id, error=error.problem.name)

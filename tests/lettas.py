@@ -151,9 +151,14 @@ class HandEdited:
     def __init__(self, mirror: LettaMirror, client: Letta, store: Store) -> None:
         self._mirror, self._client, self._store = mirror, client, store
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
         """As the mirror does."""
-        return await self._mirror.put(conversation_id, blocks)
+        return await self._mirror.put(conversation_id, blocks, followed)
 
     async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
         """As the mirror does."""

@@ -81,19 +81,29 @@ class LettaMirror:
         self._looked_at: dict[str, Mapping[Label, ShownText]] = {}
         self._told: dict[str, Sequence[ForeignChange]] = {}
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
-        """Write what does not stand there, and tell what of others was written over.
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
+        """Write what does not stand there, unless others changed what nobody followed: then tell it.
 
+        Until that is followed and written over, these blocks count as not shown.
         A text that was to be written when somebody died is found there or written again: it is the same.
         Right after a look that found everything as it is to be, nothing is asked.
         """
         async with self._alone(conversation_id):
-            looked_at, told = self._looked_at.pop(conversation_id, {}), self._told.pop(conversation_id, ())
+            looked_at = self._looked_at.pop(conversation_id, {})
             if all(_stands(looked_at.get(label), block) for label, block in blocks.items()):
                 return ()
             there = await self._place.read(conversation_id)
             noted = await self._journal.noted(conversation_id)
-            written_over = await self._changes(conversation_id, there, noted, told)
+            changes = await self._changes(conversation_id, there, noted, followed)
+            if unseen := [each for each in changes if each not in followed]:
+                hidden = {each.label for each in unseen} & blocks.keys()
+                await self._journal.intend(conversation_id, {each: blocks[each].digest for each in hidden})
+                return unseen
             noted = await self._settle(conversation_id, there, noted)
             wrong = {
                 label: block
@@ -105,7 +115,8 @@ class LettaMirror:
                 await self._journal.intend(conversation_id, digests)
                 await self._write(conversation_id, wrong)
                 await self._journal.applied(conversation_id, digests)
-            return written_over
+            self._told.pop(conversation_id, None)
+            return ()
 
     async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
         """What was changed there since the last text of ours."""
@@ -116,10 +127,7 @@ class LettaMirror:
             self._looked_at[conversation_id] = {
                 label: text for label, text in there.items() if settled.get(label) == Noted(text.given, None)
             }
-            told = self._told.pop(conversation_id, ())
-            if changes := await self._changes(conversation_id, there, noted, told):
-                self._told[conversation_id] = changes
-            return changes
+            return await self._changes(conversation_id, there, noted)
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
         return self._busy.setdefault(conversation_id, asyncio.Lock())
@@ -141,7 +149,7 @@ class LettaMirror:
         found = {
             label: text.given
             for label, text in there.items()
-            if (known := noted.get(label)) and known.intent is not None and known.intent == text.given
+            if (known := noted.get(label)) and known.intent == text.given and text.is_ours
         }
         if found:
             await self._journal.applied(conversation_id, found)
@@ -152,9 +160,10 @@ class LettaMirror:
         conversation_id: str,
         there: Mapping[Label, ShownText],
         noted: Mapping[Label, Noted],
-        told: Sequence[ForeignChange],
+        followed: Sequence[ForeignChange] = (),
     ) -> list[ForeignChange]:
         """What others wrote there. Whose it is, is asked once: what was adopted since explains nothing."""
+        told = (*self._told.pop(conversation_id, ()), *followed)
         known_as = {(each.label, each.text, each.digest): each for each in told}
         changes = []
         for label, text in there.items():
@@ -166,6 +175,8 @@ class LettaMirror:
                 author = await self._place.author(conversation_id, label, text.text)
                 change = ForeignChange(label, text.text, given, author or SOMEBODY)
             changes.append(change)
+        if changes:
+            self._told[conversation_id] = changes
         return changes
 
 

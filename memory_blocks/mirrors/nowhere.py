@@ -9,7 +9,12 @@ from memory_blocks.ports import ForeignChange, StoredBlock
 class Nowhere:
     """What stands behind the port when there is no other place."""
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
         """Nothing is shown."""
         return ()
 

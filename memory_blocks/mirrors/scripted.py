@@ -15,13 +15,19 @@ class ScriptedMirror:
         self._given: dict[tuple[str, Label], StoredBlock] = {}
         self._now: dict[tuple[str, Label], tuple[str, str]] = {}
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
-        """Show these blocks, and tell what was changed there meanwhile."""
-        written_over = await self.foreign(conversation_id)
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
+        """Show these blocks, unless something was changed there that nobody followed: then tell it."""
+        if unseen := [each for each in await self.foreign(conversation_id) if each not in followed]:
+            return unseen
         for label, block in blocks.items():
             self._given[conversation_id, label] = block
             self._now.pop((conversation_id, label), None)
-        return written_over
+        return ()
 
     async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
         """What was changed since."""

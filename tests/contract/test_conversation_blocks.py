@@ -329,11 +329,16 @@ class Quicker(ScriptedMirror):
         super().__init__()
         self.times = 0
 
-    async def put(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> Sequence[ForeignChange]:
+    async def put(
+        self,
+        conversation_id: str,
+        blocks: Mapping[Label, StoredBlock],
+        followed: Sequence[ForeignChange] = (),
+    ) -> Sequence[ForeignChange]:
         if self.times and (conversation_id, SUMMARY) in self._given:
             self.times -= 1
             self.append(conversation_id, SUMMARY, f"Note {self.times}.", actor=AGENT)
-        return await super().put(conversation_id, blocks)
+        return await super().put(conversation_id, blocks, followed)
 
 
 async def test_what_is_written_over_is_kept_and_told_all_the_same(embedded: str) -> None:

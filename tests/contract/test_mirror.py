@@ -35,7 +35,7 @@ class Mirrored(House):
         """What is done before the mirror is used again: take over, then show what stands."""
         changes = await self.mirror.foreign(HERE)
         adopted = self.ledger.adopt(self.store, CONVERSATION, changes)
-        await self.mirror.put(HERE, adopted.stored)
+        await self.mirror.put(HERE, adopted.stored, changes)
         return adopted
 
     def shows_what_stands(self) -> bool:
@@ -206,9 +206,9 @@ async def test_an_edit_that_is_seen_after_another_let_its_block_be_written_anew_
     adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
     house.mirror.replace(HERE, label, old, new, actor=AGENT)
 
-    written_over = await house.mirror.put(HERE, adopted.stored)
-    later = [each for each in written_over if each not in seen]
-    await house.mirror.put(HERE, house.ledger.adopt(house.store, CONVERSATION, later).stored)
+    later = await house.mirror.put(HERE, adopted.stored, seen)
+    stored = house.ledger.adopt(house.store, CONVERSATION, later).stored
+    await house.mirror.put(HERE, stored, (*seen, *later))
 
     assert [each.label for each in later] == [label]
     assert house.store.quarantined == []
@@ -225,8 +225,9 @@ async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(house: 
     adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
     house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}0.5", f"{score}0.7", actor=AGENT)
 
-    written_over = await house.mirror.put(HERE, adopted.stored)
-    await house.mirror.put(HERE, house.ledger.adopt(house.store, CONVERSATION, written_over).stored)
+    later = await house.mirror.put(HERE, adopted.stored, seen)
+    stored = house.ledger.adopt(house.store, CONVERSATION, later).stored
+    await house.mirror.put(HERE, stored, (*seen, *later))
 
     assert [why for *_, why, _ in house.store.quarantined] == [
         "$: was changed upon a text that stands no more"
@@ -248,17 +249,25 @@ async def test_a_change_upon_a_text_that_stands_no_more_is_undone(house: Mirrore
     assert house.shows_what_stands()
 
 
-async def test_what_is_shown_already_is_not_shown_again_and_what_was_written_over_is_told(
+async def test_what_nobody_followed_is_told_until_somebody_does_and_only_then_written_over(
     house: Mirrored,
 ) -> None:
     await house.take_turns(1)
-    stored = house.store.load(HERE)
+    before = house.mirror.text(HERE, Label.ACTIVE_SESSION)
     house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "In between.", actor=AGENT)
+    edited = house.mirror.text(HERE, Label.CONTEXT_SUMMARY)
+    digest = house.store.load(HERE)[Label.CONTEXT_SUMMARY].digest
+    stored = house.take_turn().stored
 
-    told, again = await house.mirror.put(HERE, stored), await house.mirror.put(HERE, stored)
+    told, again = [await house.mirror.put(HERE, stored) for _ in range(2)]
+    left = [house.mirror.text(HERE, label) for label in (Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY)]
+    followed = await house.mirror.put(HERE, stored, told)
 
-    assert [(each.label, each.actor, each.digest) for each in told] == [
-        (Label.CONTEXT_SUMMARY, AGENT, stored[Label.CONTEXT_SUMMARY].digest)
+    assert [(each.label, each.text, each.actor, each.digest) for each in told] == [
+        (Label.CONTEXT_SUMMARY, edited, AGENT, digest)
     ]
-    assert not again
+    assert again == told
+    assert left == [before, edited]
+    assert not followed
+    assert not await house.mirror.foreign(HERE)
     assert house.shows_what_stands()

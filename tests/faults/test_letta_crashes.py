@@ -9,6 +9,7 @@ import pytest
 from letta_client import Letta
 
 from agents.brains.asking import EXTRACTOR
+from memory_blocks.models import Label
 from orchestrator.letta_agents import are_shown
 from orchestrator.store.database import Store
 from tests.faults.client import PATIENCE, Client, Cut
@@ -88,35 +89,72 @@ async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
     assert there == here
 
 
+class Syncing:
+    """`anamnesis letta sync`, in processes of their own, over the same store and server."""
+
+    def __init__(self, nursery: Nursery, told: dict[str, object], data: Path) -> None:
+        self._nursery, self._told, self._data = nursery, told, data
+
+    async def ends(self, fault: str = "") -> int:
+        """With which code it ends, where it dies at that point."""
+        told = {**self._told, "fault": fault}
+        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in told.items()}
+        with (self._data / "log").open("ab") as log:
+            arguments = ["--data", str(self._data), "letta", "sync"]
+            pid = self._nursery.fork(arguments, environment, (), log.fileno(), log.fileno())
+        return await asyncio.to_thread(self._nursery.exit_code, pid)
+
+
+@pytest.fixture
+def syncing(nursery: Nursery, letta: Address, tag: str, embedded: str, tmp_path: Path) -> Syncing:
+    return Syncing(nursery, {**over_letta(letta, tag), "database_url": embedded}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("turns_since", "point", "number"),
+    [(0, "after_intent_commit", 1), (0, "after_block_put", 1), (1, "after_block_put", 4)],
+)
+async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it(
+    syncing: Syncing, letta: Address, tag: str, opened: Store, turns_since: int, point: str, number: int
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        await desk.registry.agent("c1", EXTRACTOR)
+        desk.take_turns(1)
+        await desk.upkeep.look()
+        desk.take_turns(turns_since)
+    summary = opened.read_now(lambda tx: tx.letta.blocks("c1"))[Label.CONTEXT_SUMMARY].block_id
+    with Letta(base_url=letta.base_url, max_retries=0) as plain:
+        text = plain.blocks.retrieve(block_id=summary).value
+        plain.blocks.update(block_id=summary, value=f"{text}\nNurse Joy is deaf.")
+
+    killed = await syncing.ends(f"{point}:{number}")
+    let_claims_end(opened)
+    ended = await syncing.ends()
+
+    with Letta(base_url=letta.base_url, max_retries=0) as plain:
+        digests = digests_in_letta(plain, tag, "c1")
+    stored, aside = opened.read_now(
+        lambda tx: (tx.blocks.load("c1")[Label.CONTEXT_SUMMARY].value or "", tx.blocks.quarantined("c1"))
+    )
+    assert (killed, ended) == (KILLED, 0)
+    assert any("Nurse Joy is deaf." in text for text in (stored, *(each.value for each in aside)))
+    assert digests == opened.read_now(partial(digests_here, "c1"))
+
+
 @pytest.mark.parametrize(
     ("point", "number"),
     [("after_plan_commit", 1), ("after_passage_put", 1), ("after_passage_put", 2), ("after_kept_commit", 1)],
 )
 async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
-    nursery: Nursery,
-    letta: Address,
-    tag: str,
-    opened: Store,
-    embedded: str,
-    tmp_path: Path,
-    point: str,
-    number: int,
+    syncing: Syncing, letta: Address, tag: str, opened: Store, tmp_path: Path, point: str, number: int
 ) -> None:
-    async def sync(fault: str = "") -> int:
-        told = {**over_letta(letta, tag), "database_url": embedded, "fault": fault}
-        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in told.items()}
-        with (tmp_path / "log").open("ab") as log:
-            arguments = ["--data", str(tmp_path), "letta", "sync"]
-            pid = nursery.fork(arguments, environment, (), log.fileno(), log.fileno())
-        return await asyncio.to_thread(nursery.exit_code, pid)
-
     async with a_desk(letta.base_url, opened, tag) as desk:
         extractor = await desk.registry.agent("c1", EXTRACTOR)
         desk.take_turns(45)
 
-    killed = await sync(f"{point}:{number}")
+    killed = await syncing.ends(f"{point}:{number}")
     let_claims_end(opened)
-    ended = await sync()
+    ended = await syncing.ends()
 
     with Letta(base_url=letta.base_url, max_retries=0) as plain:
         there = turns_in_letta(plain, extractor)
