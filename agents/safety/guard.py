@@ -359,20 +359,18 @@ class Guard:
         answers = self._answers.of([word.text for word in self._reader.read(text)])
         verdict = Verdict()
         for question in _questions(context) if answers else ():
+            put = self._listen(question)
             asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
             for answer in answers:
-                verdict = verdict.raised_by(self._answered(asked, answer))
+                verdict = verdict.raised_by(self._answered(put, asked, answer))
         return verdict
 
-    def _answered(self, asked: _Listened, answer: Answer) -> Verdict:
-        reverse = {
-            name: asked.heard[key] for name in self._reverse if (key := f"asked.{name}") in asked.heard
-        }
-        if answer == "no":
-            return self._verdict(replace(asked, heard=reverse), ASKED) if reverse else Verdict()
-        if reverse:
+    def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
+        """What an answer says to a question, as it was `put` and as it is `asked` in the person's words."""
+        reverse = {name: put.heard[key] for name in self._reverse if (key := f"asked.{name}") in put.heard}
+        if answer == ("yes" if reverse else "no"):
             return Verdict()
-        verdict = self._verdict(asked, ASKED)
+        verdict = self._verdict(replace(put, heard=reverse) if reverse else asked, ASKED)
         if answer == "unsure":
             return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
         return verdict

@@ -1,8 +1,12 @@
 """A short reply means what the questions before it make of it, however it is introduced or taken back."""
 
+import tomllib
+from itertools import product
+
 import pytest
 
-from tests.safety.phrases import the_guard
+from agents.safety.guard import Verdict
+from tests.safety.phrases import RULES, the_guard
 
 OF_HARM = "Thank you for telling me. Any thoughts of harming yourself? Please be honest."
 SAFE = "Do you feel safe at home?"
@@ -70,3 +74,89 @@ def test_every_question_of_an_answer_counts(asked: str, reply: str, rule_ids: tu
 def test_one_who_is_unsure_of_a_crisis_is_heard_softly() -> None:
     assert the_guard().check("hm, not sure", context=OF_HARM).tier == 1
     assert not the_guard().check("not sure", context="Do you have chest pain?").flagged
+
+
+NOT_CALLED = Verdict("emergency", 3, ("help.not_called",))
+NOT_SAFE = Verdict("crisis", 2, ("not_safe",))
+ABUSED = Verdict("crisis", 2, ("abuse.violence",))
+NOTHING = Verdict()
+
+
+def softly(verdict: Verdict) -> Verdict:
+    return Verdict("crisis", 1, verdict.rule_ids)
+
+
+# What yes, no, "not yet" and "I don't know" say to how each safety answer ends.
+MEANT = {
+    ("emergency", "3", 0): (NOTHING, NOT_CALLED, NOT_CALLED, NOTHING),
+    ("emergency", "3", 1): (NOTHING, NOT_CALLED, NOT_CALLED, NOTHING),
+    ("emergency", "3", 2): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("emergency", "2", 0): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("emergency", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("crisis", "3", 0): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("crisis", "3", 1): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("crisis", "3", 2): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("crisis", "2", 0): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("crisis", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("crisis", "1", 0): (
+        Verdict("crisis", 2, ("self_harm",)),
+        NOTHING,
+        NOTHING,
+        Verdict("crisis", 1, ("self_harm",)),
+    ),
+    ("crisis", "1", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("violence", "3", 0): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("violence", "3", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
+    ("violence", "2", 0): (NOTHING, ABUSED, ABUSED, softly(ABUSED)),
+    ("violence", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
+}
+TEXTS = tomllib.loads((RULES / "texts.toml").read_text(encoding="utf-8"))
+
+
+def test_the_end_of_every_safety_answer_has_its_line() -> None:
+    variants = {
+        (kind, tier, at)
+        for kind in ("emergency", "crisis", "violence")
+        for tier, texts in TEXTS[kind].items()
+        for at in range(len(texts))
+    }
+
+    assert variants == set(MEANT)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"), list(product(MEANT, ("yes", "no", "not yet", "I don't know"))), ids=str
+)
+def test_a_short_reply_to_a_safety_answer_means_what_it_asked(
+    answer: tuple[str, str, int], reply: str
+) -> None:
+    kind, tier, at = answer
+    text = TEXTS[kind][tier][at]
+    meant = dict(zip(("yes", "no", "not yet", "I don't know"), MEANT[answer], strict=True))
+
+    assert the_guard().check(reply, context="".join((text["first"], *text["rest"]))) == meant[reply]
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule_id"),
+    [
+        ("Are you safe?", "not_safe"),
+        ("Are you safe where you are?", "not_safe"),
+        ("Are you somewhere safe at this moment?", "not_safe"),
+        ("Is it safe for you there?", "abuse.violence"),
+        ("Can you breathe?", "breathing.cannot"),
+        ("Does he respond to you?", "consciousness.lost"),
+        ("Can you feel your baby move?", "pregnancy.movements"),
+        ("Can you keep yourself safe?", "suicide.plan"),
+        ("Have you called an ambulance?", "help.not_called"),
+    ],
+)
+def test_a_no_is_heard_where_it_is_the_finding_also_to_questions_that_say_you(
+    asked: str, rule_id: str
+) -> None:
+    assert the_guard().check("no", context=asked).rule_ids == (rule_id,)
+    assert not the_guard().check("yes", context=asked).flagged
+
+
+def test_nobody_is_in_danger_who_has_not_called_about_an_errand() -> None:
+    assert not the_guard().check("no", context="Have you called the surgery about it?").flagged
