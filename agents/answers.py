@@ -43,6 +43,16 @@ class Answers:
             self._plain_reply(told, reply, teller)
             return
         rest = said.sentence
+        if _ONLY_SELF.match(text.stated) and not re.search(r"\byou\b", question.core) and teller.relative:
+            told.keep(Said("mentioned", f"user: {text.stated}"))
+            told.sentences.append(
+                f'User answers "{text.whole[:80]}" to the question "{question.asked[-150:]}"'
+            )
+            if kind in LISTS and _NOT_THEM.search(text.stated):
+                told.keep(Said(kind, NONE))
+            return
+        if stance in ("yes", "no") and not rest and question.core.startswith("no "):
+            stance, question = "no", replace(question, core=f"any {question.core[3:]}")  # `so no fever?`
         if question.form == "open" and stance in ("yes", "some") and not rest:
             told.sentences.append(
                 f'User answers "{text.whole[:80]}" to the question "{question.asked[-150:]}"'
@@ -150,7 +160,8 @@ class Answers:
         elif kind == "pregnancy":
             told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
         elif kind in LISTS:
-            told.keep(Said(kind, UNSPECIFIED if yes else NONE))
+            named = _SWAYED_BY.search(question.core) if yes and kind in ("triggers", "relief") else None
+            told.keep(Said(kind, _as_own(named[1]) if named else UNSPECIFIED if yes else NONE))
         elif kind and not (question.form == "open" and kind in _NEVER_NO):
             told.keep(Said(kind, "yes" if yes else "no"))
         elif declared:
@@ -250,7 +261,7 @@ class Answers:
         """What a yes-or-no question names: symptoms, medicines, conditions."""
         items = []
         core = question.core
-        if question.kinds and not question.options:
+        if (question.kinds and not question.options) or _OF_CAUSES.search(core):
             return []
         words = words_of(core)
         for mention in self._lexicon.mentions(words):
@@ -289,6 +300,28 @@ _NEVER_NO: Final = frozenset(
     ("severity", "onset", "duration", "location", "quality", "age", "frequency", "dose", "sleep_hours")
 )
 """Kinds whose value is neither yes nor no."""
+
+
+_ONLY_SELF: Final = re.compile(
+    r"(?:yes,? )?(?:i (?:do|have|am|did)|me)\b[,;.]* (?:but )?(?:not )?(?:he|she|they)\b", re.I
+)
+"""`I do, she doesn't`: an answer of the person's own, while somebody else is spoken of."""
+
+_NOT_THEM: Final = re.compile(
+    r"\b(?:he|she|they) (?:doesn't|does not|don't|hasn't|isn't|aren't|didn't)\b", re.I
+)
+_OF_CAUSES: Final = re.compile(
+    r"\b(?:bring|brings|brought|caus\w+|trigger\w*|set (?:it|this|them) off|linked|related|due to)\b"
+)
+_SWAYED_BY: Final = re.compile(
+    r"\b(?:worse|better|worst) ((?:in|at|when|after|with|during|while|if|on|before|by) (?!any)[^,]+)$"
+)
+"""What a question for a circumstance names: `in the morning` of `is it worse in the morning`."""
+
+
+def _as_own(asked: str) -> str:
+    """Words of a question as the person would say them: `when I lie down`."""
+    return re.sub(r"\byou\b", "I", re.sub(r"\byour\b", "my", asked))
 
 
 def _without_user(sentence: str) -> str:

@@ -11,6 +11,8 @@ from agents.reading import OWNED, Said, Text, past, sided
 
 _OF_PAPERS: Final = word_set("note notes leave pay days certificate")
 
+_WEATHER: Final = word_set("it's it is was the gets getting too so very when")
+
 
 def concerns(text: Text) -> Iterator[Said]:
     """The complaints in the statements of a message, the clearest first; denied ones as `no …`."""
@@ -23,6 +25,8 @@ def concerns(text: Text) -> Iterator[Said]:
         each for each in text.mentions if each.group == "complaints.nouns" and each.first not in used
     ):
         if set(texts[max(0, mention.first - 4) : mention.first]) & HYPOTHETICAL - {"like"}:
+            continue
+        if mention.text == "cold" and texts[max(0, mention.first - 1)] in _WEATHER:
             continue
         name, part = _with_part(text, mention, texts)
         of = text.of(mention.first)

@@ -98,7 +98,6 @@ class Told:
         self.facts: list[Fact] = []
         self.sentences: list[str] = []
         self.new_concern = False
-        self.mentioned = False
 
     def has(self, kind: str) -> bool:
         """Whether the kind is known."""
@@ -136,6 +135,11 @@ class Told:
             for fact in self.known.facts
             if fact.kind != kind or not any(word in fact.value.lower() for word in words)
         )
+        self.known = replace(self.known, facts=kept)
+
+    def take_back(self, kind: str) -> None:
+        """Take back all that was said of a kind in earlier turns."""
+        kept = tuple(fact for fact in self.known.facts if fact.kind != kind or fact.turn == self.turn)
         self.known = replace(self.known, facts=kept)
 
     def shelve(self, another: str) -> None:

@@ -108,7 +108,7 @@ WORSE: Final = _re(
 )
 FELT_WHEN: Final = _re(
     r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea"
-    r"|nauseous|tightness|cramps?)"
+    r"|nauseous|tightness|cramps?|out of (?:10|ten)|/ ?10)"
     rf" ((?:when|whenever|while|after|during|every time) {_WORDS})"
 )
 MAKES_WORSE: Final = _re(
@@ -156,7 +156,7 @@ DOCTOR: Final = re.compile(
 )
 PREGNANT: Final = _re(
     rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
-    rf"baby))\b(?! with(?:out)? )"
+    rf"baby|breast-?feeding))\b(?! with(?:out)? (?:my|our|him|her|them|the)\b)"
 )
 IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
 OLD: Final = _re(
@@ -171,6 +171,7 @@ AGED: Final = _re(
 IS_AGED: Final = _re(
     r"\b(?:is|'s|was|turned|just turned) (\d{1,3})(?![.,]\d)(?=\s*(?:[.,;!?)]|and\b|but\b|now\b|$))"
 )
+AGED_ASIDE: Final = _re(r"\b(?:my|our) (?:[\w-]+ ){0,2}[\w-]+(?:, | \()(\d{1,3})(?=[,)])")
 TEMPERATURE: Final = _re(
     r"\b(\d{2,3}(?:[.,]\d+)? ?(?:°|º|degrees)? ?(?:celsius|fahrenheit|[cf]\b)|\d{2,3}(?:[.,]\d+)? ?(?:°"
     r"|degrees))|\b(?:temp(?:erature)?|fever) (?:of|is|was) (\d{2,3}(?:[.,]\d+)?)"

@@ -77,6 +77,8 @@ class Picks:
         bare = small.strip(_AROUND)
         if option := by_place(bare, options):
             return as_choice(question, option)
+        if bare.startswith("both") and len(options) > 2:
+            return None  # of three, nobody knows which two
         if bare in self._said["both"] or re.match(r"both\b(?! \w+s\b)(?!,? but\b)", bare):
             return as_choice(question, _joined(options, "and", "both" if len(options) == 2 else "all of"))
         if bare in self._said["neither"]:
@@ -106,11 +108,17 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
     bare = _TOLD_APART.sub(r" \1", small.strip(_AROUND))
     if len(options) < 2:
         return {}
+    if len(options) > 2 and re.fullmatch(r"(?:yes,? (?:to |for )?)?both(?: of (?:them|those|these))?", bare):
+        return {}
+    if one := by_place(bare, options):
+        only = re.match(r"just|only", bare) is not None
+        return {option: option == one for option in options if only or option == one}
     if _ALL_NO.fullmatch(bare) or _ALL_YES.fullmatch(bare):
         return dict.fromkeys(options, _ALL_YES.fullmatch(bare) is not None)
     if (but := _ALL_BUT.fullmatch(bare)) and (left_out := _named(but[1], options)):
         return {option: option not in left_out for option in options}
     given: dict[str, bool] = {}
+    placed = False
     for part in _PARTS.split(bare):
         no = _NO.search(part) is not None
         named = _named(part, options)
@@ -120,10 +128,11 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
             continue
         if not named and (place := re.search(r"\b(first|second|third|last|former|latter)\b", part)):
             named = [each for each in (_at(options, place[1]),) if each]
+            placed = bool(named)
         if not named and (_OTHERS.search(part) or part == "nothing else") and given:
             named = [each for each in options if each not in given]
         given |= dict.fromkeys(named, not no)
-    return given if len(given) > 1 else {}
+    return given if len(given) > 1 or placed else {}
 
 
 def _named(part: str, options: Sequence[str]) -> list[str]:

@@ -167,7 +167,8 @@ _WH: Final = (
 )
 _SUBJECT: Final = r"(?:you|it|there|your|the|he|she|they|this|that|any|anything|anyone|someone)"
 _NEXT: Final = re.compile(
-    rf",? (?:and|also) (?=(?!what you ){_WH}\b|{_AUX} {_SUBJECT}\b)|[,;] (?={_WH}\b(?! (?:is|are) fine))"
+    rf",? (?:and|also) (?=(?!what you ){_WH}\b|{_AUX} {_SUBJECT}\b)"
+    rf"|[,;] (?={_WH}\b(?! (?:is|are) fine| (?:\d|zero|one)\b))"
 )
 _LEAD: Final = re.compile(
     r"^(?:(?:and|so|also|now|but|ok|okay|great|thanks|thank you|first|finally|next|lastly|then|just"
@@ -197,6 +198,10 @@ _WHETHER: Final = re.compile(r"^(?:if|whether) ")
 _WHICH: Final = re.compile(r"\b(?:which|what) ([a-z]+)\b(?: (?:is|hurts?|are|does|do|was|were)\b|,|\?|$| of)")
 _COUNT: Final = re.compile(r"\bhow many ((?:[a-z]+ of )?[a-z]+)")
 _TOP: Final = re.compile(r"(?:to|and|-|through|out of) ?(100|10|5|ten|five|3|4|6|7|20)\b")
+_TOP_NAMED: Final = re.compile(
+    r"\b(100|10|5|ten|five|20) (?:is|being|means|stands for|=) (?:the |as )?(?:worst|most|highest|strongest"
+    r"|maximum|unbearable|severe|bad)"
+)
 _TOPS: Final = {"ten": 10, "five": 5}
 _EXAMPLES: Final = re.compile(
     r"\b(?:such as|for example|e\.g\.|for instance|including),? (?=.)|(?:, |\b(?:symptoms|things"
@@ -293,7 +298,7 @@ def _question(part: str, sentence: str) -> Question:
     core = core.strip(" ?!.,:;")
     kinds = () if _SUPPOSES.match(core) or _WISHES.match(core) else _kinds(f"{core}?")
     options = _options(core)
-    top = _TOP.search(core)
+    top = _TOP.search(core) or _TOP_NAMED.search(core)
     counted = _COUNT.search(core)
     which = _WHICH.search(f"{core}?")
     noun = counted[1] if counted else which[1] if which else ""

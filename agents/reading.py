@@ -10,6 +10,7 @@ from agents import people
 from agents.lexicon import Lexicon, Mention, Word, plain, word_set, words_of
 from agents.patterns import (
     AGED,
+    AGED_ASIDE,
     AGO,
     ALLERGIC,
     ALLERGY,
@@ -304,7 +305,16 @@ def _about_the_person(text: Text) -> Iterator[Said]:
     for found in allergens:
         denied = "not allergic" in small or "no allerg" in small
         for allergen in re.split(r", and |, | and | or ", _clean(found[1])):
-            if allergen.split()[0] not in ("anything", "any", "nothing"):
+            if allergen.split()[0] not in (
+                "anything",
+                "any",
+                "nothing",
+                "it",
+                "that",
+                "them",
+                "those",
+                "this",
+            ):
                 name = f"no {allergen}" if denied else allergen
                 yield Said("allergies", name, of=text.of_words(found.start()))
     for kind, pattern in NOTHING_OF.items():
@@ -312,7 +322,7 @@ def _about_the_person(text: Text) -> Iterator[Said]:
             yield Said(kind, NONE)
     yield from _medicines(text, " ".join(found[1] for found in allergens).lower())
     yield from _conditions(text)
-    expecting = PREGNANT.search(low) if "pregnan" in small or "expecting" in small else None
+    expecting = PREGNANT.search(low) if _OF_PREGNANCY.search(small) else None
     if (pregnant := expecting) and not IF_ONLY.search(low[: pregnant.start()]):
         negated = any(word in NEGATORS for word in small[: pregnant.start()].split()[-1:])
         yield Said(
@@ -323,11 +333,19 @@ def _about_the_person(text: Text) -> Iterator[Said]:
     yield from _age(text)
 
 
+_OF_PREGNANCY: Final = re.compile("pregnan|expecting|breast-?feeding")
+_ASKS_WHILE: Final = re.compile(
+    rf"\bi\b.* (?:while|whilst|now that|as) (?:i'm |i am )?(?:still )?{PREGNANT.pattern}", re.IGNORECASE
+)
+"""What a person says of herself while she asks: `can I take this while breastfeeding?`"""
+
+
 def _age(text: Text) -> Iterator[Said]:
     low = text.stated
     old = OLD.search(low) or AGED.search(low)
     if old is None:  # `my daughter is 4`
-        others = (found for found in IS_AGED.finditer(low) if text.of_words(found.start()) not in ("", SELF))
+        aged = (*IS_AGED.finditer(low), *AGED_ASIDE.finditer(low))
+        others = (found for found in aged if text.of_words(found.start(1)) not in ("", SELF))
         old = next(others, None)
     if old and (years := re.match(r"[\d.]+", old[1])) and 0 < float(years[0]) <= 115:
         yield Said("age", old[1], of=text.of_words(old.start(1)))
@@ -338,6 +356,8 @@ def in_passing(text: Text) -> Iterator[Said]:
     if doctor := DOCTOR.search(text.whole):
         yield Said("with_whom", doctor[1], BESIDE)
     for question in text.asked:
+        if expecting := _ASKS_WHILE.search(question):
+            yield Said("pregnancy", expecting[1], BESIDE)
         words = words_of(question)
         for mention in text.lexicon.mentions(words):
             if mention.group == "medicines.names":

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from agents.lexicon import Lexicon, word_set, words_of
-from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, NUMBERS, SPAN
+from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, SPAN
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
-from agents.ratings import NUMBER, rating
+from agents.ratings import NUMBER, rating, spelled_out
 from agents.reading import Said, Text, asks_back
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
@@ -220,12 +220,15 @@ class Replies:
             for said in swayed(text, either="relief" in question.kinds):
                 yield Reply(question, said)
         measured = next((each for each in asked if {"measures", "readings"} & set(each.kinds)), None)
-        if measured and len(figures := FIGURE.findall(text.stated)) > 1:
+        if measured and len(figures := _figures(text.stated)) > 1:
             yield Reply(measured, Said(measured.kinds[0], ""), items=tuple(dict.fromkeys(figures)))
             return
         kind = next((each for each in question.kinds if each in NAMED), "")
         if re.match(r"(?:he|she|they|it|that|this|there|we)\b", text.stated, re.IGNORECASE):
             return  # `he is drinking more` names nothing
+        if kind in ("medications", "other_medicines") and (unnamed := _UNNAMED.match(self.bare(text.stated))):
+            yield Reply(question, Said(kind, ""), items=(unnamed[1],))
+            return
         stance, rest = self.stance(text.stated)
         if stance and (not rest or stance not in ("yes", "some")):
             return  # `nope` is the name of nothing
@@ -278,6 +281,10 @@ class Replies:
             elif (words := _WORDS_OF_SEVERITY.search(low)) and len(low) <= 60 and not _COMPARES.search(low):
                 yield Reply(question, Said("severity", words[0].lower()))
             return
+        of_fever = re.search(r"\b(?:fever|temperature)\b", question.core) and not self.stance(low)[0]
+        if of_fever and (warm := _DEGREES.search(low)):
+            yield Reply(question, Said("temperature", warm[0]))
+            return
         if _TIMES & set(kinds):
             if (moment := HAS_MOMENT.search(low)) and (moment[0].lower() != "may" or "in may" in low.lower()):
                 whole = re.match(
@@ -304,7 +311,12 @@ class Replies:
             yield Reply(question, Said("progression", self.bare(low)))
         elif "temperature" in kinds and (degrees := rating(low, 110)):
             yield Reply(question, Said("temperature", degrees))
-        elif question.numeric and (number := NUMBER.search(low)) and not DOSED.search(low):
+        elif (
+            question.numeric
+            and (number := NUMBER.search(spelled_out(low) if "age" in kinds else low))
+            and not DOSED.search(low)
+            and not ("sleep_hours" in kinds and _O_CLOCK.search(low))
+        ):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
             counted = question.noun and "how many" in question.core and few
             yield Reply(question, _number(question, small if counted else number[0]))
@@ -370,8 +382,10 @@ class Replies:
         bare = self.bare(message)
         if not bare or len(bare) > _MOST_ANSWER or _BEGINS_ANEW.match(bare) or message.rstrip().endswith("?"):
             return
-        if asks_back(message) and "goal" not in question.kinds:
-            return
+        if asks_back(message):
+            if "goal" not in question.kinds:
+                return
+            bare = message
         if any(mark in message.lower() for mark in self._lexicon.group("corrections.turns")):
             return
         if bare.lower() in self._lexicon.group("replies.acknowledgements") | self._lexicon.group(
@@ -379,6 +393,8 @@ class Replies:
         ):
             return
         kind = next((each for each in question.kinds if each not in ("severity", "age", "pregnancy")), "")
+        if question.options and self._picks.says_both(bare.lower()):
+            kind = ""
         if (
             kind in _TIMES
             and not re.match(
@@ -433,6 +449,15 @@ class Replies:
         yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
 
 
+_O_CLOCK: Final = re.compile(rf"\b(?:at|around|until|till|by) (?:\d|{'|'.join(NUMBERS)})", re.IGNORECASE)
+_UNNAMED: Final = re.compile(
+    r"(?:yes,? |yeah,? )?(?:i take |i'm on |i am on |taking |on )?"
+    r"((?:something|(?:some|an?|one|two) (?:\w+ )?(?:tablets?|pills?|drops?|medicines?|injections?|creams?)) "
+    r"for (?:my|the|his|her|their) \w+(?: (?!can't|but|and|i\b)\w+)?)",
+    re.IGNORECASE,
+)
+"""A medicine told by what it is for."""
+
 _STANCE_BEHIND: Final = re.compile(r"[,.;]\s*(yes|yeah|yep|no|nope)[.! ]*$", re.IGNORECASE)
 _FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
@@ -442,7 +467,7 @@ _NEITHER: Final = re.compile(
 _UNSIDED: Final = re.compile(r"^(?:left|right|upper|lower|inner|outer|top|bottom) (?=\w)")
 _NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
 _HERE: Final = re.compile(
-    r"(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|(?:right|just) (?=behind|under|below"
+    r"\b(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|\b(?:right|just) (?=behind|under|below"
     r"|above|between|around|next|in |on )",
     re.IGNORECASE,
 )
@@ -499,6 +524,12 @@ def _number(question: Question, number: str) -> Said:
             f"{value} {unit}{f' {per[0]}' if per else ''}",
         )
     return Said(question.kinds[0], value)
+
+
+def _figures(stated: str) -> list[str]:
+    """The figures in a text; `5'6` is one."""
+    whole = [found[1].strip() for found in MEASURE.finditer(stated)]
+    return [*whole, *FIGURE.findall(MEASURE.sub(" ", stated))]
 
 
 def _head_of(options: Sequence[str]) -> str:

@@ -67,6 +67,10 @@ _COURSE: Final = re.compile(
     r"|less|more|slow\w*|heal\w*|settl\w*|good|bad|stayed|fluctuat\w*|comes?|goes)\b",
     re.IGNORECASE,
 )
+_EARLIER: Final = re.compile(
+    r"\b(?:before|first|ever|again|last|ago|when|same|similar|since|had|happen(?:s|ed)|as an?|in my|got)\b",
+    re.IGNORECASE,
+)
 _DENIES: Final = word_set("no not none never nothing nope nah nil zero neither any anything don't haven't")
 """Words that no name has: a value with one of them denies rather than names."""
 
@@ -111,6 +115,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
             return _OFTEN.search(value) is not None or OFTEN.search(value) is not None
         case "deadline" | "preferred_time":
             return any(each.search(value) for each in (_WHEN_IT_SUITS, HAS_MOMENT, _TIME))
+        case "previous_episodes":
+            return any(each.search(value) for each in (HAS_MOMENT, HAS_SPAN, _TIME, _OFTEN, _EARLIER))
         case "substances":
             return re.match(r"(?:it|they|that|this)\b", value, re.IGNORECASE) is None
         case "progression":
@@ -133,10 +139,13 @@ _BEFORE_ITEM: Final = re.compile(
     r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight)\s+)+",
     re.IGNORECASE,
 )
+_NOT_CERTAIN: Final = re.compile(
+    r"^(?:i think|i suspect|i believe|possibly|perhaps)(?: maybe| also)? (?=\w)", re.I
+)
 _BEHIND_ITEM: Final = re.compile(
     r"\s+(?:sometimes|daily|too|as well|i think|at the moment|now|occasionally|please|only|allergy|mostly"
     r"|again"
-    r"|once in a while|now and then)$",
+    r"|once in a while|now and then|lol|haha|lmao|tho|unfortunately|sadly|i guess|i suppose|i believe)$",
     re.IGNORECASE,
 )
 _NO_ITEM: Final = word_set(
@@ -167,6 +176,7 @@ def listed(value: str, kind: str, relatives: Collection[str]) -> tuple[str, ...]
 
 def _item(text: str) -> str:
     text = _BEFORE_ITEM.sub("", text.strip(" .,!?'\"()-"), count=1)
+    text = _NOT_CERTAIN.sub("possibly ", text)
     while (shorter := _BEHIND_ITEM.sub("", text)) != text:
         text = shorter
     return text

@@ -48,6 +48,8 @@ _EXAMPLES: Final = re.compile(
     r",? *(?:\(.*?\)|\b(?:such as|for example|e\.g\.|for instance|including)\b.*)|(?<=symptoms) "
     r"like\b.*|, like\b.*"
 )
+_SEVERAL: Final = re.compile(r"^\w*[a-rt-z]s$|\band\b")
+_OUR_ASIDE: Final = re.compile(r" (?:that )?(?:i|we) (?:should|ought to|need to) know(?: of| about)?$")
 _UNIT_OF_AGE: Final = re.compile(r"\b(?:days?|weeks?|months?|years?)$")
 _WORDS: Final = ((1, "mild"), (4, "moderate"), (7, "severe"))
 _BEGINS_MOMENT: Final = re.compile(
@@ -59,6 +61,10 @@ _BEGINS_MOMENT: Final = re.compile(
         r"|nine|ten|few|couple|several|over|almost|nearly|roughly|christmas|easter|new year|long ago"
         r"|earlier|more than|maybe|like)"
     ),
+    re.IGNORECASE,
+)
+_HAPPENED: Final = re.compile(
+    r"(?:the|my|our|his|her) [\w' -]+? (?:was|were|got|had|came|left|went|began|broke|fell|\w+ed)\b",
     re.IGNORECASE,
 )
 _PLACED: Final = re.compile(
@@ -145,7 +151,8 @@ class Teller:
                 word = severity_word(number)
                 return f"User rates {name + ' ' if name else ''}severity as {span} out of {rated[3]} ({word})"
             case "onset":
-                since = "started " if _BEGINS_MOMENT.match(value) else "has been there since "
+                moment = _BEGINS_MOMENT.match(value) and not _HAPPENED.match(value)
+                since = "started " if moment else "has been there since "
                 return f"User says {self.about} {since}{said}"
             case "duration":
                 return f"User says {self.about} has lasted {said}"
@@ -173,7 +180,7 @@ class Teller:
                 return (
                     f"User says {self.about} gets better {said}"
                     if _WHEN.match(said)
-                    else f"User says {said} helps"
+                    else f"User says {said} {'help' if _SEVERAL.search(said) else 'helps'}"
                 )
             case "associated_symptoms" if said.endswith("(gone by now)"):
                 return f"{self.who}'s {said.removesuffix(' (gone by now)')} is gone by now"
@@ -234,7 +241,7 @@ class Teller:
 
     def declares(self, question: Question, *, yes: bool) -> str | None:
         """A yes-or-no question as the statement that a yes or no makes of it; None where that is unsafe."""
-        core = _EXAMPLES.sub("", question.core).strip(" ,")
+        core = _OUR_ASIDE.sub("", _EXAMPLES.sub("", question.core)).strip(" ,")
         found = _AUXILIARY.fullmatch(core)
         if found is None:
             if re.match(r"any |ever |(?:fever|chills|\w+)$", core) and len(core.split()) <= 12:
@@ -327,9 +334,7 @@ def placed(value: str) -> bool:
 
 def severity_word(rating: float) -> str:
     """A rating out of 10 in a word; 0 is none."""
-    return next(
-        (word for least, word in reversed(_WORDS) if rating >= least), "none" if rating < 0.5 else "mild"
-    )
+    return next((word for least, word in reversed(_WORDS) if rating >= least), "mild" if rating else "none")
 
 
 def with_article(thing: str) -> str:

@@ -22,8 +22,9 @@ from agents.questions import Question, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import Replies, Reply
-from agents.slots import fragments, is_aside
+from agents.slots import NAMED, fragments, is_aside
 from agents.telling import Teller, third_person
+from agents.values import NONE
 from memory_blocks.models import Sentiment
 
 _MOST_REQUEST: Final = 110
@@ -98,6 +99,20 @@ _INSTEAD: Final = re.compile(
     r"(?:no,? wait|wait,? no|scratch that|or rather|actually,? no|no,? sorry"
     r"|no(?=, \w+(?: \w+)?[.! ]*$))[,:. ]+(.+)",
     re.IGNORECASE,
+)
+_ALLERGIC_TO_IT: Final = re.compile(
+    r"\b(?:i'm|im|i am|he's|he is|she's|she is) (?:very |quite |really |actually )?allergic"
+    r"(?: to (?:it|that|them|those))?(?=[.,;!]|$)",
+    re.IGNORECASE,
+)
+_LIKENS: Final = re.compile(r"(?:it's |it is |it feels |feels )?more like an? (?!\d)", re.IGNORECASE)
+_IS_MINE: Final = re.compile(
+    r"\b(?:it's|it is|it was|i meant|i mean|that's|that was|asking for|about) "
+    r"(?:actually )?(?:me|myself|mine)\b(?!,? (?:and|or)\b)",
+    re.IGNORECASE,
+)
+_BUT_FOR: Final = re.compile(
+    r"\b(?:other|else|apart|except|besides|bar|new|further|than|more|but)\b", re.IGNORECASE
 )
 _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
 _NO_ANSWER: Final = frozenset(("request", "concern", "mentioned", "about_whom", "earlier_concern"))
@@ -174,17 +189,24 @@ class Understanding:
         kinds = {kind for question in asked for kind in question.kinds}
         told = Told(turn, known)
         switch = self._switches.search(text.whole.lower()) is not None
-        corrected, text = self._corrected(told, text, turn)
+        likened = "quality" in kinds and _LIKENS.match(text.stated)  # says how it feels, takes nothing back
+        corrected, text = (None, text) if likened else self._corrected(told, text, turn)
         if corrected is not None and not text.stated:
             return replace(corrected, known=corrected.known.asked_for(kinds, passed=True), sentiment=feels)
         found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
+        found += self._allergic_to_it(text, before)
         found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
         found, complaints = self._whose(told, text, found, complaints, asked)
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
         of_others = bool(told.known.values.get("about_whom")) and any(
             _YOURSELF.search(each.core) for each in asked
         )
-        replies = () if switch or of_others else self._replies.read(text, asked, values, [*found, *beside])
+        own_now = "about_whom" in values and "about_whom" not in told.known.values and bool(told.sentences)
+        replies = (
+            ()
+            if switch or of_others or own_now
+            else self._replies.read(text, asked, values, [*found, *beside])
+        )
         listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
         found = [
             each
@@ -207,6 +229,8 @@ class Understanding:
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
         self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
         for said in [*found, *in_passing(text)]:
+            if said.value == NONE and said.kind in NAMED and not _BUT_FOR.search(text.stated):
+                told.take_back(said.kind)
             about = told.known.values.get("about_whom", "")
             named_so = said.kind == "age" and said.value.replace("-", " ") in about  # `my 3 year old`
             told.say(said, None if named_so or said.sentence == BESIDE else self.teller(told.known.values))
@@ -263,6 +287,15 @@ class Understanding:
                     yield Said("onset" if HAS_MOMENT.fullmatch(piece) else "duration", piece)
                     return
 
+    def _allergic_to_it(self, text: Text, before: str) -> Iterator[Said]:
+        """`I'm allergic`, said to the one medicine that the text before names."""
+        if not _ALLERGIC_TO_IT.search(text.stated):
+            return
+        words = words_of(before)
+        named = {each.text for each in self._lexicon.mentions(words) if each.group == "medicines.names"}
+        if len(named) == 1:
+            yield Said("allergies", named.pop())
+
     # --- whom it is about -----------------------------------------------------------------------------------
 
     def _whose(
@@ -279,7 +312,11 @@ class Understanding:
         named = named_outright(text.subjects, text.words, text.stated)
         everything = [*complaints, *found]
         others = [each.of for each in everything if each.of not in ("", SELF, ANOTHER)]
-        if named and named != running:
+        if running and _IS_MINE.search(text.stated):
+            told.drop("about_whom", [running])
+            told.take_back("age")
+            told.sentences.append(f"Correction: User speaks about themselves, not their {running}")
+        elif named and named != running:
             told.say(Said("about_whom", named), self.teller(values) if values else None)
         elif not asked and complaints and complaints[0].of == SELF and running:
             told.drop("about_whom", [running])
@@ -334,8 +371,6 @@ class Understanding:
                     told.say(Said("concern", each.value), None)
                     told.sentences.append(self.teller(told.known.values).reports(each.value))
                     concern = each.value
-                elif not told.sentences and concern and not told.new_concern:
-                    told.mentioned = True
             else:
                 told.say(Said("associated_symptoms", each.value), self.teller(told.known.values))
         for each in complaints:
