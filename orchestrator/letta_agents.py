@@ -97,17 +97,27 @@ class Recipes:
             "context_window_limit": self._letta.context_window,
             "message_buffer_autoclear": True,
         }
-        if schema := self._schema(role):
-            form = {"name": schema.name, "strict": True, "schema": schema.schema}
-            provider = _provider(model)
-            recipe["model_settings"] = {
-                "provider_type": provider,
-                "temperature": 0.0,
-                _FORM.get(provider, "response_format"): {"type": "json_schema", "json_schema": form},
-            }
-            if provider == "openai":  # the others think no more than they are told to
-                recipe["model_settings"]["reasoning"] = {"reasoning_effort": "low"}
+        recipe["model_settings"] = self._settings(role, _provider(model))
         return recipe
+
+    def _settings(self, role: str, provider: str) -> dict[str, Any]:
+        """How its model thinks: who decides, in the form of a schema and always the same."""
+        schema = self._schema(role)
+        if schema is None:
+            return {
+                "provider_type": provider,
+                "temperature": self._letta.temperature,
+                "max_output_tokens": self._letta.answer_tokens,
+            }
+        form = {"name": schema.name, "strict": True, "schema": schema.schema}
+        decides: dict[str, Any] = {
+            "provider_type": provider,
+            "temperature": 0.0,
+            _FORM.get(provider, "response_format"): {"type": "json_schema", "json_schema": form},
+        }
+        if provider == "openai":  # the others think no more than they are told to
+            decides["reasoning"] = {"reasoning_effort": "low"}
+        return decides
 
     def _model(self, role: str) -> str:
         of_its_own = {EXTRACTOR: self._letta.extractor_model, CLASSIFIER: self._letta.classifier_model}

@@ -250,6 +250,8 @@ class Letta(Section):
     classifier_model: str
     embedding: Annotated[str, Field(min_length=1)]
     context_window: Annotated[Count, Field(ge=4_000)]
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    answer_tokens: Annotated[Count, Field(ge=100)]
     tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
     timeout_seconds: Seconds
     show_seconds: Seconds

@@ -90,6 +90,25 @@ def test_the_extractor_is_told_of_its_memory_tools_and_what_each_is_for() -> Non
     assert "`core_memory_append` is for `context_summary` alone" in told
 
 
+async def test_a_specialist_speaks_as_freely_and_as_long_as_is_set(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_registry(letta.base_url, opened, tag, temperature=0.5, answer_tokens=700) as registry:
+        made = await registry.agent("c1", "GENERAL_HEALTH")
+        (row,) = opened.read_now(
+            lambda tx: [each for each in tx.letta.agents("c1") if each.role == "GENERAL_HEALTH"]
+        )
+        (there,) = await registry.server.agents(tag, "role:GENERAL_HEALTH")
+        drifts = registry.drifts(
+            row, there, {label: each.block_id for label, each in blocks_of(opened).items()}
+        )
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        told = client.agents.retrieve(agent_id=made).llm_config
+
+    assert (told.temperature, told.max_tokens) == (0.5, 700)
+    assert drifts == []
+
+
 async def test_while_none_can_be_made_the_house_is_told_and_the_log_says_why(
     letta: Address, tag: str, opened: Store
 ) -> None:
