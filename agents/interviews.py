@@ -40,11 +40,14 @@ class Question(Section):
 class Information(Section):
     """Something general that is known about a concern, and where it is known from; it never diagnoses.
 
-    Where it has `together_with`, it is about concerns that have a word of both.
+    Where it has `together_with`, it is about concerns that have a word of both. `children` says that it is
+    for them alone, or not for them; who has or is something of `unless` is not told it.
     """
 
     about: Annotated[tuple[_Text, ...], Field(min_length=1)]
     together_with: tuple[_Text, ...] = ()
+    unless: tuple[_Text, ...] = ()
+    children: bool | None = None
     text: Annotated[str, Field(pattern=r"[^.]$")]
     source: _Text
 

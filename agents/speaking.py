@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from agents.interviews import Information, Manner
+from agents.interviews import Information, Manner, Question
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED
 from agents.ports import Brief
 from agents.questions import last_question, name_of
@@ -19,6 +19,14 @@ from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, Fact
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
 _SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about"))
+_SEVERAL: Final = frozenset(("substances", "cycle", "with_whom", "effect"))
+_OPEN: Final = frozenset(
+    ("triggers", "relief", "effect", "habits", "tried", "goal", "reason", "bedtime", "activity", "needs")
+)
+_CHILD: Final = re.compile(
+    r"\b(?:son|daughter|child|kid|baby|toddler|boy|girl|grandson|granddaughter|infant)\b"
+)
+_GROWN_UP: Final = 16
 _NO: Final = frozenset((NONE, "no", "not pregnant"))
 _WHY: Final = re.compile(r"\bwhy (?:do|are|would) you (?:ask|need|want)", re.IGNORECASE)
 _HELLO: Final = re.compile(
@@ -164,12 +172,21 @@ class _Talk:
                 times == 1
                 and self.manner.again
                 and set(question.asks) & set(self.brief.enrichment.passed_over)
+                and not self.answered_freely(question)
             ):
                 again = f"{self.one_of(self.manner.again)} {asked}"
                 if asked not in last and question.text not in last:
                     return again
                 just_now = just_now or again
         return just_now
+
+    def answered_freely(self, question: Question) -> bool:
+        """Whether an open question met words of which no kind of fact was made: they are its answer."""
+        asked = (self.asked(question.text), question.text)
+        after = {turn + 1 for turn, _, content in self.answers if any(each in content for each in asked)}
+        return not _OPEN.isdisjoint(question.asks) and any(
+            fact.kind == "mentioned" and fact.turn in after for fact in self.brief.enrichment.facts
+        )
 
     def handed_over(self) -> str:
         """That another specialist has taken over, and that nothing was lost."""
@@ -273,10 +290,10 @@ class _Talk:
         if kind == "severity":
             return self.rated(value)
         if value in _NO:
-            return self.one_of(self.manner.none.get(kind, ()))
+            return self.one_of(self.fitting(self.manner.none.get(kind, ())))
         if value in (UNSPECIFIED, "yes"):
             return (
-                self.one_of(self.manner.reflections.get(kind, ()))
+                self.one_of(self.fitting(self.manner.reflections.get(kind, ())))
                 if kind in ("support", "previous_episodes")
                 else ""
             )
@@ -287,14 +304,17 @@ class _Talk:
         if _SENTENCE.match(shown) and any("{" in each for each in self.manner.reflections.get(kind, ())):
             return f"I have noted that {shown}."
         first = next((each for each in items if not each.startswith("no ")), value)
-        wordings = self.manner.reflections.get(_wording(kind, first), ())
-        if "about_whom" in self.known:
-            wordings = (
-                ()
-                if kind == "location"
-                else tuple(each for each in wordings if " you " not in each and "your" not in each)
-            )
-        return self.one_of(tuple(each.format(value=_fitted(kind, shown)) for each in wordings))
+        wordings = self.fitting(self.manner.reflections.get(_wording(kind, first), ()))
+        if "about_whom" in self.known and kind == "location":
+            return ""
+        return self.one_of(
+            tuple(each.format(value=_fitted(kind, shown, self.known.get("concern", ""))) for each in wordings)
+        )
+
+    def fitting(self, wordings: Sequence[str]) -> tuple[str, ...]:
+        """Those that can be said of the one whom the person speaks of; `you` is nobody else."""
+        others = "about_whom" in self.known
+        return tuple(each for each in wordings if not (others and _YOU.search(each)))
 
     def rated(self, value: str) -> str:
         """A rating, in a word and with the concern's name where it has one."""
@@ -347,11 +367,38 @@ class _Talk:
     def information(self, about: str = "") -> str:
         """The first piece of information about the concern that was not given yet."""
         text = about or self.subject
+        beside = f"{text} {self.subject} {self.known.get('allergies', '')}"
         for each in self.brief.specialist.interview.information:
-            together = not each.together_with or _speaks_of(each.together_with, f"{text} {self.subject}")
-            if together and _speaks_of(each.about, text) and each.text not in self.said:
+            together = not each.together_with or _speaks_of(each.together_with, beside)
+            if (
+                together
+                and _speaks_of(each.about, text)
+                and each.text not in self.said
+                and each.children in (None, self.of_a_child)
+                and not self.harmful(each)
+            ):
                 return _sourced(each)
         return ""
+
+    @cached_property
+    def of_a_child(self) -> bool:
+        """Whether a child is spoken of; where no age is known, by what it is called."""
+        age = re.match(r"(\d+)(?!.*\b(?:month|week|day))", self.known.get("age", ""))
+        if age:
+            return int(age[1]) < _GROWN_UP
+        return bool(_CHILD.search(self.known.get("about_whom", "")))
+
+    def harmful(self, each: Information) -> bool:
+        """Whether it recommends what the person cannot have, by an allergy or by the way they live."""
+        allergies = self.known.get("allergies", "")
+        told = f"{allergies} {self.subject} {self.known.get('habits', '')}"
+        allergens = (word.rstrip("s") for word in re.findall(r"[a-z]{4,}", allergies.lower()))
+        named = any(
+            re.search(rf"\b{word}", each.text.lower())
+            for word in allergens
+            if not any(word.startswith(about.rstrip("s")) for about in each.about)
+        )
+        return named or bool(each.unless and _speaks_of(each.unless, told))
 
     def when_to_be_seen(self, about: str = "") -> str:
         """When someone with this concern should be seen, if that was not said yet."""
@@ -361,13 +408,23 @@ class _Talk:
                 return each.text
         return ""
 
+    @cached_property
+    def topics(self) -> dict[str, str]:
+        """What was asked for under a kind that stands for several things, such as smoking for substances."""
+        return {
+            kind: question.topic[:1].lower() + question.topic[1:]
+            for question in self.brief.specialist.interview.questions
+            for kind in question.asks
+            if kind in _SEVERAL and (question.text in self.said or self.asked(question.text) in self.said)
+        }
+
     def summary(self) -> str:
         """What was understood, in one sentence."""
         concern, request = self.known.get("concern", ""), self.known.get("request", "")
         lead = self.your(concern) if self.named(concern) else f'"{concern}"' if concern else ""
         if not concern and request:
-            lead = f'your {"question" if request.endswith("?") else "request"} "{request}"'
-        facts = _summed_up(self.known, lead)
+            lead = f'your {"question" if request.endswith("?") else "message"} "{request}"'
+        facts = _summed_up(self.known, lead, self.topics)
         if not facts or not self.manner.summary:
             return ""
         return self.one_of(tuple(each.format(facts=facts) for each in self.manner.summary))
@@ -381,7 +438,9 @@ class _Talk:
         return min(turned, key=self.said.rfind)
 
 
+_YOU: Final = re.compile(r"\byou(?:r|rs)?\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?:you|he|she|they|it|there|nobody|we)\b(?!r)", re.IGNORECASE)
+_ON_SKIN: Final = re.compile(r"\b(?:rash|itch\w*|spots?|hives|bites?|moles?|blisters?|bruises?)\b")
 _BEGUN: Final = re.compile(
     r"(?:ago|back)$|^(?:after|when|before|while|right|in|just|shortly|soon|out|suddenly)\b", re.IGNORECASE
 )
@@ -428,9 +487,9 @@ def _wording(kind: str, value: str) -> str:
     return kind
 
 
-def _fitted(kind: str, value: str) -> str:
+def _fitted(kind: str, value: str, concern: str) -> str:
     if kind == "location" and not placed(value):
-        at = "on" if {"side", "sides"} & set(value.split()) else "in"
+        at = "on" if {"side", "sides"} & set(value.split()) or _ON_SKIN.search(concern) else "in"
         return f"{at} {value}" if re.match(r"(?:your|both|the|all)\b", value) else f"{at} your {value}"
     return value
 
@@ -457,8 +516,8 @@ def _speaks_of(words: Sequence[str], text: str) -> bool:
 _DENIES: Final = re.compile(r"(?:\bno|\bwithout|n't (?:have|had|got|get))(?: any| a| an| real)? $")
 
 
-def _summed_up(known: dict[str, str], concern: str) -> str:
-    """The facts in the order in which one would tell them."""
+def _summed_up(known: dict[str, str], concern: str, topics: dict[str, str]) -> str:
+    """The facts in the order in which one would tell them; `topics` names some kinds as they were asked."""
     own = []
     if concern:
         own.append(concern)
@@ -479,9 +538,9 @@ def _summed_up(known: dict[str, str], concern: str) -> str:
             continue
         if kind == "location" and known["location"] in known.get("concern", ""):
             continue
-        own.append(_summed(kind, _you(value[:_MOST_VALUE])))
+        own.append(_summed(kind, _you(value[:_MOST_VALUE]), known.get("concern", "")))
     rest = [
-        f"{_named_in_sum(kind, value)}: {_shown_in_sum(kind, value)[:_MOST_VALUE]}"
+        f"{topics.get(kind) or _named_in_sum(kind, value)}: {_shown_in_sum(kind, value)[:_MOST_VALUE]}"
         for kind, value in known.items()
         if kind not in _TOLD and kind not in _SILENT and value not in (NOT_SURE, NOT_SAID)
     ]
@@ -521,7 +580,7 @@ _TOLD: Final = frozenset(
 ) | {"progression"}
 
 
-def _summed(kind: str, value: str) -> str:
+def _summed(kind: str, value: str, concern: str) -> str:
     match kind:
         case "severity":
             return re.sub(r"^(\d+(?:-\d+)?)/(\d+)$", r"\1 out of \2", value)
@@ -533,11 +592,11 @@ def _summed(kind: str, value: str) -> str:
         case "duration":
             return f"for {value}"
         case "location":
-            return _fitted("location", value)
+            return _fitted("location", value, concern)
         case "triggers":
             if value == NONE:
                 return "nothing in particular sets it off"
-            return f"worse {value}" if is_when(value) else f"brought on by: {value}"
+            return f"worse {value}" if is_when(value) else f"worse with {value}"
         case "relief":
             if value == NONE:
                 return "nothing helps yet"
