@@ -1,8 +1,9 @@
 """Conversations with the local brain, as tests hold and keep them; `python -m tests.talks` renews those kept.
 
 A kept conversation is a text: a line `# …` says what it is, `person:` lines are what the person says, and a
-line that begins with an agent's type is what that agent answers. It is held in a whole house: guard, ears and
-router decide who answers, and the text says who should. `COORDINATOR/OUT_OF_SCOPE:` names the intent, too.
+line that begins with an agent's type is what that agent answers. What somebody read as no answer to the
+question before it is marked `person, aside:`. It is held in a whole house: guard, ears and router decide who
+answers, and the text says who should. `COORDINATOR/OUT_OF_SCOPE:` names the intent, too.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ from tests.peers import conversing
 
 KEPT = Path(__file__).parent / "conversations"
 PERSON = "person"
+ASIDE = f"{PERSON}, aside"
 PROMPT = Prompt(name="a", text="Be kind.", revision="1")
 
 
@@ -118,15 +120,16 @@ async def held(text: str) -> str:
         migrations.upgrade(url)
         house = a_house(url, local_brain(), watch=_a_watch())
         async with house.open(), conversing(house) as peer:
-            for message in (said for who, said in lines_of(text) if who == PERSON):
+            spoken = [(who, said) for who, said in lines_of(text) if who in (PERSON, ASIDE)]
+            for _, message in spoken:
                 await peer.ask(message)
             turns = (await history(house, peer.conversation_id)).turns
-    for turn in turns:
+    for (speaker, message), turn in zip(spoken, turns, strict=True):
         assert turn.agent_response is not None
         assert turn.intent_classification is not None
         who, intent = turn.agent_response.agent_type, turn.intent_classification.intent
         label = f"{who}/{intent}" if (who, intent) == (COORDINATOR, OUT_OF_SCOPE) else who
-        told += [f"{PERSON}: {turn.user_message.content}", f"{label}: {turn.agent_response.content}", ""]
+        told += [f"{speaker}: {message}", f"{label}: {turn.agent_response.content}", ""]
     return "\n".join(told).rstrip() + "\n"
 
 
