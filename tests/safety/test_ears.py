@@ -15,6 +15,7 @@ from agents.safety.guard import Verdict
 from orchestrator.settings import load
 from orchestrator.wiring import load_ears
 from tests.models import minilm
+from tests.safety.phrases import read
 from tests.talks import PERSON, Talk, kept, lines_of
 
 PHRASES: dict[str, ears.Class] = {
@@ -167,3 +168,12 @@ async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None
 
     assert len(heard) > 300
     assert len(taken_for_danger) <= len(heard) // 100, taken_for_danger
+
+
+def test_what_people_say_in_any_chat_is_hardly_ever_danger_to_the_ears() -> None:
+    listening = load_ears(load(environment={}), minilm())
+    said = read(Path(__file__).parent / "chat.toml")["chat"]["phrases"]
+
+    taken_for_danger = [each for each in said if listening.check(each) != Verdict()]
+
+    assert len(taken_for_danger) <= len(said) // 25, taken_for_danger
