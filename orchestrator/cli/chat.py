@@ -47,7 +47,7 @@ def chat(
     """
     if livekit and not server:
         raise click.UsageError("--livekit needs --server URL.")
-    settings = invocation.settings(quietly=True)
+    settings = invocation.settings(quietly=True, amid_a_conversation=not as_json)
     entered = (
         _elsewhere(server, conversation, livekit, settings.data.dir / "seen")
         if server

@@ -30,17 +30,26 @@ class Invocation:
     data: Path | None = None
     own_process: bool = False
 
-    def settings(self, given: Mapping[str, object] | None = None, *, quietly: bool = False) -> "Settings":
+    def settings(
+        self,
+        given: Mapping[str, object] | None = None,
+        *,
+        quietly: bool = False,
+        amid_a_conversation: bool = False,
+    ) -> "Settings":
         """Load the settings and log as they say. `given` are options of the command, by setting.
 
-        `quietly` is for commands with a conversation on the screen: only warnings, unless a level was set.
+        `quietly` is for commands whose output is read: only warnings. `amid_a_conversation` is for one that
+        talks with somebody, whose answers say what they lack: only errors. Both unless a level was set.
         """
         from orchestrator import logs
         from orchestrator.settings import load
 
         options = {} if self.data is None else {"data.dir": str(self.data)}
         settings = load(self.config, options | dict(given or {}))
-        level = "warning" if quietly and "logs.level" not in settings.origins else settings.logs.level
+        level = settings.logs.level
+        if "logs.level" not in settings.origins and (quietly or amid_a_conversation):
+            level = "error" if amid_a_conversation else "warning"
         logs.configure(level, settings.logs.format)
         if self.own_process:
             logs.watch_last_words()

@@ -205,6 +205,25 @@ def test_where_the_model_did_not_answer_a_script_and_a_terminal_are_told(
     assert "without the model" not in without_one
 
 
+def test_no_log_line_stands_between_what_is_said_unless_one_asked_for_it(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    chat = ["chat", "--config", str(tmp_path)]
+    away = f'[letta]\nbase_url = "http://127.0.0.1:{free_port()}"\n'
+    (tmp_path / "default.toml").write_text(away)
+    typed = b"I am having a headache\n"
+
+    shown = nursery.run(tmp_path / "data", *chat, typed=typed)
+    for_a_script = nursery.run(tmp_path / "data", *chat, "--json", typed=typed)
+    (tmp_path / "default.toml").write_text(f'{away}[logs]\nlevel = "warning"\n')
+    asked_for = nursery.run(tmp_path / "data", *chat, typed=typed)
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "answered without the model" in shown.stdout
+    assert "letta_agent_not_ready" in for_a_script.stderr
+    assert "letta_agent_not_ready" in asked_for.stderr
+
+
 def test_the_terminal_shows_what_the_readme_shows(nursery: Nursery, tmp_path: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
