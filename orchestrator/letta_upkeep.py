@@ -36,13 +36,14 @@ State = Literal["ok", "behind", "drifted", "missing", "over", "orphaned"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How something in Letta stands: an agent, a block or a conversation, by its id or label."""
+    """How something in Letta stands: an agent, a block or a person, by its id; an agent also by its name."""
 
     state: State
     conversation_id: str
     what: str
     role: str = ""
     id: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +176,16 @@ class Upkeep:
             elif drifts := self._registry.drifts(agent, standing, ids):
                 state = "drifted"
             what = ": ".join(filter(None, [f"agent {agent.role.lower()}", ", ".join(drifts)]))
-            found.append(Found(state, conversation_id, what, agent.role, agent.agent_id or ""))
+            name = standing.name if standing else ""
+            found.append(Found(state, conversation_id, what, agent.role, agent.agent_id or "", name))
             if agent.role == EXTRACTOR and state != "over":
                 standing_blocks = {each.label: each for each in blocks if each.id == ids.get(each.label)}
                 found.extend(await self._compare(conversation_id, standing_blocks))
         for id, each in there.items():
             if not known.has_agent(id, _conversation_of(each.tags)):
-                found.append(Found("orphaned", _conversation_of(each.tags), f"agent {id}", id=id))
+                found.append(
+                    Found("orphaned", _conversation_of(each.tags), f"agent {id}", id=id, name=each.name)
+                )
         for block in blocks:
             if not known.has_block(block.id, _conversation_of(block.tags)):
                 found.append(
@@ -207,7 +211,8 @@ class Upkeep:
             elif label in stored and not await self._is_shown(there[label], stored[label].digest):
                 state = "behind"
             what = ": ".join(filter(None, [f"block {label}", ", ".join(drifts)]))
-            found.append(Found(state, conversation_id, what, EXTRACTOR))
+            id = there[label].id if label in there else ""
+            found.append(Found(state, conversation_id, what, EXTRACTOR, id))
         return found
 
     async def _is_shown(self, listed: LettaBlock, wanted: str) -> bool:

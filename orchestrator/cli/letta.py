@@ -27,16 +27,17 @@ def letta() -> None:
 
 @letta.command()
 @_as_json
+@click.option("--all", "everything", is_flag=True, help="List what is ok, too.")
 @shared_options
 @pass_invocation
 @click.pass_context
-def status(context: click.Context, invocation: Invocation, as_json: bool) -> None:
-    """Say what exists there, what fell behind or drifted, and what is orphaned.
+def status(context: click.Context, invocation: Invocation, as_json: bool, everything: bool) -> None:
+    """Say what exists there, what fell behind or drifted, and what is orphaned, by id and name.
 
     A block is ok when its digest there is the one here. Ends with 1 when anything is not.
     """
     found = _ask(invocation, lambda upkeep: upkeep.inspect())
-    _tell(found, as_json)
+    _tell(found, as_json, everything=everything)
     if any(each.state != "ok" for each in found):
         context.exit(FOUND_SOMETHING)
 
@@ -81,15 +82,25 @@ def _ask(invocation: Invocation, ask: "Callable[[Upkeep], Awaitable[Sequence[Fou
     return asyncio.run(asking())
 
 
-def _tell(found: "Sequence[Found]", as_json: bool) -> None:
+def _tell(found: "Sequence[Found]", as_json: bool, *, everything: bool = False) -> None:
+    """Tell what was found; in words, what is ok only where `everything` was asked for."""
     if as_json:
         told = [
-            {"state": each.state, "conversation": each.conversation_id, "what": each.what} for each in found
+            {
+                "state": each.state,
+                "conversation": each.conversation_id,
+                "what": each.what,
+                "id": each.id,
+                "name": each.name,
+            }
+            for each in found
         ]
         click.echo(json.dumps({"found": told}))
         return
     for each in found:
-        if each.state != "ok":
-            click.echo(f"{each.state:<9} {each.conversation_id:<30} {each.what}")
+        if everything or each.state != "ok":
+            id = "" if each.id in each.what else each.id
+            words = [f"{each.state:<9}", f"{each.conversation_id:<30}", each.what, id, each.name]
+            click.echo("  ".join(filter(None, words)))
     counted = Counter(each.state for each in found)
     click.echo(", ".join(f"{count} {state}" for state, count in counted.items()) or "nothing to tell")

@@ -1,6 +1,7 @@
 """What rotated out is searchable in Letta, once; what fell behind is made good; what is over is removed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -460,6 +461,14 @@ async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
     codes = [(await ends(command))[0] for command in ("status", "sync", "status", "prune")]
 
     assert codes == [1, 0, 0, 0]
-    assert '"behind"' not in (await ends("status"))[1]
+    told = json.loads((await ends("status"))[1])["found"]
+    assert {each["state"] for each in told} == {"ok"}
+    assert all(each["id"] for each in told)
+    assert told[0]["name"] == f"{tag}-c1-extractor"
+    counted, listed = [
+        (await asyncio.to_thread(run, "letta", "status", *more)).output for more in ((), ("--all",))
+    ]
+    assert counted.splitlines() == [f"{len(told)} ok"]
+    assert all(each["id"] in listed and each["name"] in listed for each in told)
     monkeypatch.setenv("LETTA_BASE_URL", "")
     assert (await ends("status"))[0] == 2
