@@ -11,7 +11,7 @@ from agents.patterns import HAS_MOMENT, HAS_SPAN
 from agents.questions import Question, name_of
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
-from agents.slots import fits
+from agents.slots import NAMED, fits
 from agents.telling import Teller, third_person
 from agents.values import LISTS, NONE
 
@@ -143,9 +143,11 @@ class Answers:
     ) -> None:
         examples = re.search(r"\b(?:such as|for example|like)\b", question.core) is not None
         examples = examples or (not yes and kind in LISTS and " any " in f" {question.core} ")
+        some_only = len(items) < len(question.options) and (yes or len(items) * 2 < len(question.options))
         if (
             items
             and not examples
+            and not some_only
             and kind in ("", "associated_symptoms", "medications", "conditions", "allergies")
         ):
             if yes and len(items) > 1:
@@ -159,6 +161,8 @@ class Answers:
                 told.keep(Said(kind, NONE))
         elif kind == "pregnancy":
             told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
+        elif kind in NAMED and not yes and told.has(kind) and _FURTHER.search(question.core):
+            return  # what is known of it stands
         elif kind in LISTS:
             named = _SWAYED_BY.search(question.core) if yes and kind in ("triggers", "relief") else None
             told.keep(Said(kind, _as_own(named[1]) if named else UNSPECIFIED if yes else NONE))
@@ -310,6 +314,7 @@ _ONLY_SELF: Final = re.compile(
 _NOT_THEM: Final = re.compile(
     r"\b(?:he|she|they) (?:doesn't|does not|don't|hasn't|isn't|aren't|didn't)\b", re.I
 )
+_FURTHER: Final = re.compile(r"\b(?:other|else|further|more|additional)\b")
 _OF_CAUSES: Final = re.compile(
     r"\b(?:bring|brings|brought|caus\w+|trigger\w*|set (?:it|this|them) off|linked|related|due to)\b"
 )

@@ -22,6 +22,7 @@ _ORDINAL: Final = re.compile(
     r"|please"
     r"|i|really|for|though|and))"
 )
+_TWO: Final = re.compile(r"(?:yes,? )?(?:to )?(?:just |only )?(?:the )?(first|last) two\b")
 _PLACES: Final = {
     "first": 0,
     "1st": 0,
@@ -93,6 +94,8 @@ def by_place(small: str, options: Sequence[str]) -> str:
         at = "abc123".index(lettered[1]) % 3
         return options[at] if at < len(options) else ""
     place = _ORDINAL.match(bare)
+    if place and place[0].endswith(" two"):
+        return ""
     return _at(options, place[1]) if place and options else ""
 
 
@@ -110,6 +113,8 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
         return {}
     if len(options) > 2 and re.fullmatch(r"(?:yes,? (?:to |for )?)?both(?: of (?:them|those|these))?", bare):
         return {}
+    if (two := _TWO.match(bare)) and len(options) > 2:
+        return dict.fromkeys(options[:2] if two[1] == "first" else options[-2:], True)
     if one := by_place(bare, options):
         only = re.match(r"just|only", bare) is not None
         return {option: option == one for option in options if only or option == one}

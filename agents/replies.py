@@ -449,7 +449,7 @@ class Replies:
         yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
 
 
-_O_CLOCK: Final = re.compile(rf"\b(?:at|around|until|till|by) (?:\d|{'|'.join(NUMBERS)})", re.IGNORECASE)
+_O_CLOCK: Final = re.compile(rf"\b(?:at|around|from|until|till|by) (?:\d|{'|'.join(NUMBERS)})", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?:yes,? |yeah,? )?(?:i take |i'm on |i am on |taking |on )?"
     r"((?:something|(?:some|an?|one|two) (?:\w+ )?(?:tablets?|pills?|drops?|medicines?|injections?|creams?)) "

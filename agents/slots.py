@@ -75,9 +75,23 @@ _DENIES: Final = word_set("no not none never nothing nope nah nil zero neither a
 """Words that no name has: a value with one of them denies rather than names."""
 
 
+_NAMING: Final = frozenset((*NAMED, "associated_symptoms"))
+_NAMES_NOTHING: Final = word_set(
+    "a an the i it so too to of as all both some same before usual normal fine good great well ok okay "
+    "otherwise lots lot loads few many several plenty list things stuff everything them those these wish "
+    "healthy perfect clue me never have not none whatsoever na"
+)
+
+
+def _names(value: str) -> bool:
+    """Whether words can name something: `fine otherwise`, `too many to list` and a mere mark cannot."""
+    words = {word.text for word in words_of(value) if word.text[0].isalnum()}
+    return bool(words - _NAMES_NOTHING)
+
+
 def fits(kind: str, value: str, text: Text) -> bool:
     """Whether words can be the value of a kind; `text` is the message that they are from."""
-    if not value or _ELSEWHERE.search(value):
+    if not value or _ELSEWHERE.search(value) or (kind in _NAMING and not _names(value)):
         return False
     match kind:
         case "location":
@@ -189,6 +203,7 @@ def _is_no_name(item: str) -> bool:
         bool(timed)
         or len(words) > 5
         or bool(set(words) & (_NO_ITEM | _DENIES))
+        or not _names(item)
         or not re.search(r"[a-z]{2}", item.lower())
     )
 

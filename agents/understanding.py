@@ -107,8 +107,8 @@ _ALLERGIC_TO_IT: Final = re.compile(
 )
 _LIKENS: Final = re.compile(r"(?:it's |it is |it feels |feels )?more like an? (?!\d)", re.IGNORECASE)
 _IS_MINE: Final = re.compile(
-    r"\b(?:it's|it is|it was|i meant|i mean|that's|that was|asking for|about) "
-    r"(?:actually )?(?:me|myself|mine)\b(?!,? (?:and|or)\b)",
+    r"\b(?:it's|it is|it was|i meant|i mean|that's|that was|asking|about) "
+    r"(?:actually )?(?:for )?(?:me|myself|mine)\b(?!,? (?:and|or)\b)",
     re.IGNORECASE,
 )
 _BUT_FOR: Final = re.compile(
@@ -312,7 +312,7 @@ class Understanding:
         named = named_outright(text.subjects, text.words, text.stated)
         everything = [*complaints, *found]
         others = [each.of for each in everything if each.of not in ("", SELF, ANOTHER)]
-        if running and _IS_MINE.search(text.stated):
+        if running and _is_mine(text, values.get("concern", ""), complaints):
             told.drop("about_whom", [running])
             told.take_back("age")
             told.sentences.append(f"Correction: User speaks about themselves, not their {running}")
@@ -475,6 +475,14 @@ class Understanding:
             )
             score += -mood if denied and mood > 0 else 0 if denied else mood
         return Sentiment.POSITIVE if score > 0 else Sentiment.NEGATIVE if score < 0 else Sentiment.NEUTRAL
+
+
+def _is_mine(text: Text, concern: str, complaints: Sequence[Said]) -> bool:
+    """Whether the concern is said to be the person's own after all; `it's me who drives him` is not that."""
+    found = _IS_MINE.search(text.stated)
+    if found is None or not re.match(r"\W*who\b", text.stated[found.end() :]):
+        return found is not None
+    return any(same_concern(each.value, concern) for each in complaints)
 
 
 def _is_worry(said: Said) -> bool:
