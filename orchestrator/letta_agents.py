@@ -295,14 +295,28 @@ class AgentRegistry:
         tags = self._tags(conversation_id)
         there, left = await self.server.agents(*tags), await self.server.blocks(*tags)
         for agent_id in {each.agent_id for each in agents if each.agent_id} | {each.id for each in there}:
-            await self.server.delete_agent(agent_id)
+            await self.remove_agent(agent_id)
+        for each in await self.server.archives(self.archive_name(conversation_id)):
+            await self.server.delete_archive(each.id)
         for block_id in {each.block_id for each in blocks.values()} | {each.id for each in left}:
             await self.server.delete_block(block_id)
         if person_id := await self._store.read(lambda tx: tx.letta.left_with(conversation_id)):
-            for each in await self.server.people(self.key(person_id)):
-                await self.server.delete_person(each.id)
+            for person in await self.server.people(self.key(person_id)):
+                await self.server.delete_person(person.id)
             self._people.pop(person_id, None)
         await self._store.write(lambda tx: tx.letta.forget(conversation_id))
+
+    async def remove_agent(self, agent_id: str) -> None:
+        """Remove an agent with the archive that was made for it: Letta would keep that, and what is in it."""
+        for archive in await self.server.archives_of(agent_id):
+            if archive.is_default:
+                await self.server.delete_archive(archive.id)
+        await self.server.delete_agent(agent_id)
+
+    def archive_name(self, conversation_id: str = "") -> str:
+        """How Letta calls the archive of a conversation's extractor; without one, how all names begin."""
+        begin = _named(f"{self.tag}-")
+        return f"{begin}{_named(f'{conversation_id}-{EXTRACTOR}')}'s Archive" if conversation_id else begin
 
     def key(self, person_id: str = "") -> str:
         """By which a person is known there; without one, how all keys begin."""
@@ -353,6 +367,7 @@ class AgentRegistry:
         conversation_id, role = claim.agent.conversation_id, claim.agent.role
         try:
             standing = await self._found_or_made(claim)
+            has_passages = await self._has_passages(claim, standing)
         except BaseException:
             await self._store.write(lambda tx: tx.letta.let_go(conversation_id, role, self._holder))
             raise
@@ -367,7 +382,7 @@ class AgentRegistry:
             if role == EXTRACTOR:
                 tx.letta.set_blocks(conversation_id, standing.blocks)
                 tx.letta.applied(conversation_id, standing.shown)
-                if standing.is_new:  # they went with the one before, if there was one
+                if not has_passages:
                     tx.letta.forget_passages(conversation_id)
             return True
 
@@ -404,6 +419,24 @@ class AgentRegistry:
         await self.server.change_agent(found.id, change)
         return _Standing(found.id, blocks, is_new=False, shown=shown)
 
+    async def _has_passages(self, claim: Claim, standing: _Standing) -> bool:
+        """Whether what was archived is with its extractor: another one than before gets the archive of that.
+
+        Where it is not known which that is, none is kept: everything is archived anew, once.
+        """
+        conversation_id = claim.agent.conversation_id
+        if claim.agent.role != EXTRACTOR or claim.agent.agent_id == standing.agent_id:
+            return True
+        if not await self._store.read(lambda tx: tx.letta.has_passages(conversation_id)):
+            return True
+        left = await self.server.archives(self.archive_name(conversation_id))
+        if len(left) == 1:
+            await self.server.attach_archive(standing.agent_id, left[0].id)
+            return True
+        for archive in left:
+            await self.server.delete_archive(archive.id)
+        return False
+
     async def _found(self, claimed: rows.LettaAgent) -> LettaAgent | None:
         """The agent, if it is there: by its id where that is known, else by its tags."""
         tags = self._tags(claimed.conversation_id, f"role:{claimed.role}")
@@ -436,7 +469,7 @@ class AgentRegistry:
             **self._recipes.recipe(role),
             "agent_type": "letta_v1_agent",
             "include_base_tools": False,
-            "name": re.sub(r"[^A-Za-z0-9_-]", "-", f"{self.tag}-{conversation_id}-{role.lower()}"),
+            "name": _named(f"{self.tag}-{conversation_id}-{role.lower()}"),
             "description": f"{role.lower()} of the conversation {conversation_id}",
             "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
             "identity_ids": [await self._person(person_id)],
@@ -494,6 +527,11 @@ def are_shown(conversation_id: str, tx: Transaction) -> bool:
         and (label not in stored or stored[label].digest == row.digest)
         for label, row in shown.items()
     )
+
+
+def _named(text: str) -> str:
+    """As a name in Letta, which does not take every character in one."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", text)
 
 
 def _provider(model: str) -> str:

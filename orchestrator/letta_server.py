@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import httpx
 from letta_client import APIConnectionError, APIError, APIStatusError, AsyncLetta, Omit, omit
 from letta_client.pagination import AsyncArrayPage
-from letta_client.types import AgentState, BlockResponse
+from letta_client.types import AgentState, Archive, BlockResponse
 from letta_client.types.agents import Block, ToolCallMessage
 from tenacity import (
     AsyncRetrying,
@@ -53,6 +53,8 @@ _PAUSE: Final = wait_random_exponential(multiplier=0.05, max=0.5)
 _PASSING: Final = (408, 409, 425, 429)
 _CONNECT_SECONDS: Final = 2.0
 _PEOPLE: Final = "/v1/identities/"
+_ARCHIVES: Final = "/v1/archives/"
+_DEFAULT: Final = "Default archive created automatically"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,15 @@ class LettaPerson:
 
     id: str
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class LettaArchive:
+    """Where passages are kept; it outlives its agent. A default one Letta made by itself, for one agent."""
+
+    id: str
+    name: str
+    is_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +195,7 @@ class LettaServer:
         return await self._listed(found, _agent)
 
     async def delete_agent(self, agent_id: str) -> None:
-        """Remove it; its blocks stay behind. Nothing happens when it is gone already."""
+        """Remove it; its blocks and its archive stay behind. Nothing happens when it is gone already."""
         await self._gone(partial(self._agents.delete, agent_id))
 
     async def tool_ids(self, names: Sequence[str]) -> list[str]:
@@ -241,6 +252,32 @@ class LettaServer:
         """The id of the passage with that tag; None when there is none."""
         search = partial(self._agents.passages.search, agent_id, query=tag, tags=[tag], top_k=ALL_PASSAGES)
         return await self._again(search, lambda found: str(found.results[0].id) if found.results else None)
+
+    async def archives(self, name: str | Omit = omit) -> list[LettaArchive]:
+        """The archives of that name; without one, all that there are."""
+        return await self._listed(partial(self._letta.archives.list, name=name), _archive)
+
+    async def archives_of(self, agent_id: str) -> list[LettaArchive]:
+        """Those that are attached to an agent; none of one that is gone."""
+        try:
+            return await self._listed(partial(self._letta.archives.list, agent_id=agent_id), _archive)
+        except LettaTrouble as trouble:
+            if not trouble.is_missing:
+                raise
+            return []
+
+    async def is_attached(self, archive_id: str) -> bool:
+        """Whether any agent has that archive. The library does not know of this call."""
+        ask = partial(self._letta.get, f"{_ARCHIVES}{archive_id}/agents", cast_to=list[dict[str, Any]])
+        return await self._again(ask, bool)
+
+    async def attach_archive(self, agent_id: str, archive_id: str) -> None:
+        """Let an agent have that archive, and no other; nothing happens when it has."""
+        await self._again(partial(self._agents.archives.attach, archive_id, agent_id=agent_id), _nothing)
+
+    async def delete_archive(self, archive_id: str) -> None:
+        """Remove it with all its passages. Nothing happens when it is gone already."""
+        await self._gone(partial(self._letta.archives.delete, archive_id))
 
     # --- one call -------------------------------------------------------------------------------------------
 
@@ -388,6 +425,10 @@ def _block(said: Block | BlockResponse) -> LettaBlock:
         read_only=bool(said.read_only),
         tags=frozenset(map(str, said.tags or ())),
     )
+
+
+def _archive(said: Archive) -> LettaArchive:
+    return LettaArchive(str(said.id), str(said.name), said.description == _DEFAULT)
 
 
 def _edit(message: object) -> MemoryEdit | None:

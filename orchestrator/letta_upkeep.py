@@ -57,6 +57,11 @@ class _Known:
     busy: Set[str]
     people: Set[str]
 
+    @property
+    def conversations(self) -> Set[str]:
+        """All for which something stands there, or may in a moment."""
+        return {*self.blocks, *self.over, *self.busy, *(each.conversation_id for each in self.agents)}
+
     def has_agent(self, id: str, conversation_id: str) -> bool:
         """Whether that agent is somebody's, or may be so in a moment."""
         return conversation_id in self.busy or any(each.agent_id == id for each in self.agents)
@@ -162,6 +167,9 @@ class Upkeep:
         blocks = await server.blocks(tag)
         there = {each.id: each for each in await server.agents(tag)}
         people = await server.people()
+        archives = [
+            each for each in await server.archives() if each.name.startswith(self._registry.archive_name())
+        ]
         known = await self._store.read(_known)
         found: list[Found] = []
         for agent in known.agents:
@@ -191,6 +199,16 @@ class Upkeep:
                 found.append(
                     Found("orphaned", _conversation_of(block.tags), f"block {block.id}", id=block.id)
                 )
+        conversations = {self._registry.archive_name(each): each for each in known.conversations}
+        for archive in archives:
+            conversation_id = conversations.get(archive.name, "")
+            if conversation_id:
+                state = "over" if conversation_id in known.over else "ok"
+                found.append(Found(state, conversation_id, "archive", id=archive.id))
+            elif not await server.is_attached(
+                archive.id
+            ):  # else it may be of a house whose tag begins as ours
+                found.append(Found("orphaned", "", f"archive {archive.id}", id=archive.id))
         ours = {self._registry.key(each) for each in known.people}
         for person in people:
             if person.key.startswith(self._registry.key()) and person.key not in ours:
@@ -247,7 +265,12 @@ class Upkeep:
         for conversation_id in {each.conversation_id for each in gone if each.state == "over"}:
             await self._registry.forget(conversation_id)
         server = self._registry.server
-        remove = {"agent": server.delete_agent, "block": server.delete_block, "person": server.delete_person}
+        remove = {
+            "agent": self._registry.remove_agent,
+            "archive": server.delete_archive,
+            "block": server.delete_block,
+            "person": server.delete_person,
+        }
         for each in gone:
             if each.state == "orphaned":
                 await remove[each.what.split()[0]](each.id)

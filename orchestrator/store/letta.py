@@ -82,6 +82,9 @@ _LOSE_BLOCK = Statement(
     ),
     lambda: None,
 )
+_PASSAGES = Statement(
+    all_of(LettaPassage).where(_passages.c.conversation_id == _conversation_id).limit(1), LettaPassage
+)
 _FORGET_PASSAGES = Statement(
     delete(_passages).where(_passages.c.conversation_id == _conversation_id), lambda: None
 )
@@ -178,7 +181,12 @@ _LEFT_WITH = Statement(
 _OVER = Statement(
     select(_conversations.c.id).where(
         or_(*(_conversations.c.status == each for each in STATUSES if each != "active")),
-        or_(*(exists().where(each.c.conversation_id == _conversations.c.id) for each in (_agents, _blocks))),
+        or_(
+            *(
+                exists().where(each.c.conversation_id == _conversations.c.id)
+                for each in (_agents, _blocks, _passages)
+            )
+        ),
     ),
     str,
 )
@@ -344,6 +352,10 @@ class Letta:
             )
             for each in self._unit.all(_PLANNED, conversation_id=conversation_id)
         ]
+
+    def has_passages(self, conversation_id: str) -> bool:
+        """Whether any are in Letta, or are going to be."""
+        return self._unit.first(_PASSAGES, conversation_id=conversation_id) is not None
 
     def forget_passages(self, conversation_id: str) -> None:
         """None of them is in Letta any longer."""

@@ -102,6 +102,71 @@ async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_th
     assert turns
 
 
+def archives_of(client: Letta, tag: str) -> list[str]:
+    """The archives of a house, as a plain client sees them."""
+    return [each.id for each in client.archives.list(limit=1_000).items if each.name.startswith(f"{tag}-")]
+
+
+async def test_an_extractor_that_is_made_again_keeps_what_was_archived_and_has_it_once(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        before = await desk.registry.agent("c1", "extractor")
+        desk.take_turns(21)
+        await desk.upkeep.archive("c1")
+        await desk.registry.server.delete_agent(before)
+
+        left = await desk.upkeep.sync()
+        after = await desk.registry.agent("c1", "extractor")
+        told = {each.state for each in await desk.upkeep.inspect()}
+        with Letta(base_url=letta.base_url, max_retries=0) as client:
+            kept, archives = turns_in_letta(client, after), archives_of(client, tag)
+            client.agents.delete(agent_id=after)
+            client.archives.delete(archive_id=archives[0])
+            await desk.upkeep.sync()  # the archive went, too: it is filled anew
+            anew = turns_in_letta(client, await desk.registry.agent("c1", "extractor"))
+
+    turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
+    assert turns
+    assert after != before
+    assert (left, told) == ([], {"ok"})
+    assert kept == anew == turns
+    assert len(archives) == 1
+
+
+@pytest.mark.parametrize("how", ["over", "extractor_gone", "nobody_s", "nobody_s_and_without_agent"])
+async def test_what_was_archived_of_a_conversation_is_found_no_more_once_it_is_pruned(
+    letta: Address, tag: str, opened: Store, how: str
+) -> None:
+    async with (
+        a_desk(letta.base_url, opened, tag) as desk,
+        a_desk(letta.base_url, opened, f"{tag}-other") as other,
+    ):
+        opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
+        extractor = await desk.registry.agent("c1", "extractor")
+        for each, conversation_id in ((desk, "c1"), (other, "c2")):
+            each.take_turns(21, conversation_id)
+            await each.upkeep.archive(conversation_id)
+        with Letta(base_url=letta.base_url, max_retries=0) as client:
+            (theirs,) = archives_of(client, f"{tag}-other")
+            (ours,) = set(archives_of(client, tag)) - {theirs}
+            kept = client.passages.search(query="headache", archive_id=ours)[0].passage
+            search = partial(client.passages.search, tags=kept.tags, tag_match_mode="all")
+            before = [each.passage.id for each in search()]
+            if how.startswith("nobody_s"):
+                opened.write_now(lambda tx: tx.letta.forget("c1"))
+            else:
+                opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
+            if how in ("extractor_gone", "nobody_s_and_without_agent"):
+                client.agents.delete(agent_id=extractor)
+
+            await desk.upkeep.prune()
+
+            assert before == [kept.id]
+            assert archives_of(client, tag) == [theirs]
+            assert search() == []
+
+
 async def test_blocks_that_fell_behind_are_told_and_made_good(
     letta: Address, tag: str, opened: Store
 ) -> None:
