@@ -58,9 +58,12 @@ class Teller:
         }
         self.say(TRACE, **{**about, "metadata": block, **departures})
 
-    def sentence(self, answer: str, number: int, text: str, *, final: bool = False) -> None:
+    def sentence(
+        self, answer: str, number: int, text: str, *, final: bool = False, meta: dict[str, Any] | None = None
+    ) -> None:
         """One sentence of an answer."""
-        self.say(SENTENCE, id=f"sent_{number}", previousId=answer, sequence=number, text=text, isFinal=final)
+        about = {"id": f"sent_{number}", "previousId": answer, "sequence": number}
+        self.say(SENTENCE, meta=meta, **about, text=text, isFinal=final)
 
     def fail(self, code: int, message: str) -> None:
         """End the turn with an error."""

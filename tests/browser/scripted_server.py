@@ -31,9 +31,9 @@ class Line:
         envelope: dict[str, Any] = msgpack.unpackb(self._connection.recv())
         return envelope
 
-    def say(self, stanza: int, kind: int, **body: Any) -> None:
+    def say(self, stanza: int, kind: int, *, meta: dict[str, Any] | None = None, **body: Any) -> None:
         """Send one envelope."""
-        envelope = {"stanzaId": stanza, "conversationId": CONVERSATION, "type": kind}
+        envelope = {"stanzaId": stanza, "conversationId": CONVERSATION, "type": kind, "meta": meta or {}}
         packet: bytes = msgpack.packb({**envelope, "body": {**body, "conversationId": CONVERSATION}})
         self._connection.send(packet)
 

@@ -197,6 +197,22 @@ def test_a_safety_answer_stands_out(chromium: Browser, console: Path) -> None:
         )
 
 
+def test_an_answer_that_the_model_did_not_give_says_so(chromium: Browser, console: Path) -> None:
+    def script(line: Line) -> None:
+        teller = Teller(line)
+        teller.hear()
+        teller.start("msg_a")
+        told = {"model.asked": 1, "model.stood_in": "local", "model.trouble": "http_503"}
+        teller.sentence("msg_a", 1, "Rest a little.", final=True, meta=told)
+
+    with page_with(chromium, console, script) as page:
+        page.until_text(".connection", "Connected").type(HEADACHE).press_enter()
+
+        page.until_text(".answer", "Rest a little.").until_text(
+            ".answer .trouble", "Answered without the model: http_503"
+        )
+
+
 def test_a_failed_answer_says_why_and_can_be_asked_for_again(chromium: Browser, console: Path) -> None:
     heard = []
 
