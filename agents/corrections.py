@@ -53,7 +53,7 @@ class Corrections:
         """A part of a message that takes back something known and says what is right, and what is left of
         the message without it.
         """
-        if not known.values or text.injected:
+        if not known.values or text.injected or _was_never_said(text.stated, known.values):
             return None
         pieces = [piece for piece in _PIECES.split(text.stated) if piece]
         for at, piece in enumerate(pieces):
@@ -204,6 +204,12 @@ class Corrections:
         yield Said("location", where)
 
 
+def _was_never_said(text: str, values: Mapping[str, str]) -> bool:
+    """Whether a number is taken back that nothing known has: `6, not 8` then answers what was asked."""
+    denied = [each[1] for each in _NOT_THAT.finditer(text) if each[1].isdecimal()]
+    return bool(denied) and not any(_kind_with(values, each) for each in denied)
+
+
 def _other_dose(rest: str, values: Mapping[str, str]) -> str:
     """The medicine whose dose is put right: `it's 40 mg`, or a mere `40` where nothing else is a number."""
     medicines = [each for each in values.get("medications", "").split(", ") if DOSE.search(each)]
@@ -242,7 +248,7 @@ def _same_part(one: str, other: str) -> bool:
 def _kind_with(values: Mapping[str, str], word: str) -> str:
     """The kind whose value has a word; severity before others for a number."""
     for kind, value in sorted(values.items(), key=lambda each: each[0] != "severity"):
-        if kind == "request":
+        if kind in ("request", "mentioned"):  # words that nothing was understood by
             continue
         inside = len(word) > 3 and kind in ("concern", "location") and word.lower() in value.lower()
         if inside or re.search(rf"(?<![\w.]){re.escape(word.lower())}(?![\w])", value.lower()):
