@@ -293,7 +293,7 @@ def test_a_conversation_the_server_lost_can_be_left_for_a_new_one(chromium: Brow
 
     def unknown(line: Line) -> None:
         asked.append(line.hear())
-        about = {"severity": 2, "recoverable": False}
+        about: dict[str, Any] = {"severity": 2, "recoverable": False}
         line.say(0, ERROR, id="err_1", code=201, message="There is no such conversation.", **about)
 
     def new(line: Line) -> None:
