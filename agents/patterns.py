@@ -217,6 +217,14 @@ ASKS_INSIDE: Final = _re(
     r"(?:,|-| and| but| so)\s+(?=(?:what|how|why|when|which|where|can|could|should|is (?:it|that"
     r"|this|there)|are (?:there|they)|do (?:i|you)|does|will|any (?:idea|tips|advice|suggestion))\b)"
 )
+ASKS_UNMARKED: Final = _re(
+    r"(?:can|could|should|may|must|do) (?:i|we|my \w+|he|she) (?!(?:n't|not)\b)[\w' -]+$"
+    r"|is it (?:ok|okay|safe|alright|all right|fine|normal|dangerous|harmful|possible|bad)"
+    r" (?:to|for|if|that)\b[\w' -]+$"
+    r"|(?:what is|what are|what's|how much|how many) (?:the|a|an) [\w' -]+$"
+)
+"""A question that has no mark at its end, by a beginning that no answer has."""
+
 HYPOTHETICAL: Final = word_set(
     "worried afraid scared fear could might maybe possibly wonder wondering if whether think suspect case "
     "risk prevent avoid like"

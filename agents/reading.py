@@ -16,6 +16,7 @@ from agents.patterns import (
     ALLERGY,
     ASKS,
     ASKS_INSIDE,
+    ASKS_UNMARKED,
     BETTER,
     DOCTOR,
     DOSE,
@@ -504,6 +505,8 @@ def sided(text: Text, part: Mention, texts: list[str]) -> str:
 
 def _parted(sentence: str) -> tuple[str, str]:
     """The statement and the question in one sentence; either may be empty."""
+    if ASKS_UNMARKED.match(sentence):
+        return "", sentence
     if not sentence.endswith("?"):
         return sentence, ""
     if inside := ASKS_INSIDE.search(sentence):
