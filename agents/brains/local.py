@@ -20,6 +20,8 @@ from agents.values import EMERGENCY, KIND, OUT_OF_SCOPE, UNCLEAR, Enrichment, Fa
 from memory_blocks.models import Blocks, Turn
 
 _SURELY: Final = 0.8  # so sure one must be that a reply asks for something else
+_STAYS: Final = 0.8  # how sure it is that a few words without a topic of their own go on with the running one
+_NOTHING_NEW: Final = "new_message"
 
 
 class LocalBrain:
@@ -62,7 +64,10 @@ class LocalBrain:
         if INJECTED.search(embedded.text):
             return _intent(before, 0.95, "Tells the agents what to do, which changes no topic")
         if not enrichment.answers:
-            return self._router.route(embedded, before)
+            routed = self._router.route(embedded, before)
+            if embedded.bare and enrichment.trigger == _NOTHING_NEW and routed.intent != EMERGENCY:
+                return _intent(before, max(_STAYS, routed.confidence), "A few words that bring no new topic")
+            return routed
         if "goal" not in enrichment.answers and not embedded.bare and wishes(embedded.text):
             wish = self._router.route(embedded, before)
             if wish.intent in self._roster.agent_types and wish.confidence >= _SURELY:
