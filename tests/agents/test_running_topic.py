@@ -160,3 +160,26 @@ async def test_a_question_about_it_is_embedded_with_what_it_is_about() -> None:
 
     assert heard.bare
     assert "arthritis" in heard.text
+
+
+@pytest.mark.parametrize(
+    ("complaint", "asked", "reply"),
+    [
+        ("my knee hurts", "Are you taking any medication at the moment?", "4"),
+        ("I can't sleep", "Do you have any medical conditions?", "antihistamines in summer"),
+    ],
+)
+async def test_a_few_words_without_a_topic_stay_with_who_asked(
+    complaint: str, asked: str, reply: str
+) -> None:
+    talk = Talk()
+    first = await talk.say(complaint, answer=f"Noted. {asked}")
+
+    assert (await talk.say(reply)).agent == first.agent
+
+
+async def test_nobody_is_told_what_speaks_against_an_allergy() -> None:
+    told = await Talk().say("Which contraception is right for me? I have a latex allergy")
+
+    assert "without latex" in told.answer
+    assert "Condoms are the only" not in told.answer
