@@ -260,16 +260,19 @@ class AgentRegistry:
         found = [name for name, value in recipe.items() if not _holds(there.settings.get(name), value)]
         if there.tools != set(self._recipes.tools(role)):
             found.append("tools")
+        if not there.tags.issuperset(self._tags(made.conversation_id, f"role:{role}")):
+            found.append("tags")
         if {label: block.id for label, block in there.blocks.items()} != blocks:
             found.append("blocks")
         if not found and made.recipe != self._digest(role, blocks):
             found.append("recipe")
         return found
 
-    def block_drifts(self, block: LettaBlock) -> list[str]:
+    def block_drifts(self, conversation_id: str, block: LettaBlock) -> list[str]:
         """In what a block there, besides its text, is not what it should be."""
         wanted = self._form(Label(block.label))
-        return [name for name, value in wanted.items() if getattr(block, name) != value]
+        found = [name for name, value in wanted.items() if getattr(block, name) != value]
+        return found if block.tags.issuperset(self._tags(conversation_id)) else [*found, "tags"]
 
     async def lost(self, conversation_id: str, role: str, agent_id: str) -> None:
         """That agent is there no more: whoever needs it next has it made again, with the same blocks."""
@@ -342,6 +345,7 @@ class AgentRegistry:
             "tools": self._recipes.tools(role),
             "blocks": dict(blocks),
             "forms": [self._form(label) for label in Label],
+            "tag": self.tag,
         }
         return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -416,6 +420,8 @@ class AgentRegistry:
         change = {**self._recipes.recipe(role), "block_ids": list(blocks.values())}
         if found.tools != set(self._recipes.tools(role)):
             change["tool_ids"] = await self.server.tool_ids(self._recipes.tools(role))
+        if found.house != self.tag or not found.tags.issuperset(self._tags(conversation_id, f"role:{role}")):
+            change |= await self._taken_in(found, conversation_id, role)
         await self.server.change_agent(found.id, change)
         return _Standing(found.id, blocks, is_new=False, shown=shown)
 
@@ -439,9 +445,32 @@ class AgentRegistry:
 
     async def _found(self, claimed: rows.LettaAgent) -> LettaAgent | None:
         """The agent, if it is there: by its id where that is known, else by its tags."""
+        if claimed.agent_id is not None:
+            return await self.server.agent(claimed.agent_id)
         tags = self._tags(claimed.conversation_id, f"role:{claimed.role}")
-        there = [each for each in await self.server.agents(*tags) if each.tags.issuperset(tags)]
-        return next((each for each in there if claimed.agent_id in (None, each.id)), None)
+        there = await self.server.agents(*tags)
+        return next((each for each in there if each.tags.issuperset(tags)), None)
+
+    async def _taken_in(self, found: LettaAgent, conversation_id: str, role: str) -> dict[str, Any]:
+        """What is to be changed of an agent that was made under another tag, which nobody uses any longer."""
+        person_id, _ = await self._store.read(partial(self._as_it_stands, conversation_id))
+        if found.house != self.tag:
+            for person in await self.server.people(f"{found.house}:{person_id}"):
+                await self.server.delete_person(person.id)
+        if role == EXTRACTOR:
+            for archive in await self.server.archives_of(found.id):
+                if archive.is_default:
+                    await self.server.rename_archive(archive.id, self.archive_name(conversation_id))
+        return {**self._marks(conversation_id, role), "identity_ids": [await self._person(person_id)]}
+
+    def _marks(self, conversation_id: str, role: str) -> dict[str, Any]:
+        """By which an operator and we know an agent in Letta."""
+        return {
+            "name": _named(f"{self.tag}-{conversation_id}-{role.lower()}"),
+            "description": f"{role.lower()} of the conversation {conversation_id}",
+            "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
+            "tags": list(self._tags(conversation_id, f"role:{role}")),
+        }
 
     async def _left(
         self, conversation_id: str, known: Mapping[str, str], found: LettaAgent | None
@@ -449,16 +478,16 @@ class AgentRegistry:
         """The blocks of the conversation that are still there, put into the form they should have."""
         attached = {block.id for block in found.blocks.values()} if found else set()
         left: dict[str, str] = {}
-        there = [
-            each
-            for each in await self.server.blocks(*self._tags(conversation_id))
-            if each.label in set(Label)
-        ]
+        tagged = await self.server.blocks(*self._tags(conversation_id))
+        others = set(known.values()) - {each.id for each in tagged}  # they may have another tag
+        found_by_id = [await self.server.block_if_there(each) for each in others]
+        there = [each for each in (*tagged, *found_by_id) if each and each.label in set(Label)]
         for block in sorted(there, key=lambda each: (each.id in known.values(), each.id in attached)):
             left[block.label] = block.id  # the last one stays: a known one before one that is only attached
         for block in there:
-            if block.id in left.values() and self.block_drifts(block):
-                await self.server.change_block(block.id, self._form(Label(block.label)))
+            if block.id in left.values() and self.block_drifts(conversation_id, block):
+                form = {**self._form(Label(block.label)), "tags": list(self._tags(conversation_id))}
+                await self.server.change_block(block.id, form)
         return left
 
     async def _new(self, conversation_id: str, role: str, blocks: Mapping[str, str]) -> _Standing:
@@ -469,11 +498,8 @@ class AgentRegistry:
             **self._recipes.recipe(role),
             "agent_type": "letta_v1_agent",
             "include_base_tools": False,
-            "name": _named(f"{self.tag}-{conversation_id}-{role.lower()}"),
-            "description": f"{role.lower()} of the conversation {conversation_id}",
-            "metadata": {"conversation": conversation_id, "role": role, "house": self.tag},
+            **self._marks(conversation_id, role),
             "identity_ids": [await self._person(person_id)],
-            "tags": list(self._tags(conversation_id, f"role:{role}")),
             "tools": list(self._recipes.tools(role)),
             "block_ids": list(blocks.values()),
             "memory_blocks": [self._block(conversation_id, label, texts[label]) for label in missing],

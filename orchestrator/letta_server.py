@@ -73,7 +73,7 @@ class LettaBlock:
 
 @dataclass(frozen=True, slots=True)
 class LettaAgent:
-    """An agent as it stands in Letta; `settings` are named as in the recipe it was made to."""
+    """An agent as it stands in Letta; `settings` are named as in its recipe, `house` is whose it was made."""
 
     id: str
     name: str
@@ -81,6 +81,7 @@ class LettaAgent:
     blocks: Mapping[str, LettaBlock]
     tools: frozenset[str] = frozenset()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    house: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,11 @@ class LettaServer:
         found = partial(self._agents.list, tags=tags, match_all_tags=True, include=told)
         return await self._listed(found, _agent)
 
+    async def agent(self, agent_id: str) -> LettaAgent | None:
+        """One agent as it stands, whatever its tags; None when it is gone."""
+        told: list[Any] = ["agent.blocks", "agent.tags", "agent.tools"]
+        return await self._if_there(partial(self._agents.retrieve, agent_id, include=told), _agent)
+
     async def delete_agent(self, agent_id: str) -> None:
         """Remove it; its blocks and its archive stay behind. Nothing happens when it is gone already."""
         await self._gone(partial(self._agents.delete, agent_id))
@@ -223,6 +229,10 @@ class LettaServer:
     async def block(self, block_id: str) -> LettaBlock:
         """One block as it stands."""
         return await self._again(partial(self._blocks.retrieve, block_id), _block)
+
+    async def block_if_there(self, block_id: str) -> LettaBlock | None:
+        """One block as it stands, whatever its tags; None when it is gone."""
+        return await self._if_there(partial(self._blocks.retrieve, block_id), _block)
 
     async def blocks(self, *tags: str) -> list[LettaBlock]:
         """The blocks that have all these tags."""
@@ -259,12 +269,9 @@ class LettaServer:
 
     async def archives_of(self, agent_id: str) -> list[LettaArchive]:
         """Those that are attached to an agent; none of one that is gone."""
-        try:
+        with _unless_missing():
             return await self._listed(partial(self._letta.archives.list, agent_id=agent_id), _archive)
-        except LettaTrouble as trouble:
-            if not trouble.is_missing:
-                raise
-            return []
+        return []
 
     async def is_attached(self, archive_id: str) -> bool:
         """Whether any agent has that archive. The library does not know of this call."""
@@ -274,6 +281,10 @@ class LettaServer:
     async def attach_archive(self, agent_id: str, archive_id: str) -> None:
         """Let an agent have that archive, and no other; nothing happens when it has."""
         await self._again(partial(self._agents.archives.attach, archive_id, agent_id=agent_id), _nothing)
+
+    async def rename_archive(self, archive_id: str, name: str) -> None:
+        """Let it be called so from now on."""
+        await self._again(partial(self._letta.archives.update, archive_id, name=name), _archive)
 
     async def delete_archive(self, archive_id: str) -> None:
         """Remove it with all its passages. Nothing happens when it is gone already."""
@@ -304,11 +315,13 @@ class LettaServer:
         return await asking(self._once, call, read)
 
     async def _gone(self, delete: Callable[[], Awaitable[Any]]) -> None:
-        try:
+        with _unless_missing():
             await self._again(delete, _nothing)
-        except LettaTrouble as trouble:
-            if not trouble.is_missing:
-                raise
+
+    async def _if_there(self, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]) -> T | None:
+        with _unless_missing():
+            return await self._again(call, read)
+        return None
 
     async def _listed(
         self, call: Callable[..., Awaitable[AsyncArrayPage[Any]]], read: Callable[[Any], T]
@@ -358,6 +371,16 @@ def _as_ours() -> Iterator[None]:
         raise LettaTrouble("not_understood", again=True, unknown=True) from None
 
 
+@contextmanager
+def _unless_missing() -> Iterator[None]:
+    """That something is not there is no trouble."""
+    try:
+        yield
+    except LettaTrouble as trouble:
+        if not trouble.is_missing:
+            raise
+
+
 def _refusal(error: APIStatusError) -> LettaTrouble:
     status = error.status_code
     failed = status >= httpx.codes.INTERNAL_SERVER_ERROR
@@ -391,6 +414,7 @@ def _agent(said: AgentState) -> LettaAgent:
         {block.label: block for block in blocks},
         frozenset(str(each.name) for each in said.tools or ()),
         _settings(said),
+        str((said.metadata or {}).get("house", "")),
     )
 
 

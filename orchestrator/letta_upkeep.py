@@ -173,7 +173,8 @@ class Upkeep:
         known = await self._store.read(_known)
         found: list[Found] = []
         for agent in known.agents:
-            conversation_id, standing = agent.conversation_id, there.get(agent.agent_id or "")
+            conversation_id, id = agent.conversation_id, agent.agent_id or ""
+            standing = there.get(id) or await server.agent(id)  # it may have another tag
             ids = known.blocks.get(conversation_id, {})
             state: State = "ok"
             drifts: list[str] = []
@@ -187,8 +188,13 @@ class Upkeep:
             name = standing.name if standing else ""
             found.append(Found(state, conversation_id, what, agent.role, agent.agent_id or "", name))
             if agent.role == EXTRACTOR and state != "over":
-                standing_blocks = {each.label: each for each in blocks if each.id == ids.get(each.label)}
-                found.extend(await self._compare(conversation_id, standing_blocks))
+                tagged = {each.id: each for each in blocks}
+                by_label = {
+                    label: block
+                    for label, id in ids.items()
+                    if (block := tagged.get(id) or await server.block_if_there(id))
+                }
+                found.extend(await self._compare(conversation_id, by_label))
         for id, each in there.items():
             if not known.has_agent(id, _conversation_of(each.tags)):
                 found.append(
@@ -224,7 +230,7 @@ class Upkeep:
             drifts: list[str] = []
             if label not in there:
                 state = "missing"
-            elif drifts := self._registry.block_drifts(there[label]):
+            elif drifts := self._registry.block_drifts(conversation_id, there[label]):
                 state = "drifted"
             elif label in stored and not await self._is_shown(there[label], stored[label].digest):
                 state = "behind"

@@ -284,6 +284,35 @@ async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
     assert there[extractor].blocks["context_summary"].limit == Limits().of(Label.CONTEXT_SUMMARY)
 
 
+async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_behind(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_desk(letta.base_url, opened, tag) as desk:
+        before = [await desk.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        desk.take_turns(21)
+        await desk.upkeep.look()
+        blocks = {each.id for each in await desk.registry.server.blocks(tag)}
+    async with a_desk(letta.base_url, opened, f"{tag}-new") as desk:
+        told = {each.what for each in await desk.upkeep.inspect() if each.state == "drifted"}
+        left = await desk.upkeep.sync()
+        after = [await desk.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        states = {each.state for each in await desk.upkeep.inspect()}
+        server = desk.registry.server
+        under_the_first = [*await server.agents(tag), *await server.blocks(tag)]
+        names = {each.name for each in await server.agents(f"{tag}-new")}
+        people = [each.key for each in await server.people() if each.key.startswith(tag)]
+        moved = {each.id for each in await server.blocks(f"{tag}-new")}
+        archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
+
+    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= told
+    assert (left, states) == ([], {"ok"})
+    assert (after, moved) == (before, blocks)
+    assert under_the_first == []
+    assert names == {f"{tag}-new-c1-extractor", f"{tag}-new-c1-classifier"}
+    assert people == [f"{tag}-new:ann"]
+    assert archives == [f"{tag}-new-c1-extractor's Archive"]
+
+
 async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         before = await registry.agent("c1", "extractor")
