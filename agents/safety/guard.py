@@ -189,6 +189,7 @@ class Guard:
             language.openings,
             language.persons,
             language.talk,
+            language.negative,
         )
         known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
         known |= grammar.asks | grammar.openings | grammar.persons | grammar.talk

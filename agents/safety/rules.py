@@ -30,11 +30,11 @@ class _Section(BaseModel):
 
 
 class CueSection(_Section):
-    """Words that take a finding back, how far they reach, and what `binds` them to a crisis."""
+    """Words that take a finding back, how far they go, what `binds` them to a crisis, or `spares` others."""
 
     reach: Reach
     most: int = 40
-    spares: str | None = None
+    spares: frozenset[str] = frozenset()
     binds: Binds | None = None
     phrases: Phrases
 

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 from agents.safety.phrases import Found
 from agents.safety.text import Word
 
-Reach: TypeAlias = Literal["after", "list", "clause", "before", "sentence", "itself"]
-Binds: TypeAlias = Literal["theme", "story", "case", "past", "end"]
+Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself"]
+Binds: TypeAlias = Literal["theme", "story", "case", "past", "end", "seen"]
 FARTHEST_THEME: Final = 6
 """How many words may stand between "an essay on" and the danger that it names as its theme."""
 ENDS: Final = frozenset(".")
@@ -50,10 +50,30 @@ _NOW: Final = frozenset((
 _PAST: Final = frozenset((
     "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor",
 ))  # fmt: skip
+_HAS: Final = frozenset((
+    "am", "im", "is", "are", "have", "hurts", "hurting", "aches", "aching", "goes", "going",
+    "cant", "feels", "feel", "keeps",
+))  # fmt: skip
+"""Words that say of an ailment that somebody has it now."""
 _JOINS: Final = frozenset((",", "and", "so", "-"))
 _ENDS_OF_A_LIST: Final = frozenset((",", "and", "-", ":"))
 _PAUSES: Final = frozenset((",", ":", "("))
 _OR: Final = frozenset(("or", "nor", "either"))
+_BESIDE_A_NOT: Final = frozenset((
+    "really", "fully", "completely", "quite", "entirely", "all", "yet", "been", "be", "being", "feel",
+    "feeling", "actually", "even", "properly", "totally", "near",
+))  # fmt: skip
+"""Words that may stand between a "not" and what it denies."""
+_MEANWHILE: Final = frozenset(("while", "whilst"))
+_TIMES: Final = {
+    "end": _MEANWHILE | frozenset(("after", "since", "during")),
+    "seen": _MEANWHILE | frozenset(("after", "since", "during")),
+    "past": _MEANWHILE,
+    "story": _MEANWHILE,
+}
+"""What makes of a cue a mere time: "since they discharged me", "while watching the news"."""
+FARTHEST_TIME: Final = 4
+"""How many words may stand between "while" or "after" and what is said to be the time of it."""
 IMPERSONAL: Final = "impersonal"
 """Why a question that speaks of nobody ("does a stroke hurt?") is stopped."""
 
@@ -63,7 +83,8 @@ class Grammar:
     """The words that show how a sentence is built.
 
     `breaks` turn it around ("but"), `subjects` begin a new thought, `asks` open a question after `openings`
-    ("hi, ..."), `persons` show that somebody is spoken of, and `talk` that it is of the conversation itself.
+    ("hi, ..."), `persons` show that somebody is spoken of, `talk` that it is of the conversation itself, and
+    `nots` deny what follows.
     """
 
     breaks: Set[str]
@@ -72,20 +93,22 @@ class Grammar:
     openings: Set[str]
     persons: Set[str]
     talk: Set[str]
+    nots: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A kind of cue: how far it reaches, how many words at most; or which other one it `spares` us.
+    """A kind of cue: how far it reaches, how many words at most; or which others it `spares` us.
 
     `binds` is how it must stand to a crisis to take that back: as what names its `theme`, tells a `story` or
-    supposes a `case` of it, what puts it into the `past`, or what says its `end`. In a statement about
-    somebody it is but another word; a theme or a story is so even where an emergency is stated.
+    supposes a `case` of it, what puts it into the `past`, says its `end`, or that it was `seen` to. In a
+    statement about somebody it is but another word; a theme or a story is so even where an emergency is
+    stated, and that it was seen to where it is there still.
     """
 
     reach: Reach
     most: int
-    spares: str | None = None
+    spares: frozenset[str] = frozenset()
     binds: Binds | None = None
 
 
@@ -125,14 +148,19 @@ class Scopes:
             for each in found
             if (cue := self._cues.get(each.concept)) is not None and (cue.spares or not each.guessed)
         ]
-        spared = [(cue.spares, each) for each, cue in cues if cue.spares]
+        spared = [
+            (cue.spares, *self._reach(words, each, cue))
+            for each, cue in cues
+            if cue.spares and not (cue.reach == "earlier" and self._is_denied(words, each))
+        ]
         stops = [
             Stop(each.concept, *self._reach(words, each, cue), each.start, each.end)
             for each, cue in cues
             if not cue.spares
+            and not (cue.binds in ("end", "seen") and self._is_denied(words, each))
             and not any(
-                reason == each.concept and other.start <= each.start and each.end <= other.end
-                for reason, other in spared
+                each.concept in reasons and start <= each.start and each.end <= end
+                for reasons, start, end in spared
             )
         ]
         return stops + [
@@ -146,7 +174,7 @@ class Scopes:
         if stop.reason == IMPERSONAL:
             return all(word.text not in _PAUSES for word in words[stop.cue_end : found.start])
         match self._binds.get(stop.reason):
-            case "end":
+            case "end" | "seen":
                 between = {word.text for word in words[found.end : stop.cue_start]}
                 between.add(words[stop.cue_start].text)
                 return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_BEFORE_A_NOUN | _PAUSES)
@@ -164,6 +192,11 @@ class Scopes:
     def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
         """Whether somebody is said to have it, whatever the rest of the sentence is about."""
         binds = self._binds.get(stop.reason)
+        if binds in _TIMES and _is_a_time(words, stop, found, _TIMES[binds]):
+            return True
+        if binds == "seen":
+            said = _said(words, stop, found)
+            return not said.isdisjoint(_HAS) and not any(_is_past(word) for word in said)
         if binds not in ("theme", "story"):
             return False
         if not _said(words, stop, found).isdisjoint(_WHOSE[binds]):
@@ -180,6 +213,11 @@ class Scopes:
         speaks_of_somebody = any(word.text in grammar.persons for word in words[asked + 1 : end])
         return None if speaks_of_somebody else asked
 
+    def _is_denied(self, words: Sequence[Word], cue: Found) -> bool:
+        """Whether a "not" stands right before it: what has "not gone away" is there."""
+        before = (word.text for word in reversed(words[max(cue.start - 3, 0) : cue.start]))
+        return next((word for word in before if word not in _BESIDE_A_NOT), "") in self._grammar.nots
+
     def _reach(self, words: Sequence[Word], cue: Found, kind: Cue) -> tuple[int, int]:
         match kind.reach:
             case "itself":
@@ -188,9 +226,10 @@ class Scopes:
                 return self._thought(words, cue, ENDS | self._breaks)
             case "clause":
                 return self._thought(words, cue, ENDS | self._breaks | _PAUSES)
-            case "before":
+            case "before" | "earlier":
+                edges = ENDS | self._breaks if kind.reach == "before" else ENDS
                 start = cue.start
-                while start > 0 and words[start - 1].text not in ENDS | self._breaks:
+                while start > max(cue.start - kind.most, 0) and words[start - 1].text not in edges:
                     start -= 1
                 return start, cue.end
             case _:
@@ -246,6 +285,12 @@ def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
     """The words of a finding, and those from its cue, or from where the thought begins, to it."""
     start = stop.cue_end if stop.cue_end <= found.start else stop.start
     return {word.text for word in words[start : max(found.end, stop.cue_start)]}
+
+
+def _is_a_time(words: Sequence[Word], stop: Stop, found: Found, times: Set[str]) -> bool:
+    """Whether a cue only says when it is, and so ends nothing."""
+    before = words[max(found.end, stop.cue_start - FARTHEST_TIME) : stop.cue_start]
+    return any(word.text in times for word in before)
 
 
 def _is_past(word: str) -> bool:

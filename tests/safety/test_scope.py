@@ -1,0 +1,52 @@
+"""What takes danger back, and what only sounds so: an end denied, a mere time, a "never" of degree."""
+
+import pytest
+
+from tests.safety.phrases import the_guard
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my chest pain hasn't gone away",
+        "my chest pain has not gone away",
+        "the chest pain never went away",
+        "chest pain is not fine now",
+        "chest pain went away and came back",
+        "my chest pain went away yesterday but back now",
+        "heavy bleeding from the wound after they discharged me this morning",
+        "my chest hurts badly and goes down my arm, I was checked in A&E last week",
+        "haven't had chest pain like this since my heart attack",
+        "there's no way I don't have chest pain",
+        "doctor didn't believe my chest pain",
+        "I've never had a headache this bad in my life",
+        "severe chest pain while recovering from covid",
+        "crushing chest pain while watching the news",
+        "should I worry about crushing chest pain",
+        "is it bad that I took 50 paracetamol",
+        "is it ok that I took 60 paracetamol",
+        "is it normal that I can't breathe",
+        "is it dangerous if my baby turned blue",
+        "what should I do if my husband has collapsed",
+        "he took the whole bottle, the leaflet says max 8",
+    ],
+)
+def test_words_that_only_sound_like_an_end_take_nothing_back(text: str) -> None:
+    assert the_guard().check(text).kind == "emergency"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my chest pain went away and hasn't come back",
+        "the chest pain is gone now",
+        "I had chest pain last week and was checked",
+        "I had chest pain, the scan came back clear",
+        "I don't have chest pain",
+        "what should I do if my husband has a stroke",
+        "severe chest pain is mentioned in the news",
+        "the leaflet mentions an overdose",
+    ],
+)
+def test_what_ended_or_is_supposed_is_taken_back(text: str) -> None:
+    assert not the_guard().check(text).flagged
