@@ -50,3 +50,22 @@ def test_words_that_only_sound_like_an_end_take_nothing_back(text: str) -> None:
 )
 def test_what_ended_or_is_supposed_is_taken_back(text: str) -> None:
     assert not the_guard().check(text).flagged
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("took 30 paracetamol by accident over the weekend for my toothache", "emergency"),
+        ("I can't say I'm not thinking of killing myself", "crisis"),
+        ("I can't say which vitamin is best", "none"),
+        ("he can't say his name", "emergency"),
+        ("I laughed so hard I couldn't breathe", "none"),
+        ("I broke my wrist skiing last week", "none"),
+        ("my husband broke my wrist", "crisis"),
+        ("there's no future for me, I've made my mind up", "crisis"),
+        ("cut my finger off with the table saw", "emergency"),
+        ("acid splashed on my face", "emergency"),
+    ],
+)
+def test_the_words_beside_it_say_what_is_meant(text: str, kind: str) -> None:
+    assert the_guard().check(text).kind == kind
