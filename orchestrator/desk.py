@@ -26,7 +26,8 @@ from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Conversation, Memory, Message, Note, Turn
-from orchestrator.watch import About, Hearing, Watch
+from orchestrator.watch import About, Hearing, Watch, noted_before
+from orchestrator.watch import remembered as heard_in
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MemoryId, MessageId, TraceId
@@ -253,7 +254,11 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
         return Consequence()
     _check_message(page, body.previous_id, "body.previousId")
     last = page.tx.messages.last(page.conversation.id)
-    heard = _as_reply(arrival, body.content, still_asked(page.tx, last, arrival.watch))
+    latest = page.tx.turns.latest(page.conversation.id)
+    earlier = (
+        heard_in(noted_before(page.tx, page.conversation.id, latest.number + 1)) if latest else Hearing()
+    )
+    heard = _as_reply(arrival, body.content, still_asked(page.tx, last, arrival.watch), earlier)
     waiting = page.tx.turns.waiting(page.conversation.id)
     if waiting >= arrival.allowance.waiting and not heard.is_danger:
         raise AnamnesisError(OVERLOADED, most=arrival.allowance.waiting)
@@ -289,11 +294,15 @@ def _asked_before(page: Page, message_id: str, watch: Watch) -> str | None:
     return still_asked(page.tx, before, watch)
 
 
-def _as_reply(arrival: Arrival, said: str, asked: str | None) -> Hearing:
-    """What was heard, and what a few words are as a reply to the question as it is stored."""
+def _as_reply(arrival: Arrival, said: str, asked: str | None, earlier: Hearing) -> Hearing:
+    """What was heard, and what a few words are as a reply to the question as it is stored.
+
+    After a safety answer, those that bring nothing of their own leave the danger as it was `earlier`.
+    """
     if asked is None or len(said) > SHORT_REPLY:
         return arrival.heard
-    return arrival.heard.raised_by(arrival.watch.hear(said, asked))
+    heard = arrival.heard.raised_by(arrival.watch.hear(said, asked))
+    return heard.raised_by(arrival.watch.hear_still(said, earlier)) if earlier.is_danger else heard
 
 
 def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:
@@ -343,7 +352,10 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
     page.tx.turns.again(turn, mode=body.mode, target_id=body.target_id, user_message_id=message_id)
     if body.mode == "edit":
         heard = _as_reply(
-            arrival, body.new_content or "", _asked_before(page, turn.user_message_id, arrival.watch)
+            arrival,
+            body.new_content or "",
+            _asked_before(page, turn.user_message_id, arrival.watch),
+            heard_in(noted_before(page.tx, page.conversation.id, turn.number)),
         )
         _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)

@@ -10,7 +10,7 @@ from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, R
 from agents.roster import Roster, pick
 from agents.sentences import sentences
 from agents.tools.toolbox import Toolbox
-from agents.values import Enrichment, Intent
+from agents.values import EMERGENCY, Enrichment, Intent
 from memory_blocks.ledger import Ledger
 from memory_blocks.models import Blocks
 from orchestrator import faults
@@ -19,7 +19,7 @@ from orchestrator.outbox import Outbox
 from orchestrator.shown import Shown
 from orchestrator.telemetry import station
 from orchestrator.turnstile import Ticket
-from orchestrator.watch import Watch
+from orchestrator.watch import Watch, remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,20 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             await answer.reassure(enrichment, house.roster)
             return
 
+        earlier = remembered(ticket.turn.heard_last)
+        if over := house.watch.settles(said, earlier):
+            answer.routed(enrichment, over, house.roster.agents[EMERGENCY])
+            await answer.say(house.watch.wording.settled)
+            return
+
         async with asyncio.TaskGroup() as beside:
             recalling = beside.create_task(_recall(house, embedded, person_id))
             classifying = beside.create_task(_classify(house, enrichment, blocks, embedded))
         recalled, intent = recalling.result(), classifying.result()
         faults.point("after_classify")
         hearing, intent = house.watch.hear_intent(said, enrichment, embedded, intent)
+        if not hearing.is_danger:
+            hearing = house.watch.hear_after(said, enrichment, intent, earlier)
         heard = await answer.heard(hearing)
         await answer.understood(recalled, intent)
         if heard.is_danger:

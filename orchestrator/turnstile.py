@@ -17,6 +17,7 @@ from orchestrator.errors import FENCED, NOT_FOUND, AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
+from orchestrator.watch import noted_before
 
 log = get_logger()
 
@@ -28,6 +29,7 @@ class OpenTurn:
     `answers_id` is what the answer follows: the message, or an answer that was cut short. `said` is what was
     said before it came to this attempt. `message_ids` are those under which the turn may stand in the blocks.
     `heard` is what the guard noted when the message came, `heard_before` in how many other messages it did.
+    `heard_last` is what it noted of the message before this one.
     `told` says that the answer was told as a whole, though the turn is not over.
     """
 
@@ -40,6 +42,7 @@ class OpenTurn:
     meta: Mapping[str, str]
     heard: tuple[SafetyEvent, ...] = ()
     heard_before: int = 0
+    heard_last: tuple[SafetyEvent, ...] = ()
     told: bool = False
 
     @property
@@ -273,6 +276,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
         meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
         heard=tuple(tx.safety.of_message(message.id)),
         heard_before=tx.safety.heard_before(conversation.id, message.id) + (turn.variation is not None),
+        heard_last=noted_before(tx, conversation.id, turn.number),
         told=begun is not None and begun.completion_status == "completed",
     )
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final, Literal, Protocol, TypeAlias
 
-from agents.embedding import asks_of_something
+from agents.embedding import asks_about_it, asks_of_something, refers, says_little, wishes
 from agents.ports import Embedded
 from agents.roster import Specialist
-from agents.safety.guard import Reason, Verdict
+from agents.safety.guard import Reason, Verdict, staying
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
-from agents.safety.retold import Before, added, replies
+from agents.safety.retold import CLOSING, Before, added, replies
 from agents.safety.text import MOST
 from agents.safety.wording import ROUTER, Wording
-from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
+from agents.values import EMERGENCY, NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Transaction
@@ -41,6 +42,11 @@ MOST_PARTS: Final = 64
 LOOKS_BACK: Final = 12
 """How many turns before this one are asked what was known before."""
 
+STAYS_OPEN: Final = timedelta(hours=6)
+"""How long after a safety answer what brings nothing of its own is still heard with it."""
+AT_ONCE: Final = 3
+"""The tier of danger now."""
+
 
 class Listener(Protocol):
     """Hears danger in a text. Pure: it keeps nothing, and the same text gives the same verdict."""
@@ -59,6 +65,14 @@ class Listener(Protocol):
 
     def says_nothing(self, text: str) -> bool:
         """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
+        ...
+
+    def is_over(self, text: str) -> bool:
+        """Whether it says that danger is over, in good hands or never was."""
+        ...
+
+    def still(self, text: str, earlier: Verdict) -> Verdict:
+        """What a message leaves of the danger that the answer before it spoke of."""
         ...
 
 
@@ -157,8 +171,18 @@ class Watch:
             log.error("guard_failed", exc_info=error)
             return False
 
+    def hear_still(self, said: str, earlier: Hearing) -> Hearing:
+        """What stays of the danger of the last answer; all of it, where the guard cannot say."""
+        try:
+            return Hearing(self.guard.still(said, earlier.verdict))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return Hearing(earlier.verdict)
+
     def hear_again(self, said: str, enrichment: Enrichment, blocks: Blocks) -> Hearing:
         """What the rules hear in the retelling of a message that this message, and none before it, brings."""
+        if self._is_over(said):
+            return Hearing()
         turns = blocks.conversation_history.turns[-LOOKS_BACK:]
         retold = (turn.context_enrichment for turn in turns)
         before = Before(
@@ -206,6 +230,37 @@ class Watch:
         if intent.confidence < SURE:
             return Hearing(doubtful=True), unclear
         return Hearing(Verdict("emergency", 3, (ROUTER,))), intent
+
+    def hear_after(self, said: str, enrichment: Enrichment, intent: Intent, earlier: Hearing) -> Hearing:
+        """The danger of the last answer, which is not over, unless the message names something else.
+
+        Something else is a question or a wish of its own, a new complaint, or more than a few words that
+        somebody knows what to do with; beside danger now, a few words of a complaint belong to that.
+        """
+        verdict = earlier.verdict
+        if not verdict.flagged:
+            return Hearing()
+        if enrichment.phase != CLOSING:
+            now = verdict.kind == "emergency" and verdict.tier == AT_ONCE
+            asks = (asks_of_something(said) or wishes(said)) and not refers(said)
+            tells = enrichment.trigger == NEW_CONCERN and not (now and says_little(said))
+            routed = intent.intent not in (UNCLEAR, OUT_OF_SCOPE) and not says_little(said)
+            if asks or tells or (routed and not asks_about_it(said)):
+                return Hearing()
+        return Hearing(staying(verdict))
+
+    def settles(self, said: str, earlier: Hearing) -> Intent | None:
+        """Where a message belongs that says of the danger of the last answer that it is over."""
+        if not earlier.is_danger or not self._is_over(said):
+            return None
+        return Intent(intent=EMERGENCY, confidence=1.0, reasoning="The person says that it is over")
+
+    def _is_over(self, said: str) -> bool:
+        try:
+            return self.guard.is_over(said)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return False
 
     def words(self, hearing: Hearing, earlier: int) -> tuple[str, ...]:
         """What is said before anything else, sentence by sentence."""
@@ -282,6 +337,13 @@ class About:
     conversation_id: str
     message_id: str
     turn: int
+
+
+def noted_before(tx: Transaction, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
+    """What the guard noted lately about the message of the turn before this one."""
+    last = tx.turns.get(conversation_id, number - 1)
+    noted = tx.safety.of_message(last.user_message_id) if last else ()
+    return tuple(event for event in noted if event.tier and event.created_at > tx.now - STAYS_OPEN)
 
 
 def remembered(events: Sequence[SafetyEvent]) -> Hearing:

@@ -33,6 +33,12 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
+STILL: Final = "still"
+"""The last rule of a verdict that was not heard in the message, but stays from the answer before it."""
+LEANS: Final = frozenset(("not_safe", "help.not_called"))
+"""The rules that hear what means most with the danger that was spoken of before."""
+_OVER: Final = "reply.over"
+_MEANS: Final = "reply.means"
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
 MOST_OF_A_CONCEPT: Final = 40
@@ -85,10 +91,17 @@ class Verdict:
         return Verdict(graver.kind, graver.tier, tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
 
     @property
+    def is_of_oneself(self) -> bool:
+        """Whether somebody is a danger to themselves."""
+        return self.kind == "crisis" and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
+
+    @property
     def _weight(self) -> tuple[int, bool, bool]:
-        is_crisis = self.kind == "crisis"
-        of_oneself = is_crisis and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
-        return self.tier, of_oneself, self.kind == "emergency"
+        return self.tier, self.is_of_oneself, self.kind == "emergency"
+
+
+METHOD: Final = Verdict("crisis", 3, ("suicide.method",))
+"""What it is to name a means where one's own death is spoken of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,9 @@ class Guard:
             for phrase in phrases:
                 self._phrases.add(f"asked.{concept}", phrase)
         content = set(self._phrases.vocabulary)
+        for name, phrases in ((_OVER, rules.replies.over), (_MEANS, rules.replies.means)):
+            for phrase in phrases:
+                self._phrases.add(name, phrase)
         for reason, section in language.cues.items():
             for phrase in section.phrases:
                 self._phrases.add(reason, phrase)
@@ -264,6 +280,30 @@ class Guard:
     def says_nothing(self, text: str) -> bool:
         """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
         return self._answers.says_nothing([word.text for word in self._reader.read(text)])
+
+    def is_over(self, text: str) -> bool:
+        """Whether it says that danger is over, in good hands or never was."""
+        return self._says(text, _OVER)
+
+    def still(self, text: str, earlier: Verdict) -> Verdict:
+        """What a message leaves of the danger that the answer before it spoke of.
+
+        All of it stays where the message brings nothing of its own: an answer, a thank-you, "what should I
+        do". A means that is named makes a danger to oneself graver.
+        """
+        if not earlier.flagged or self.is_over(text):
+            return Verdict()
+        if earlier.is_of_oneself and self._says(text, _MEANS):
+            return METHOD
+        own = self.check(text).rule_ids
+        leans = bool(own) and LEANS.issuperset(own)
+        said = [word.text for word in self._reader.read(text)]
+        return staying(earlier) if leans or self._answers.brings_nothing(said) else Verdict()
+
+    def _says(self, text: str, name: str) -> bool:
+        """Whether one of the phrases of a reply is said and not denied."""
+        heard = self._listen(text).heard.get(name, ())
+        return any("negated" not in each.stops and not each.found.guessed for each in heard)
 
     def explain(self, text: str) -> list[Reason]:
         """Every rule that fired or was stopped, with the words that did it."""
@@ -359,11 +399,14 @@ class Guard:
         """What a short reply says of what was asked: "yes" to "any thoughts of harming yourself?"."""
         answers = self._answers.of([word.text for word in self._reader.read(text)])
         verdict = Verdict()
-        for question in _questions(context) if answers else ():
+        names_means = self._says(text, _MEANS)
+        for question in _questions(context) if answers or names_means else ():
             put = self._listen(question)
             asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
             for answer in answers:
                 verdict = verdict.raised_by(self._answered(put, asked, answer))
+            if names_means and self._verdict(asked, ASKED).is_of_oneself:
+                verdict = verdict.raised_by(METHOD)
         return verdict
 
     def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
@@ -375,6 +418,11 @@ class Guard:
         if answer == "unsure":
             return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
         return verdict
+
+
+def staying(earlier: Verdict) -> Verdict:
+    """The verdict of an answer for the message after it, known for one that stays."""
+    return replace(earlier, rule_ids=(*(each for each in earlier.rule_ids if each != STILL), STILL))
 
 
 class _Answers:
@@ -392,8 +440,8 @@ class _Answers:
             "yes": _spelled((*replies.yes, *replies.plain)),
         }
         self._someone = _spelled(replies.someone)
-        said = (self._fillers, self._someone, *self._all.values())
-        self.vocabulary = frozenset(word for phrases in said for phrase in phrases for word in phrase.split())
+        self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
+        self.vocabulary = frozenset(word for phrase in self._light for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
         """What a reply answers first, and what else it says plainly: "no... actually yes" is both."""
@@ -422,6 +470,23 @@ class _Answers:
         """Whether there are only words that say nothing themselves, or none."""
         thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
         return not any(self._without_fillers(thought) for thought in thoughts)
+
+    def brings_nothing(self, said: Sequence[str]) -> bool:
+        """Whether there is nothing but answers and what is said by who knows not what to do."""
+        words = [word for word in said if _is_word(word)]
+        while words:
+            length = next(
+                (
+                    most
+                    for most in range(min(len(words), LONGEST_ANSWER), 0, -1)
+                    if " ".join(words[:most]) in self._light
+                ),
+                0,
+            )
+            if not length:
+                return False
+            words = words[length:]
+        return True
 
     def _without_fillers(self, thought: Sequence[str]) -> Sequence[str]:
         for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):

@@ -118,6 +118,7 @@ class Replies(_Section):
     """replies.toml: what a bare "yes" or "no" means after a question.
 
     `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
+    `at_a_loss` leaves the danger of the last answer as it was, `over` ends it, and `means` make it graver.
     """
 
     fillers: Phrases
@@ -126,6 +127,9 @@ class Replies(_Section):
     no: Phrases
     unsure: Phrases
     someone: Phrases
+    at_a_loss: Phrases
+    over: Phrases
+    means: Phrases
     reverse: Mapping[Name, Phrases]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
-from agents.safety.guard import Verdict
+from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
 
 ELSEWHERE: Final = "elsewhere"
@@ -48,6 +48,7 @@ class _Texts(_Section):
     caution: str
     refused: str
     error: str
+    settled: str
     or_crisis: str
     emergency: Mapping[str, tuple[Text, ...]]
     crisis: Mapping[str, tuple[Text, ...]]
@@ -66,6 +67,7 @@ class Wording:
         self.caution = texts.caution.format_map(self._numbers)
         self.refused = texts.refused.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
+        self.settled = texts.settled.format_map(self._numbers)
 
     def foreign(self, language: str) -> str:
         """What is said before the answer to a message in another language: in that one, too, where we can."""
@@ -82,7 +84,7 @@ class Wording:
         kind = _kind(verdict)
         tiers: Mapping[str, tuple[Text, ...]] = getattr(self._texts, kind)
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
-        either = (self._texts.or_crisis,) if verdict.rule_ids == (ROUTER,) else ()
+        either = (self._texts.or_crisis,) if {ROUTER} == {*verdict.rule_ids} - {STILL} else ()
         if earlier < len(variants):
             said = (variants[earlier].first, *either, *variants[earlier].rest)
         else:
