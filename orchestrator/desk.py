@@ -26,7 +26,7 @@ from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Conversation, Memory, Message, Note, Turn
-from orchestrator.watch import About, Hearing, Watch, noted_before
+from orchestrator.watch import About, Hearing, Watch
 from orchestrator.watch import remembered as heard_in
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
 from orchestrator.wire.envelope import Envelope
@@ -256,7 +256,7 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
     last = page.tx.messages.last(page.conversation.id)
     latest = page.tx.turns.latest(page.conversation.id)
     earlier = (
-        heard_in(noted_before(page.tx, page.conversation.id, latest.number + 1)) if latest else Hearing()
+        heard_in(page.tx.safety.heard_last(page.conversation.id, latest.number + 1)) if latest else Hearing()
     )
     heard = _as_reply(arrival, body.content, still_asked(page.tx, last, arrival.watch), earlier)
     waiting = page.tx.turns.waiting(page.conversation.id)
@@ -355,7 +355,7 @@ def _(body: ControlVariation, page: Page, arrival: Arrival) -> Consequence:
             arrival,
             body.new_content or "",
             _asked_before(page, turn.user_message_id, arrival.watch),
-            heard_in(noted_before(page.tx, page.conversation.id, turn.number)),
+            heard_in(page.tx.safety.heard_last(page.conversation.id, turn.number)),
         )
         _give_way(page, About(page.conversation.id, message_id, turn.number), heard, arrival.watch)
     _acknowledge(page, arrival)

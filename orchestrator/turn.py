@@ -83,9 +83,8 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
         recalled, intent = recalling.result(), classifying.result()
         faults.point("after_classify")
         hearing, intent = house.watch.hear_intent(said, enrichment, embedded, intent)
-        if not hearing.is_danger:
-            hearing = house.watch.hear_after(said, enrichment, intent, earlier)
-        heard = await answer.heard(hearing)
+        stays = house.watch.hear_after(said, enrichment, intent, earlier)
+        heard = await answer.heard(hearing.raised_by(stays))
         await answer.understood(recalled, intent)
         if heard.is_danger:
             await answer.reassure(enrichment, house.roster)

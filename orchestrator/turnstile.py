@@ -17,7 +17,6 @@ from orchestrator.errors import FENCED, NOT_FOUND, AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
-from orchestrator.watch import noted_before
 
 log = get_logger()
 
@@ -276,7 +275,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
         meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
         heard=tuple(tx.safety.of_message(message.id)),
         heard_before=tx.safety.heard_before(conversation.id, message.id) + (turn.variation is not None),
-        heard_last=noted_before(tx, conversation.id, turn.number),
+        heard_last=tx.safety.heard_last(conversation.id, turn.number),
         told=begun is not None and begun.completion_status == "completed",
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Final, Literal, Protocol, TypeAlias
 
 from agents.embedding import asks_about_it, asks_of_something, refers, says_little, wishes
@@ -42,8 +41,6 @@ MOST_PARTS: Final = 64
 LOOKS_BACK: Final = 12
 """How many turns before this one are asked what was known before."""
 
-STAYS_OPEN: Final = timedelta(hours=6)
-"""How long after a safety answer what brings nothing of its own is still heard with it."""
 AT_ONCE: Final = 3
 """The tier of danger now."""
 
@@ -337,13 +334,6 @@ class About:
     conversation_id: str
     message_id: str
     turn: int
-
-
-def noted_before(tx: Transaction, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
-    """What the guard noted lately about the message of the turn before this one."""
-    last = tx.turns.get(conversation_id, number - 1)
-    noted = tx.safety.of_message(last.user_message_id) if last else ()
-    return tuple(event for event in noted if event.tier and event.created_at > tx.now - STAYS_OPEN)
 
 
 def remembered(events: Sequence[SafetyEvent]) -> Hearing:

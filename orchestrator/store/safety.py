@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import bindparam, select
 
-from orchestrator.store.rows import SafetyAlert, SafetyEvent, SafetyRefusal
+from orchestrator.store.rows import SafetyAlert, SafetyEvent, SafetyRefusal, Turn
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.unit import Unit, changing
 
+STAYS_OPEN: Final = timedelta(hours=6)
+"""How long after a safety answer what brings nothing of its own is still heard with it."""
+
+_turns = Turn.table
 _events, _alerts, _refusals = SafetyEvent.table, SafetyAlert.table, SafetyRefusal.table
 _OF_MESSAGE = Statement(
     all_of(SafetyEvent)
@@ -20,6 +25,18 @@ _OF_MESSAGE = Statement(
 _OF_CONVERSATION = Statement(
     all_of(SafetyEvent)
     .where(_events.c.conversation_id == bindparam("conversation_id"))
+    .order_by(_events.c.created_at, _events.c.id),
+    SafetyEvent,
+)
+_OF_TURN = Statement(
+    all_of(SafetyEvent)
+    .join(_turns, _turns.c.user_message_id == _events.c.message_id)
+    .where(
+        _turns.c.conversation_id == bindparam("conversation_id"),
+        _turns.c.number == bindparam("number"),
+        _events.c.tier > 0,
+        _events.c.created_at > bindparam("since", type_=_events.c.created_at.type),
+    )
     .order_by(_events.c.created_at, _events.c.id),
     SafetyEvent,
 )
@@ -107,6 +124,12 @@ class Safety:
         """In how many other messages of the conversation something was heard: nothing is said twice."""
         heard = (event for event in self.of_conversation(conversation_id) if event.tier)
         return len({event.message_id for event in heard} - {message_id})
+
+    def heard_last(self, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
+        """The danger that was heard lately in the message of the turn before the one of this number."""
+        since = self._unit.now - STAYS_OPEN
+        found = self._unit.all(_OF_TURN, conversation_id=conversation_id, number=number - 1, since=since)
+        return tuple(found)
 
     def event(self, id: str) -> SafetyEvent | None:
         """An event by its id."""

@@ -475,7 +475,7 @@ async def test_the_ears_may_raise_and_their_failure_changes_nothing(address: str
     watch = replace(a_watch(), ears=Ears())
     async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
         heard = await peer.ask("something odd")
-        calm = await peer.ask(CALM)
+        calm = await peer.ask("What vitamins are good in winter?")
 
         assert of_type(SENTENCE, heard)[0].meta == {"safety": "emergency", "tier": 2}
         assert of_type(SENTENCE, calm)[0].meta == {}
