@@ -29,6 +29,13 @@ _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
+_OFFERS: Final = re.compile(
+    r"\W*(?:(?:and|so|or|also)\W+)?(?:shall i\b|(?:should|may|can|could) i (?:tell|explain|list|show|give|send)\b"
+    r"|(?:would you like|do you want)(?: me)? (?:to (?:know|hear|read|learn|see|explain|list|show|tell)"
+    r"|some|more|information|advice|tips)\b)",
+    re.IGNORECASE,
+)
+"""How a question begins that asks for nothing but whether to go on: "would you like to know"."""
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
@@ -643,6 +650,7 @@ def _as_own_words(question: str, own: Mapping[str, str]) -> str:
 
 
 def _questions(context: str) -> list[str]:
-    """What an answer asks; one without a question mark asks with its last sentence."""
+    """What an answer asks of the person; one without a question mark asks with its last sentence."""
     sentences = [sentence for sentence in _SENTENCE.findall(context) if sentence.strip(" .!?\n")]
-    return [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
+    asked = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
+    return [sentence for sentence in asked if not _OFFERS.match(sentence)]

@@ -90,7 +90,12 @@ class Wording:
         else:
             again = self._texts.again[kind]
             said = (again[earlier % len(again)], *either)
-        return tuple(sentence.format_map(self._numbers) for sentence in said)
+        return tuple(_begun(sentence.format_map(self._numbers)) for sentence in said)
+
+
+def _begun(sentence: str) -> str:
+    """A sentence with a large letter first, whatever whom to call begins with."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _kind(verdict: Verdict) -> str:

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from agents.safety.guard import Verdict
+from agents.safety.wording import load
 from tests.safety.phrases import RULES, the_guard
 
 OF_HARM = "Thank you for telling me. Any thoughts of harming yourself? Please be honest."
@@ -160,3 +161,46 @@ def test_a_no_is_heard_where_it_is_the_finding_also_to_questions_that_say_you(
 
 def test_nobody_is_in_danger_who_has_not_called_about_an_errand() -> None:
     assert not the_guard().check("no", context="Have you called the surgery about it?").flagged
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        "Would you like to know the signs of a stroke?",
+        "Shall I list the signs of a heart attack?",
+        "Do you want to know what chest pain can mean?",
+    ],
+)
+def test_an_offer_that_is_taken_is_no_finding(offer: str) -> None:
+    assert not the_guard().check("yes please", context=offer).flagged
+
+
+@pytest.mark.parametrize("asked", ["Do you want to die?", "Would you like to be dead?"])
+def test_a_wish_that_is_asked_for_is_one(asked: str) -> None:
+    assert the_guard().check("yes", context=asked).kind == "crisis"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "tier"),
+    [
+        ("How would you end your life?", "with pills", 3),
+        ("How would you end your life?", "yeah the tablets in the cupboard", 3),
+        ("How would you end your life?", "no pills here", 0),
+        ("Have you thought of suicide?", "it's been on my mind", 2),
+        ("Have you thought of suicide?", "\U0001f44d", 2),
+        ("Have you thought of suicide?", "\U0001f44e", 0),
+        ("So your left arm went numb an hour ago?", "that's right", 3),
+        ("How do you take your medicine?", "with pills", 0),
+    ],
+)
+def test_a_reply_need_not_say_yes(asked: str, reply: str, tier: int) -> None:
+    assert the_guard().check(reply, context=asked).tier == tier
+
+
+@pytest.mark.parametrize("region", ["", "GB", "US"])
+def test_every_sentence_begins_with_a_large_letter(region: str) -> None:
+    wording = load(RULES, region)
+    for kind, tier in product(("emergency", "crisis"), (1, 2, 3)):
+        for rule_ids, earlier in product(((), ("abuse.violence",)), range(6)):
+            said = wording.answer(Verdict(kind, tier, rule_ids), earlier)
+            assert [sentence for sentence in said if sentence[:1].islower()] == []
