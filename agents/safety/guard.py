@@ -30,7 +30,8 @@ _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
 _OFFERS: Final = re.compile(
-    r"\W*(?:(?:and|so|or|also)\W+)?(?:shall i\b|(?:should|may|can|could) i (?:tell|explain|list|show|give|send)\b"
+    r"\W*(?:(?:and|so|or|also)\W+)?(?:shall i\b"
+    r"|(?:should|may|can|could) i (?:tell|explain|list|show|give|send)\b"
     r"|(?:would you like|do you want)(?: me)? (?:to (?:know|hear|read|learn|see|explain|list|show|tell)"
     r"|some|more|information|advice|tips)\b)",
     re.IGNORECASE,

@@ -16,7 +16,7 @@ from orchestrator.settings import load
 from orchestrator.wiring import load_ears
 from tests.models import minilm
 from tests.safety.phrases import read
-from tests.talks import PERSON, Talk, kept, lines_of
+from tests.talks import ASIDE, PERSON, Talk, kept, lines_of
 
 PHRASES: dict[str, ears.Class] = {
     "chest pain and sweating": "emergency",
@@ -158,7 +158,7 @@ async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None
     for path in kept():
         talk = Talk()
         for who, said in lines_of(path.read_text(encoding="utf-8")):
-            if who == PERSON:
+            if who in (PERSON, ASIDE):
                 message = said
             else:
                 enrichment = (await talk.say(message, label=who, answer=said)).enrichment

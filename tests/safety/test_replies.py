@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from agents.safety.guard import Verdict
+from agents.safety.rules import Kind
 from agents.safety.wording import load
 from tests.safety.phrases import RULES, the_guard
 
@@ -200,7 +201,8 @@ def test_a_reply_need_not_say_yes(asked: str, reply: str, tier: int) -> None:
 @pytest.mark.parametrize("region", ["", "GB", "US"])
 def test_every_sentence_begins_with_a_large_letter(region: str) -> None:
     wording = load(RULES, region)
-    for kind, tier in product(("emergency", "crisis"), (1, 2, 3)):
+    kinds: tuple[Kind, ...] = ("emergency", "crisis")
+    for kind, tier in product(kinds, (1, 2, 3)):
         for rule_ids, earlier in product(((), ("abuse.violence",)), range(6)):
             said = wording.answer(Verdict(kind, tier, rule_ids), earlier)
             assert [sentence for sentence in said if sentence[:1].islower()] == []
