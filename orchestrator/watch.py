@@ -7,7 +7,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from agents.embedding import asks_about_it, asks_of_something, refers, says_little, wishes
 from agents.ports import Embedded
 from agents.roster import Specialist
-from agents.safety.guard import Reason, Verdict, staying
+from agents.safety.guard import STILL, Reason, Verdict, staying
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.retold import CLOSING, Before, added, replies
@@ -280,7 +280,10 @@ class Watch:
             self._keep(tx, about, stage, "guard_failed", 0, rules, tells_staff=False)
         if hearing.is_danger:
             verdict = hearing.verdict
-            self._keep(tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids)
+            told_already = STILL in verdict.rule_ids
+            self._keep(
+                tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids, tells_staff=not told_already
+            )
 
     def note_refusal(self, tx: Transaction, about: "About", said: str, rules: Iterable[str]) -> None:
         """Keep what a brain was not allowed to say, and by which rules."""
