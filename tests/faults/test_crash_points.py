@@ -17,8 +17,8 @@ from tests.nursery import Nursery
 SAID = ("I am having a headache", "8", "Since yesterday")
 """Two messages to die in, and one that must be answered afterwards."""
 
-IN_DANGER = ("I have crushing chest pain", "Thank you")
-"""The first is answered before anything else is done."""
+IN_DANGER = ("I have crushing chest pain", "Which vitamins are good in winter?")
+"""The first is answered before anything else is done; the other is about something else."""
 
 WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you")
 """The first is worked out by a tool, which is asked for and has answered in a transaction each."""
