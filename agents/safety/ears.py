@@ -89,13 +89,13 @@ class Ears:
     """What was learned, and the model that makes vectors of messages."""
 
     def __init__(self, embedder: Embedder, learned: Learned, sure: Threshold = SURE) -> None:
-        self._embedder, self._learned, self._sure = embedder, learned, sure
+        self._embedder, self._learned, self.sure = embedder, learned, sure
         self._places = {word: place for place, word in enumerate(learned.words.tolist())}
 
     def hear(self, embedded: Embedded) -> Verdict:
         """What a message means, by the vector that its turn has of it, if it is enough like danger."""
         _, emergency, crisis = (float(share) for share in self._shares(embedded.text, embedded.vector))
-        if not self._sure.reached(emergency, crisis):
+        if not self.sure.reached(emergency, crisis):
             return Verdict()
         return Verdict("crisis" if crisis > emergency else "emergency", TIER, (RULE,))
 

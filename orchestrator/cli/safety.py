@@ -10,6 +10,8 @@ from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
     from agents.safety.ears import Ears
+    from agents.safety.guard import Guard, Verdict
+    from orchestrator.settings import Settings
     from orchestrator.store.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
 
@@ -36,20 +38,14 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
     """
     settings = invocation.settings(quietly=True)
 
-    from orchestrator.wiring import load_ears, load_embedder, load_guard, load_languages, model_files
+    from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard()
     languages = load_languages(guard)
-    ears: Ears | None = None
-    if not rules_only and model_files(settings).what_is_wrong() is None:
-        ears = load_ears(settings, load_embedder(settings))
-    elif not rules_only:
-        click.echo("The embedding model is not installed: the rules decide alone.", err=True)
+    ears = None if rules_only else _ears(settings)
     for number, line in enumerate(source, 1):
         item = _item(line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n"), number)
-        verdict = guard.check(item["text"], item["context"])
-        if ears is not None and not verdict.flagged and item["text"].strip():
-            verdict = ears.check(item["text"])
+        verdict = _verdict(guard, ears, item["text"], item["context"])
         told = {
             "id": item["id"],
             "flagged": verdict.flagged,
@@ -62,6 +58,22 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
             click.echo(json.dumps(told, ensure_ascii=False))
         else:
             click.echo(f"{told['id']}\t{verdict.kind}\t{verdict.tier}\t{' '.join(verdict.rule_ids) or '-'}")
+
+
+def _ears(settings: "Settings") -> "Ears | None":
+    """The second pair of ears, where there is a model for them."""
+    from orchestrator.wiring import load_ears, load_embedder, model_files
+
+    if model_files(settings).what_is_wrong() is None:
+        return load_ears(settings, load_embedder(settings))
+    click.echo("The embedding model is not installed: the rules decide alone.", err=True)
+    return None
+
+
+def _verdict(guard: "Guard", ears: "Ears | None", text: str, context: str | None) -> "Verdict":
+    """What is heard in a message: by the rules, and where they hear nothing by the ears."""
+    verdict = guard.check(text, context)
+    return ears.check(text) if ears and text.strip() and not verdict.flagged else verdict
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -84,21 +96,28 @@ def _item(line: str, number: int) -> dict[str, Any]:
 @safety.command()
 @click.argument("text")
 @click.option("--context", help="What the assistant asked last.")
+@click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
 @shared_options
 @pass_invocation
-def explain(invocation: Invocation, text: str, context: str | None) -> None:
-    """Show which words of TEXT fired which rule, and what stopped others."""
-    invocation.settings(quietly=True)
+def explain(invocation: Invocation, text: str, context: str | None, rules_only: bool) -> None:
+    """Show which words of TEXT fired which rule, what stopped others, and what the ears heard.
+
+    The verdict is that of `check`. TEXT is read from the input where it is "-".
+    """
+    settings = invocation.settings(quietly=True)
 
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard()
-    text = sys.stdin.read() if text == "-" else text
-    verdict = guard.check(text, context)
+    text = sys.stdin.read().rstrip("\r\n") if text == "-" else text
+    ears = None if rules_only else _ears(settings)
+    verdict = _verdict(guard, ears, text, context)
     click.echo(f"{verdict.kind}" + (f", tier {verdict.tier}" if verdict.flagged else ""))
     if (language := load_languages(guard).foreign(text)) is not None:
         click.echo(f"  not in English ({language}), so the rules cannot judge it")
-    for reason in guard.explain(text):
+    by_rules = guard.check(text, context)
+    reasons = guard.explain(text)
+    for reason in reasons:
         heard = " + ".join(f'"{words}"' for words in reason.heard)
         rule = reason.rule
         if reason.stopped_by:
@@ -106,10 +125,25 @@ def explain(invocation: Invocation, text: str, context: str | None) -> None:
             click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {by}")
         else:
             click.echo(f"  fired    {rule.id} (tier {rule.tier}): {heard}  [{rule.source}]")
-    explained = {reason.rule.id for reason in guard.explain(text) if not reason.stopped_by}
-    for rule_id in verdict.rule_ids:
+    explained = {reason.rule.id for reason in reasons if not reason.stopped_by}
+    for rule_id in by_rules.rule_ids:
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
+    if ears is not None and text.strip():
+        _tell_of_ears(ears, text, asked=not by_rules.flagged)
+
+
+def _tell_of_ears(ears: "Ears", text: str, *, asked: bool) -> None:
+    """How much a text is like danger, beside how much is enough."""
+    _, emergency, crisis = (float(share) for share in ears.shares([text])[0])
+    raised = "not asked" if not asked else "raised" if ears.check(text).flagged else "silent"
+    sure = ears.sure
+    click.echo(
+        f"  ears     {raised}: like an emergency {emergency:.2f} (of {sure.emergency:.2f}),"
+        f" a crisis {crisis:.2f} (of {sure.crisis:.2f}),"
+        f" either {emergency + crisis:.2f} (of {sure.either:.2f})"
+        + ("" if asked else "; the rules had heard it")
+    )
 
 
 @safety.command()

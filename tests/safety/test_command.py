@@ -1,12 +1,19 @@
 """`anamnesis safety`: one answer per line, in order, with its id; and why."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from agents.safety.ears import Ears
+from orchestrator import wiring
 from orchestrator.cli import cli
+from orchestrator.settings import load
+from orchestrator.wiring import load_ears
+from tests.models import minilm
+from tests.safety.phrases import HELD_OUT, KNOWN, phrases, the_guard
 
 LINES = [
     "my chest feels tight and I am sweating",
@@ -97,3 +104,90 @@ def test_a_reply_is_explained_by_its_question() -> None:
     told = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
 
     assert "the reply, to the question before it" in told
+
+
+ALL_SORTS = (
+    "my chest feels tight and I am sweating",
+    "no SOB but chest tightness",
+    "my husband went all grey and is not making sense",
+    "I had a stroke in 2010",
+    "nothing is worth getting up for and I have written my letters",
+    "dad keeps dropping things and his grin is lopsided since lunch",
+    "there is a man downstairs who will not let me leave",
+    "the baby is floppy and will not feed",
+    "this deadline is killing me",
+    "how much water should I drink in a day",
+    "can I book an appointment on Friday",
+    "what are the signs of a stroke",
+    "me duele mucho el pecho y no puedo respirar",
+    "   ",
+)
+REPLIES = (
+    ("yes", "Any thoughts of harming yourself?"),
+    ("no", "Any thoughts of harming yourself?"),
+    ("no", "Is she breathing normally?"),
+)
+
+
+@cache
+def the_ears() -> Ears:
+    return load_ears(load(), minilm())
+
+
+@pytest.fixture
+def ears_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "load_embedder", lambda settings: minilm())
+    monkeypatch.setattr(wiring, "load_ears", lambda settings, embedder: the_ears())
+
+
+@pytest.mark.usefixtures("ears_once")
+@pytest.mark.parametrize("how", [(), ("--rules-only",)])
+def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
+    items = [*((text, None) for text in ALL_SORTS), *REPLIES]
+    lines = [json.dumps({"text": text, "context": context, "id": text}) for text, context in items]
+
+    checked = [json.loads(line) for line in run("check", "--json", *how, given="\n".join(lines)).splitlines()]
+
+    told = [
+        run("explain", text, *how, *(("--context", context) if context else ())).splitlines()
+        for text, context in items
+    ]
+    assert [explained[0] for explained in told] == [
+        f"{each['kind']}, tier {each['tier']}" if each["flagged"] else "none" for each in checked
+    ]
+    fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in told]
+    raised = [
+        {"ears"} if any(line.startswith("  ears     raised") for line in each) else set() for each in told
+    ]
+    assert [one | other for one, other in zip(fired, raised, strict=True)] == [
+        set(each["rules"]) for each in checked
+    ]
+    assert any(raised) != bool(how)
+
+
+@pytest.mark.usefixtures("ears_once")
+def test_what_the_ears_heard_stands_beside_what_is_enough() -> None:
+    silent, heard = (run("explain", text).splitlines()[-1] for text in (ALL_SORTS[9], ALL_SORTS[0]))
+
+    assert silent.startswith("  ears     silent: like an emergency ")
+    assert heard.startswith("  ears     not asked: ")
+    assert all(f"(of {enough})" in silent for enough in ("0.60", "0.50", "0.70"))
+
+
+def test_the_rules_that_are_explained_to_fire_are_those_of_the_verdict() -> None:
+    guard = the_guard()
+    texts = [
+        phrase.text
+        for folder in (KNOWN, HELD_OUT)
+        for name in ("emergencies", "crises", "calm", "ordinary")
+        for phrase in phrases(folder, name)
+    ]
+
+    differing = [
+        text
+        for text in texts
+        if {reason.rule.id for reason in guard.explain(text) if not reason.stopped_by}
+        != set(guard.check(text).rule_ids)
+    ]
+
+    assert differing == []
