@@ -123,9 +123,18 @@ async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConne
 class Participant:
     """A peer in the same room, made with LiveKit's own SDK."""
 
-    def __init__(self, line: RoomLine) -> None:
-        self.line = line
-        self.send, self.receive, self.leave = line.send, line.receive, line.close
+    def __init__(self, line: RoomLine, house: LiveKitRoom) -> None:
+        self.line, self.house = line, house
+        self.send, self.receive = line.send, line.receive
+
+    async def leave(self) -> None:
+        """Go once all that was sent is over there: LiveKit drops what is still on the way."""
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        self.house.sdk.on("data_received", lambda packet: heard.put_nowait(packet.topic))
+        await self.line.room.local_participant.publish_data(b"", topic="last")
+        while await heard.get() != "last":
+            pass
+        await self.line.close()
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ async def in_a_room(address: Address, *, packets: bool = False) -> AsyncIterator
             line = await RoomLine(packets=packets).join(address.url, token(address, name, "user:ann"))
             await until_heard(house, line)
             try:
-                yield RoomConnection(house.peer("user:ann"), Participant(line), house)
+                yield RoomConnection(house.peer("user:ann"), Participant(line, house), house)
             finally:
                 await line.close()
 
