@@ -2,66 +2,61 @@
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import Signals
+from signal import SIGKILL, Signals
 from types import TracebackType
 from typing import Self
 
-from tests.faults.changes import served
+from tests.nursery import Nursery
 
 
 @dataclass(slots=True)
 class House(AbstractContextManager["House"]):
     """One data folder and the server over it. It keeps its port when it is started again."""
 
+    nursery: Nursery
     data: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     key: str = ""
-    _process: subprocess.Popen[str] | None = field(default=None, repr=False)
+    _pid: int | None = None
 
     @property
     def address(self) -> str:
         """What `anamnesis serve` prints for people: it carries the key."""
         return f"{self.url}/#{self.key}"
 
-    def start(self, *, fault: str = "", change: str = "") -> Self:
-        """Open it, perhaps with a fault waiting, or with a change of `tests.faults.changes`."""
+    def start(self, *changes: str, fault: str = "") -> Self:
+        """Open it, perhaps with a fault waiting, or with changes of `tests.faults.changes`."""
         port = self.url.rpartition(":")[2] or "0"
-        env = {**os.environ, "ANAMNESIS_FAULT": fault} if fault else None
-        with (self.data.parent / "server.log").open("a") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-c", served(change)),
-                    *("serve", "--json", "--port", port, "--data", self.data),
-                ],
-                env=env,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self._process.stdout is not None
-        ready = json.loads(self._process.stdout.readline())
+        arguments = ["--data", str(self.data), "serve", "--json", "--port", port]
+        environment = {**self.environment, "ANAMNESIS_FAULT": fault}
+        read, write = os.pipe()
+        with (self.data.parent / "server.log").open("a") as log, os.fdopen(read) as told:
+            self._pid = self.nursery.fork(arguments, environment, changes, write, log.fileno())
+            os.close(write)
+            ready = json.loads(told.readline())
         self.url, self.key = ready["url"], ready["key"]
         return self
 
     def signal(self, number: Signals) -> None:
         """Send it a signal."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        assert self._pid is not None
+        os.kill(self._pid, number)
 
     def wait(self) -> None:
         """Until it has ended by itself, as by a fault."""
-        if self._process is not None:
-            self._process.communicate()
+        if self._pid is not None:
+            self.nursery.exit_code(self._pid)
+            self._pid = None
 
     def kill(self) -> None:
         """End it as a power cut would."""
-        if self._process is not None:
-            self._process.kill()
+        if self._pid is not None:
+            self.signal(SIGKILL)
             self.wait()
 
     def __exit__(

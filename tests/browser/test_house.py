@@ -1,7 +1,5 @@
 """The page before the real house: a newcomer's first minutes, and what must survive a reload or a crash."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from tests.browser.chromium import Profile
 from tests.browser.house import House
 from tests.browser.scenes import HEADACHE
+from tests.nursery import Nursery
 
 CALM = (
     "!document.querySelector('.thinking') && document.querySelector('.connection').dataset.state === 'open'"
@@ -19,16 +18,16 @@ FIRST_SENTENCE_SENT = "after_sentence_commit:1"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, console: Path) -> Iterator[House]:
+def house(tmp_path_factory: pytest.TempPathFactory, console: Path, nursery: Nursery) -> Iterator[House]:
     """A house that is open, shared by visitors who do it no harm."""
-    with sound_in_the_end(House(tmp_path_factory.mktemp("house") / "data")) as house:
+    with sound_in_the_end(House(nursery, tmp_path_factory.mktemp("house") / "data")) as house:
         yield house.start()
 
 
 @pytest.fixture
-def frail_house(tmp_path: Path, console: Path) -> Iterator[House]:
+def frail_house(tmp_path: Path, console: Path, nursery: Nursery) -> Iterator[House]:
     """A house of the test's own, to be opened and killed."""
-    with sound_in_the_end(House(tmp_path / "data")) as house:
+    with sound_in_the_end(House(nursery, tmp_path / "data")) as house:
         yield house
 
 
@@ -37,8 +36,7 @@ def sound_in_the_end(house: House) -> Iterator[House]:
     """Whatever was done to it, its store must hold what a store must hold."""
     with house:
         yield house
-    check = [sys.executable, "-m", "orchestrator", "check", "--data", str(house.data)]
-    told = subprocess.run(check, check=False, capture_output=True, text=True)
+    told = house.nursery.run(house.data, "check")
     assert (told.returncode, told.stderr) == (0, ""), told.stdout
 
 

@@ -11,6 +11,7 @@ from tests.browser.chromium import Profile
 from tests.browser.house import House
 from tests.browser.scenes import HEADACHE
 from tests.browser.test_house import CALM, sound_in_the_end
+from tests.nursery import Nursery
 from tools.servers.livekit import Address, new_address, running_livekit
 
 SECONDS_TO_COME_BACK = 60
@@ -18,13 +19,15 @@ WAYS_GONE = "performance.getEntriesByType('resource').map(({ name }) => new URL(
 
 
 @contextmanager
-def a_house(data: Path, address: Address, change: str = "") -> Iterator[House]:
+def a_house(nursery: Nursery, data: Path, address: Address, *changes: str) -> Iterator[House]:
     """`anamnesis serve` with that LiveKit server, perhaps changed as `tests.faults.changes` says."""
-    with pytest.MonkeyPatch.context() as environment, sound_in_the_end(House(data)) as house:
-        environment.setenv("LIVEKIT_URL", address.url)
-        environment.setenv("LIVEKIT_API_KEY", address.api_key)
-        environment.setenv("LIVEKIT_API_SECRET", address.api_secret)
-        yield house.start(change=change)
+    environment = {
+        "LIVEKIT_URL": address.url,
+        "LIVEKIT_API_KEY": address.api_key,
+        "LIVEKIT_API_SECRET": address.api_secret,
+    }
+    with sound_in_the_end(House(nursery, data, environment)) as house:
+        yield house.start(*changes)
 
 
 def through_livekit(house: House) -> str:
@@ -34,9 +37,9 @@ def through_livekit(house: House) -> str:
 
 @pytest.mark.requirement("000-003", "003-148", "003-149")
 def test_a_newcomer_talks_through_a_room_and_goes_on_after_a_reload(
-    tmp_path: Path, console: Path, livekit: Address, profile: Profile
+    nursery: Nursery, tmp_path: Path, console: Path, livekit: Address, profile: Profile
 ) -> None:
-    with a_house(tmp_path / "data", livekit) as house:
+    with a_house(nursery, tmp_path / "data", livekit) as house:
         page = profile.open(through_livekit(house)).until(CALM)
         page.type(HEADACHE).press_enter().until_answered(1)
         page.reload().until(CALM)
@@ -50,12 +53,12 @@ def test_a_newcomer_talks_through_a_room_and_goes_on_after_a_reload(
 
 @pytest.mark.requirement("003-151", "003-153")
 def test_a_livekit_server_that_dies_as_one_speaks_and_comes_back_costs_the_page_nothing(
-    tmp_path: Path, console: Path, profile: Profile
+    nursery: Nursery, tmp_path: Path, console: Path, profile: Profile
 ) -> None:
     address = new_address()
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
-        with a_house(tmp_path / "data", address) as house:
+        with a_house(nursery, tmp_path / "data", address) as house:
             page = profile.open(through_livekit(house)).until(CALM)
             page.type(HEADACHE).press_enter().until_answered(1)
             page.type("8").press_enter()
@@ -72,12 +75,12 @@ def test_a_livekit_server_that_dies_as_one_speaks_and_comes_back_costs_the_page_
 
 @pytest.mark.requirement("003-151", "003-153")
 def test_the_rest_of_an_answer_that_went_on_without_the_page_is_told_once(
-    tmp_path: Path, console: Path, profile: Profile
+    nursery: Nursery, tmp_path: Path, console: Path, profile: Profile
 ) -> None:
     address = new_address()
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
-        with a_house(tmp_path / "data", address, "waits_in_the_middle") as house:
+        with a_house(nursery, tmp_path / "data", address, "waits_in_the_middle") as house:
             page = profile.open(through_livekit(house)).until(CALM)
             page.type(HEADACHE).press_enter().until_text(".sentence", "Sentence 1")
             servers.close()
@@ -93,9 +96,9 @@ def test_the_rest_of_an_answer_that_went_on_without_the_page_is_told_once(
 
 
 def test_without_livekit_the_page_that_asks_for_it_says_so(
-    tmp_path: Path, console: Path, profile: Profile
+    nursery: Nursery, tmp_path: Path, console: Path, profile: Profile
 ) -> None:
-    with sound_in_the_end(House(tmp_path / "data")) as house:
+    with sound_in_the_end(House(nursery, tmp_path / "data")) as house:
         page = profile.open(through_livekit(house.start())).until_text(".notice", "LiveKit")
 
         assert page.texts(".exchange") == []

@@ -30,6 +30,8 @@ class Server:
     output: asyncio.StreamReader
     log: Path
     address: str = ""
+    page: str = ""
+    """What people open; it carries the key."""
     key: str = ""
     exit_code: int | None = None
 
@@ -117,6 +119,7 @@ class Place:
         if line := await server.output.readline():
             ready = json.loads(line)
             server.address, server.key = ready["ws"], ready["key"]
+            server.page = f"{ready['url']}/#{server.key}"
         return server
 
     @property

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.faults.place import a_place
 from tests.nursery import Nursery
-from tests.rooms import serving
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
@@ -251,28 +252,38 @@ def test_a_line_that_is_not_text_is_passed_over_and_told(nursery: Nursery, tmp_p
     assert done.stdout.count('"isFinal":true') == 1
 
 
+def livekit_at(address: Address) -> dict[str, str]:
+    """The settings of a server that has that LiveKit."""
+    return {
+        "livekit_url": address.url,
+        "livekit_api_key": address.api_key,
+        "livekit_api_secret": address.api_secret,
+    }
+
+
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
-    async with serving(tmp_path / "theirs", livekit) as (told, server):
-        address = f"{told['url']}/#{told['key']}"
-        options = ["chat", "--json", "--server", address, *(["--livekit"] if livekit_too else [])]
+    async with a_place(nursery, tmp_path / "theirs") as place:
+        server = await place.start(**livekit_at(livekit))
+        options = ["chat", "--json", "--server", server.page, *(["--livekit"] if livekit_too else [])]
         done = await asyncio.to_thread(
             nursery.run, tmp_path / "ours", *options, typed=b"I am having a headache\n8\n"
         )
+        server.signal(signal.SIGTERM)
+        assert await server.ended() == 0
 
     assert (done.returncode, done.stderr) == (0, "")
     assert [turn[-1]["body"]["isFinal"] for turn in turns(lines(done.stdout))] == [True, True]
     assert not (tmp_path / "ours" / "anamnesis.db").exists()
-    assert server.returncode == 0
 
 
 async def test_a_server_elsewhere_without_livekit_is_quoted(nursery: Nursery, tmp_path: Path) -> None:
-    async with serving(tmp_path / "theirs", Address("", "", "")) as (told, _):
-        address = f"{told['url']}/#{told['key']}"
+    async with a_place(nursery, tmp_path / "theirs") as place:
+        server = await place.start()
         done = await asyncio.to_thread(
-            nursery.run, tmp_path / "ours", "chat", "--server", address, "--livekit"
+            nursery.run, tmp_path / "ours", "chat", "--server", server.page, "--livekit"
         )
 
     assert done.returncode == 2
@@ -284,8 +295,9 @@ async def test_a_server_elsewhere_without_livekit_is_quoted(nursery: Nursery, tm
 async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
     nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
-    async with serving(tmp_path / "theirs", livekit) as (told, _):
-        options = ["chat", "--json", "--server", f"{told['url']}/#{told['key']}"]
+    async with a_place(nursery, tmp_path / "theirs") as place:
+        server = await place.start(**livekit_at(livekit))
+        options = ["chat", "--json", "--server", server.page]
         options += ["--livekit"] if livekit_too else []
         killed = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "orchestrator", "--data", str(tmp_path / "ours"), *options),
