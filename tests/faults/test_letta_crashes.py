@@ -11,7 +11,8 @@ from letta_client import Letta
 from agents.brains.asking import EXTRACTOR
 from memory_blocks.models import Label
 from orchestrator.letta_agents import are_shown
-from orchestrator.store.database import Store
+from orchestrator.store.database import Store, Transaction
+from orchestrator.store.invariants import check
 from tests.faults.client import PATIENCE, Client, Cut
 from tests.faults.place import Place
 from tests.faults.proof import Run, after_a_death, finish
@@ -112,7 +113,13 @@ def syncing(nursery: Nursery, letta: Address, tag: str, embedded: str, tmp_path:
 
 @pytest.mark.parametrize(
     ("turns_since", "point", "number"),
-    [(0, "after_intent_commit", 1), (0, "after_block_put", 1), (1, "after_block_put", 4)],
+    [
+        (0, "after_intent_commit", 1),
+        (0, "after_block_put", 1),
+        (1, "after_block_put", 4),
+        (0, "before_adopt_commit", 1),
+        (0, "after_adopt_commit", 1),
+    ],
 )
 async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it(
     syncing: Syncing, letta: Address, tag: str, opened: Store, turns_since: int, point: str, number: int
@@ -139,6 +146,23 @@ async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it
     assert (killed, ended) == (KILLED, 0)
     assert any("Nurse Joy is deaf." in text for text in (stored, *(each.value for each in aside)))
     assert digests == opened.read_now(partial(digests_here, "c1"))
+    revisions, written = opened.read_now(lambda tx: (_revisions(tx), _written(tx)))
+    assert written == revisions
+    assert check(opened) == []
+
+
+def _revisions(tx: Transaction) -> list[tuple[str, int]]:
+    """Every revision there is, by its block."""
+    ids = tx.blocks.memory_ids("c1")
+    return sorted((ids[label], each.revision) for label in Label for each in tx.blocks.revisions("c1", label))
+
+
+def _written(tx: Transaction) -> list[tuple[str, int]]:
+    """Of which revisions a trace says that they were written, as often as one does."""
+    traces = tx.traces.of_conversation("c1")
+    return sorted(
+        (each.memory_id, (each.meta or {})["revision"]) for each in traces if each.action != "retrieved"
+    )
 
 
 @pytest.mark.parametrize(
