@@ -211,7 +211,7 @@ async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(place: 
 
 
 async def test_a_worker_that_lets_go_of_its_lease_would_be_noticed(place: Place) -> None:
-    client, server = Client(), await place.start("slow", "lets_go_of_the_lease_at_once")
+    client, server = Client(), await place.start("endless", "lets_go_of_the_lease_at_once")
     await server.meet(client)
     message_id = await client.say("I am having a headache")
     await client.until(lambda: client.has_seen(Type.START_ANSWER))
