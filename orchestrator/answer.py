@@ -42,7 +42,7 @@ from orchestrator.errors import (
     as_ours,
 )
 from orchestrator.logs import get_logger
-from orchestrator.outbox import Fence, Outbox, Page, uninterrupted
+from orchestrator.outbox import Fence, Outbox, Page, beside, uninterrupted
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.tooling import Tooling, close_open
@@ -444,13 +444,17 @@ class Answer:
         """Let the first turn's session begin with the person's earlier ones, each of which keeps a trace."""
         tx, here = page.tx, page.conversation
         latest = tx.conversations.of_person(here.user_id, most=EARLIER_SESSIONS + 1)
-        found = []
+        found, looked_at = [], []
         for each in reversed([other for other in latest if other.created_at < here.created_at]):
             other = Conversation(each.id, each.user_id, each.created_at)
             if known := self._ledger.earlier(SqlBlockStore(tx.blocks), other, actor=READER):
                 found.append(known[0])
-                tx.traces.add([traces.row_of_block(known[1], tx.ids.new("trace_"), each.id, tx.now)])
+                looked_at.append((other, known[1]))
         self._conversation = replace(self._conversation, earlier=tuple(found))
+        looked_at.sort(key=lambda look: (look[0].started_at, look[0].id), reverse=True)
+        for other, receipt in looked_at:  # from the latest on, as all do: nobody waits for one who waits
+            with beside(tx, other.id) as its_page:
+                its_page.say(traces.of_block(receipt, tx.ids.new("trace_"), other.id))
 
     def _adopt(self, page: Page, changes: Sequence[ForeignChange]) -> Reading | None:
         """The blocks with what others changed where they are shown, too; None where nobody did."""

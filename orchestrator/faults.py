@@ -24,6 +24,9 @@ IN_LETTA: Final = (
 )
 """Where a Letta server is told something: the arrows between what is noted here and what is done there."""
 
+BESIDE: Final = ("before_settle_commit", "after_settle_commit")
+"""Where a session that nobody speaks in any more is paused, or ends."""
+
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
     "after_extract",
@@ -32,6 +35,7 @@ POINTS: Final = (
     "after_send",
     "before_tool_commit",
     "after_tool_commit",
+    *BESIDE,
     *IN_LETTA,
 )
 

@@ -64,7 +64,7 @@ class House:
         self._alerts = alerts(store) if alerts else None
         walk = stations(self._outbox)
         self._beside = [partial(work, walk) for work in beside]
-        self.idle = Idle(store, walk.ledger, walk.shown, idle)
+        self.idle = Idle(self._outbox, walk.ledger, walk.shown, idle)
         self._turnstile = Turnstile(
             store,
             lambda ticket: take_turn(ticket, walk),

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final
 
 from memory_blocks.edits import with_status
@@ -13,10 +12,11 @@ from memory_blocks.models import Conversation, Label, SessionStatus
 from memory_blocks.ports import StoredBlock
 from orchestrator.errors import AnamnesisError
 from orchestrator.logs import get_logger
+from orchestrator.outbox import Outbox, Page
 from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.traces import row_of_block
+from orchestrator.store.database import Transaction
+from orchestrator.traces import of_block
 
 log = get_logger()
 
@@ -35,8 +35,8 @@ _ACTORS: Final[Mapping[SessionStatus, str]] = {
 class Idle:
     """Looks for such sessions in the background. Another process may do so, too: each is written once."""
 
-    def __init__(self, store: Store, ledger: Ledger, shown: Shown, idle: timedelta) -> None:
-        self._store, self._ledger, self._shown, self._idle = store, ledger, shown, idle
+    def __init__(self, outbox: Outbox, ledger: Ledger, shown: Shown, idle: timedelta) -> None:
+        self._outbox, self._ledger, self._shown, self._idle = outbox, ledger, shown, idle
         self._as_they_should: set[tuple[str, int]] = set()
         self._looked_until = NEVER
 
@@ -51,12 +51,12 @@ class Idle:
 
     async def look(self) -> None:
         """Pause and end what is due now."""
-        now, due = await self._store.read(self._due)
+        now, due = await self._outbox.store.read(self._due)
         for conversation_id, revision in due:
             if (conversation_id, revision) in self._as_they_should:
                 continue
             try:
-                settled = await self._store.write(partial(self._settle, conversation_id))
+                settled = await self._outbox.commit(conversation_id, self._settle, step="settle", quiet=True)
             except BlockError as refused:
                 log.warning("session_not_settled", conversation_id=conversation_id, error=refused.name)
                 self._as_they_should.add((conversation_id, revision))
@@ -72,27 +72,21 @@ class Idle:
         idle = tx.blocks.sessions_due("active", before, late, actor=PAUSED_BY)
         return tx.now, idle + tx.blocks.sessions_due("archived", after, tx.now, actor=ENDED_BY)
 
-    def _settle(
-        self, conversation_id: str, tx: Transaction
-    ) -> tuple[Conversation, Mapping[Label, StoredBlock]] | None:
+    def _settle(self, page: Page) -> tuple[Conversation, Mapping[Label, StoredBlock]] | None:
         """Set the session's status, with traces that have no message; None if it has it, or is in use."""
-        found = tx.conversations.lock(conversation_id)
+        tx, found = page.tx, page.conversation
         conversation = Conversation(found.id, found.user_id, found.created_at)
         archived = found.status == "archived"
-        if not archived and (found.updated_at > tx.now - self._idle or tx.turns.next_open(conversation_id)):
+        if not archived and (found.updated_at > tx.now - self._idle or tx.turns.next_open(found.id)):
             return None
         status = SessionStatus.ENDED if archived else SessionStatus.PAUSED
         actor, blocks = _ACTORS[status], SqlBlockStore(tx.blocks)
         reading = self._ledger.read(blocks, conversation, actor=actor)
         after = with_status(reading.blocks, status, self._ledger.limits)
         written = self._ledger.write(blocks, conversation, reading, after, actor=actor)
-        tx.traces.add(
-            [
-                row_of_block(each, tx.ids.new("trace_"), conversation_id, tx.now)
-                for each in (*reading.receipts, *written.receipts)
-            ]
-        )
+        for receipt in (*reading.receipts, *written.receipts):
+            page.say(of_block(receipt, tx.ids.new("trace_"), found.id))
         if written.receipts:
             return conversation, written.stored
-        self._as_they_should.add((conversation_id, reading.revisions[Label.ACTIVE_SESSION]))
+        self._as_they_should.add((found.id, reading.revisions[Label.ACTIVE_SESSION]))
         return None

@@ -44,7 +44,9 @@ class Page:
 
     tx: Transaction
     conversation: Conversation
-    fence: Fence | None
+    fence: Fence | None = None
+    quiet: bool = False
+    """Whether it is written beside the turns: then the conversation counts as active no later than before."""
     traced: list[MemoryTrace] = field(default_factory=list)
     _packets: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -70,7 +72,19 @@ class Page:
             self._packets,
             turn=self.fence.turn if self.fence else None,
             epoch=self.fence.epoch if self.fence else None,
+            quiet=self.quiet,
         )
+
+
+@contextmanager
+def beside(tx: Transaction, conversation_id: str) -> Iterator[Page]:
+    """A page within somebody's own transaction, whoever holds the lease: the row's lock gives the numbers.
+
+    Whoever is connected, wherever that is, is sent it as soon as their house sees that the store has it.
+    """
+    page = Page(tx, tx.conversations.lock(conversation_id), quiet=True)
+    yield page
+    page.close()
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +127,13 @@ class Outbox:
         self._listeners: defaultdict[str, set[_Listener]] = defaultdict(set)
 
     async def commit(
-        self, conversation_id: str, work: Callable[[Page], T], fence: Fence | None = None, *, step: str
+        self,
+        conversation_id: str,
+        work: Callable[[Page], T],
+        fence: Fence | None = None,
+        *,
+        step: str,
+        quiet: bool = False,
     ) -> T:
         """Do `work` in one transaction, then hand what it said to the listeners.
 
@@ -123,7 +143,7 @@ class Outbox:
         def transact(tx: Transaction) -> tuple[T, list[Frame], list[MemoryTrace]]:
             if fence is not None:
                 tx.leases.check_epoch(conversation_id, fence.epoch)
-            page = Page(tx, tx.conversations.lock(conversation_id), fence)
+            page = Page(tx, tx.conversations.lock(conversation_id), fence, quiet)
             result = work(page)
             said = page.close()
             faults.point(f"before_{step}_commit")

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from memory_blocks.trace import Receipt, digest
+from orchestrator.outbox import beside
 from orchestrator.store.database import Transaction
 from orchestrator.store.rows import Lease, Message, Sentence, Trace, Turn
-from orchestrator.traces import row_of_block
+from orchestrator.traces import of_block
 from orchestrator.wire.codec import encode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import ConversationId
@@ -22,6 +23,8 @@ from orchestrator.wire.messages import (
 from tests.builders import a_history, a_turn
 
 PERSON = "ann"
+UNSCORED: Final = {"confidence": None, "similarity_score": None, "position_in_results": None}
+"""What was not searched for has no place among what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ def a_trace(tx: Transaction, question: Message, memory_id: str, **changes: Any) 
 
 def keep_receipts(tx: Transaction, conversation_id: str, receipts: Iterable[Receipt]) -> None:
     """The traces of a ledger that somebody used outside of a turn."""
-    tx.traces.add([row_of_block(each, tx.ids.new("trace_"), conversation_id, tx.now) for each in receipts])
+    with beside(tx, conversation_id) as page:
+        for each in receipts:
+            page.say(of_block(each, tx.ids.new("trace_"), conversation_id))
 
 
 def as_body(trace: Trace) -> MemoryTrace:
@@ -135,11 +140,10 @@ def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1"
     tx.traces.add([found])
     first = tx.messages.say(answer.id, "I am sorry to hear that. ")
     revision = _write_history(tx, conversation_id, turn.number)
-    unscored = {"confidence": None, "similarity_score": None, "position_in_results": None}
     block = tx.blocks.memory_ids(conversation_id)["conversation_history"]
     action = "stored" if revision == 1 else "updated"
     meta = {"label": "conversation_history", "revision": revision}
-    written = a_trace(tx, question, block, action=action, memory_type="memory_block", meta=meta, **unscored)
+    written = a_trace(tx, question, block, action=action, memory_type="memory_block", meta=meta, **UNSCORED)
     tx.traces.add([written])
     last = tx.messages.say(answer.id, "Since when?", final=True)
     tx.turns.finish(conversation_id, turn.number)

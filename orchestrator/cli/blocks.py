@@ -329,25 +329,34 @@ class _Door:
 def _through_the_ledger(
     invocation: Invocation, conversation_id: str, ask: "Callable[[_Door], tuple[Receipt, ...]]"
 ) -> "tuple[Receipt, ...]":
-    """Ask in one transaction, and keep the receipts as traces of whoever is at the keyboard."""
+    """Ask in one transaction, and keep the receipts as traces of whoever is at the keyboard.
+
+    The person is told of what was written; what staff has looked at stays between staff and the tables.
+    """
     settings = invocation.settings(quietly=True)
 
     from memory_blocks.errors import BlockError
     from memory_blocks.models import Conversation
-    from orchestrator.errors import NOT_FOUND, AnamnesisError, as_ours
+    from memory_blocks.trace import Action
+    from orchestrator.errors import AnamnesisError, as_ours
+    from orchestrator.outbox import beside
     from orchestrator.store.block_store import SqlBlockStore
-    from orchestrator.traces import row_of_block
+    from orchestrator.traces import of_block, row_of_block
     from orchestrator.wiring import build_ledger, load_roster, open_store
 
     ledger = build_ledger(settings, load_roster(invocation.config))
 
     def work(tx: "Transaction") -> "tuple[Receipt, ...]":
-        found = tx.conversations.get(conversation_id)
-        if found is None:
-            raise AnamnesisError(NOT_FOUND)
-        conversation = Conversation(found.id, found.user_id, found.created_at)
-        receipts = ask(_Door(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
-        tx.traces.add([row_of_block(receipt, tx.ids.new("trace_"), found.id, tx.now) for receipt in receipts])
+        with beside(tx, conversation_id) as page:
+            found = page.conversation
+            conversation = Conversation(found.id, found.user_id, found.created_at)
+            receipts = ask(_Door(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
+            for receipt in receipts:
+                trace_id = tx.ids.new("trace_")
+                if receipt.action is Action.RETRIEVED:
+                    tx.traces.add([row_of_block(receipt, trace_id, found.id, tx.now)])
+                else:
+                    page.say(of_block(receipt, trace_id, found.id))
         return receipts
 
     store = open_store(settings)
@@ -389,10 +398,12 @@ def _of_quarantine(kept: "SetAside") -> dict[str, object]:
 
 
 def _operator() -> str:
+    from orchestrator.store.traces import STAFF
+
     try:
-        return f"operator:{getpass.getuser()}"
+        return f"{STAFF}:{getpass.getuser()}"
     except (KeyError, OSError):  # no name for this user on this machine
-        return "operator"
+        return STAFF
 
 
 def _labels(label: str | None) -> "Sequence[Label]":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, update
 
 from orchestrator.errors import CONSTRAINT, NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
 from orchestrator.store.conversations import Conversations
@@ -18,11 +18,14 @@ _HIGHEST = Statement(
     ),
     int,
 )
-_COUNT = Statement(
-    changing(_conversations)
-    .where(_this, _conversations.c.last_server_stanza_id == bindparam("last"))
-    .values(last_server_stanza_id=bindparam("stanza_id")),
-    lambda: None,
+_COUNTING, _COUNTING_QUIETLY = (
+    Statement(
+        beginning.where(_this, _conversations.c.last_server_stanza_id == bindparam("last")).values(
+            last_server_stanza_id=bindparam("stanza_id")
+        ),
+        lambda: None,
+    )
+    for beginning in (changing(_conversations), update(_conversations))
 )
 _MOVE = Statement(
     changing(_conversations)
@@ -70,15 +73,18 @@ class Frames:
         *,
         turn: int | None = None,
         epoch: int | None = None,
+        quiet: bool = False,
     ) -> list[Frame]:
         """Keep the server's next frames, each with its type, in the transaction of the facts they speak of.
 
         They are numbered from `first` on, which is one below the conversation's `last_server_stanza_id`.
+        With `quiet` it was last active when it was before: nobody is there who speaks.
         """
         if not packets:
             return []
         unit = self._unit
-        if not unit.run(_COUNT, id=conversation_id, last=first + 1, stanza_id=first + 1 - len(packets)):
+        count = _COUNTING_QUIETLY if quiet else _COUNTING
+        if not unit.run(count, id=conversation_id, last=first + 1, stanza_id=first + 1 - len(packets)):
             raise AnamnesisError(CONSTRAINT, rule="a stanza follows the last one")
         position = self._next_position(conversation_id)
         frames = [

@@ -1,12 +1,16 @@
 """Traces: which memory was opened or written, for which message, by whom."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import bindparam
 
 from orchestrator.store.rows import Trace
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.unit import Unit
+
+STAFF: Final = "operator"
+"""Who works at the command line; whoever it is comes after a colon."""
 
 _table = Trace.table
 _alive = _table.c.deleted_at.is_(None)
@@ -55,3 +59,9 @@ class Traces:
     def delete(self, id: str) -> bool:
         """Mark it deleted."""
         return self._unit.delete(Trace, id)
+
+
+def is_of_staff(trace: Trace) -> bool:
+    """Whether staff has looked: of that the tables know, and nobody is told."""
+    by_staff = (trace.actor or "").partition(":")[0] == STAFF
+    return by_staff and trace.message_id is None and trace.action == "retrieved"

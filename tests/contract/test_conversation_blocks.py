@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from orchestrator.store.packing import pack
 from orchestrator.store.rows import Quarantined
 from orchestrator.waiting import Waiting
 from tests.builders import HandClock
+from tests.commands import run
 from tests.houses import a_house, a_store, agents, history, local_brain
 from tests.peers import PATIENCE, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store
@@ -547,6 +549,43 @@ def _without_a_message(conversation_id: str, tx: Transaction) -> list[tuple[str,
     ]
 
 
+async def test_who_is_connected_is_told_at_once_when_a_later_session_looks_at_theirs(address: str) -> None:
+    async with a_house(address).open() as house, conversing(house) as earlier, conversing(house) as later:
+        await earlier.ask()
+
+        await later.ask()
+
+        (told,) = await earlier.until_type(TRACE)
+        assert traced([told], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
+
+
+async def test_who_is_connected_is_told_what_staff_writes_from_another_process_and_not_what_it_reads(
+    address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("ANAMNESIS_DATABASE_URL", address)
+    async with a_house(address).open() as house, conversing(house) as peer:
+        for _ in range(5):
+            await peer.ask()
+        last_active = await house.store.read(partial(_last_active, peer.conversation_id))
+
+        for command in ("show", "rotate"):
+            ended = await asyncio.to_thread(run, "blocks", command, peer.conversation_id)
+            assert ended.exit_code == 0, ended.output
+        told = await peer.until(lambda frame: frame.body["metadata"]["label"] == METADATA)
+
+        actions = {(each.body["action"], each.body["metadata"]["agent"].partition(":")[0]) for each in told}
+        assert actions == {("updated", "operator")}
+        assert await house.store.read(partial(_last_active, peer.conversation_id)) == last_active
+        async with visiting(house) as again:
+            await again.open(peer.conversation_id, lastSequenceSeen=peer.seen - len(told))
+            assert [(await again.next()).packet for _ in told] == [each.packet for each in told]
+
+
+def _last_active(conversation_id: str, tx: Transaction) -> datetime:
+    return tx.conversations.owned(conversation_id, "ann").updated_at
+
+
 async def test_an_earlier_session_that_was_spoiled_is_passed_over(embedded: str) -> None:
     async with a_house(embedded).open() as house:
         async with conversing(house) as spoiled:
@@ -597,8 +636,12 @@ async def test_a_session_pauses_when_nobody_speaks_and_goes_on_with_the_next_tur
             ("context_extractor", 1),
             ("house:paused", None),
         ]
-        background = await house.store.read(partial(_without_a_message, peer.conversation_id))
-        assert ("updated", "house:paused", "active_session") in background
+        told = await peer.until(lambda frame: frame.body.get("action") == "updated")
+        assert traced(told, "retrieved", "updated") == [
+            *[("retrieved", label, "house:paused", False) for label in Label],
+            ("updated", SESSION, "house:paused", False),
+        ]
+        assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in told)
         await until_shown(house, mirror, peer.conversation_id)
         await peer.ask("8")
         assert await status(house, peer.conversation_id) == "ACTIVE"

@@ -21,7 +21,7 @@ from orchestrator.wire.messages import AssistantMessage, AssistantSentence, Body
 from tests.builders import a_history, a_turn
 from tests.servers.postgres import as_psycopg
 from tests.stores import DATABASES
-from tests.world import PERSON, FinishedTurn, a_trace, ask, send, take_turn
+from tests.world import PERSON, UNSCORED, FinishedTurn, a_trace, ask, send, take_turn
 
 HISTORY = a_history([a_turn(number) for number in (1, 2, 3)]).text
 NO_DIGEST = "0" * 64
@@ -233,6 +233,12 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         sql("UPDATE alicia_conversations SET last_server_stanza_id = -9"),
     ),
     ("I10", "a trace did not go out once", lambda world: world.trace()),
+    ("I10", "a trace did not go out once", lambda world: world.trace(message_id=None, actor="house:paused")),
+    (
+        "I10",
+        "a trace did not go out once",
+        lambda world: world.trace(message_id=None, actor="operator:ann", action="updated", **UNSCORED),
+    ),
     (
         "I10",
         "a trace did not go out once",
@@ -275,9 +281,7 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
             memory_id=world.last.traces[1].memory_id,
             action="updated",
             meta={"revision": 3},
-            confidence=None,
-            similarity_score=None,
-            position_in_results=None,
+            **UNSCORED,
         ),
     ),
     ("I11", "archived and active turns are not 1..n", archived(1, "{}", digest("{}"), has_left=True)),

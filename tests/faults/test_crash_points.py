@@ -11,7 +11,7 @@ from orchestrator import faults
 from tests.architecture.sources import PACKAGES, parsed, python_files
 from tests.faults.client import Client
 from tests.faults.place import Place, a_place
-from tests.faults.proof import ATTEMPTS, converse
+from tests.faults.proof import ATTEMPTS, Run, after_a_death, converse, finish
 from tests.nursery import Nursery
 
 SAID = ("I am having a headache", "8", "Since yesterday")
@@ -23,7 +23,11 @@ IN_DANGER = ("I have crushing chest pain", "Which vitamins are good in winter?")
 WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you")
 """The first is worked out by a tool, which is asked for and has answered in a transaction each."""
 
-IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and point not in faults.IN_LETTA]
+CHANGED = b"session_info.status"
+"""What a pause changes, as its trace says."""
+
+ELSEWHERE = (*faults.BESIDE, *faults.IN_LETTA)
+IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and point not in ELSEWHERE]
 
 SWEEPS = [
     *((point, 1, 1) for point in IN_EVERY_TURN if not point.endswith("_send")),
@@ -140,6 +144,34 @@ async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
     run = await converse(place, Client(), WITH_A_TOOL, faults=[f"{point}:{number}"])
 
     assert (len(run.deaths), run.problems) == (1, [])
+
+
+@pytest.mark.parametrize("point", faults.BESIDE)
+async def test_who_dies_while_a_session_is_paused_leaves_that_to_the_next_one(
+    place: Place, point: str
+) -> None:
+    client = Client()
+    run = Run(client)
+    server = await place.start()
+    await server.meet(client)
+    await client.ask(SAID[0])
+    await server.kill()
+    long_ago = "UPDATE alicia_conversations SET updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')"
+    store = place.open_store()
+    store.write_now(lambda tx: tx.unit.connection.execute(long_ago))
+    store.close_now()
+
+    code = await (await place.start(fault=point)).ended()
+    run.problems += after_a_death(place, run)
+    server = await place.start()
+    await server.meet(client)
+    await client.until(lambda: any(b"house:paused" in packet for packet in client.seen))
+    await client.ask(SAID[1])
+    await finish(place, run, server)
+
+    paused = [packet for packet in client.seen if b"house:paused" in packet and CHANGED in packet]
+    assert (code, run.problems) == (-9, [])
+    assert len(paused) == 1
 
 
 def test_every_fault_point_in_the_code_is_known_and_every_known_one_is_there() -> None:

@@ -161,7 +161,9 @@ def _written(tx: Transaction) -> list[tuple[str, int]]:
     """Of which revisions a trace says that they were written, as often as one does."""
     traces = tx.traces.of_conversation("c1")
     return sorted(
-        (each.memory_id, (each.meta or {})["revision"]) for each in traces if each.action != "retrieved"
+        (each.memory_id, int(str((each.meta or {})["revision"])))
+        for each in traces
+        if each.action != "retrieved"
     )
 
 
