@@ -241,11 +241,15 @@ def _if_as_we_write(data: bytes) -> Any:
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A map as it is read. A frame may hold a million of them, so as little as possible is called for each."""
+    if not pairs:
+        return {}
     found = dict(pairs)
     if len(found) != len(pairs):
         raise AnamnesisError(DUPLICATE_KEY)
-    if any(type(key) is not str for key in found):
-        raise AnamnesisError(BAD_KEY)
+    for key in found:
+        if type(key) is not str:
+            raise AnamnesisError(BAD_KEY)
     return found
 
 
@@ -269,15 +273,14 @@ def _look_through(values: Iterable[Any], room: int) -> None:
         kind = type(value)
         if kind is str or kind is int:
             continue
-        if kind is dict:
-            value = value.values()
-        elif kind is not list:
+        if kind is not dict and kind is not list:
             if kind is float and not isfinite(value):
                 raise AnamnesisError(BAD_NUMBER)
             continue
         if not room:
             raise AnamnesisError(TOO_DEEP, most=MOST_NESTING)
-        _look_through(value, room - 1)
+        if value:
+            _look_through(value.values() if kind is dict else value, room - 1)
 
 
 def _check_sender(number: int, sender: Sender) -> None:

@@ -1,5 +1,6 @@
 """Frames made to do harm: every one is decoded or refused, and memory stays bounded."""
 
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,26 @@ def test_the_frame_that_swells_most_needs_less_than_a_hundred_times_its_size(ite
 
     with less_than(100 * len(frame)):
         open_frame(frame, most=MOST_IN_FRAME)
+
+
+@pytest.mark.parametrize(
+    ("item", "most"), [(b"\xde\x00\x00", 2), (b"\x81\xd9\x00\xc0", 6)], ids=["empty", "of one pair"]
+)
+def test_little_is_called_for_each_map_that_is_not_written_as_we_do(item: bytes, most: int) -> None:
+    maps, calls = 10_000, 0
+    frame = filled_with(item, size=maps * len(item) + 200)
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        open_frame(frame, most=MOST_IN_FRAME)
+    finally:
+        sys.setprofile(None)
+
+    assert maps < calls < most * maps
 
 
 @pytest.mark.parametrize(
