@@ -323,6 +323,9 @@ VARIABLES: Final[Mapping[str, str]] = {
 NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT")
 """Variables of ours that set no setting: for set-up and tests. So are all of ANAMNESIS_TEST_*."""
 
+FOLDERS: Final = ("data.dir", "models.dir")
+"""The settings that name a folder."""
+
 OVERLAID: Final = ("default.toml", "agents.toml", "prompts")
 """What a folder of configuration may hold."""
 
@@ -387,7 +390,15 @@ def _from_overlay(folder: Path | None) -> Iterator[_Entry]:
         rule = f"it has none of {', '.join(OVERLAID)}"
         raise AnamnesisError(SETTINGS_UNREADABLE, where=str(folder), rule=rule)
     if (file := folder / "default.toml").exists():
-        yield from _from_file(file)
+        yield from (_from_there(entry, folder) for entry in _from_file(file))
+
+
+def _from_there(entry: _Entry, folder: Path) -> _Entry:
+    """What an overlay calls by a relative path lies beside it, wherever the command is called from."""
+    there = entry.value
+    if entry.key not in FOLDERS or not isinstance(there, str) or not there or there.startswith("~"):
+        return entry
+    return entry._replace(value=str(folder.absolute() / there))
 
 
 def _from_file(file: Path) -> Iterator[_Entry]:

@@ -59,6 +59,17 @@ class Invocation:
 pass_invocation: Final = click.make_pass_decorator(Invocation, ensure=True)
 
 
+class _Folder(click.Path):
+    """An empty text is no folder; as a path it would be the one where the command is called."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if not os.fspath(value):
+            self.fail("must name a folder, and is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _remember(context: click.Context, parameter: click.Parameter, value: Path | None) -> None:
     if value is not None:
         setattr(context.ensure_object(Invocation), str(parameter.name), value)
@@ -86,7 +97,7 @@ def shared_options(command: _Command) -> _Command:
         command = click.option(
             name,
             metavar="DIR",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=_Folder(file_okay=False, path_type=Path),
             expose_value=False,
             callback=_remember,
             help=says,

@@ -99,6 +99,19 @@ def test_the_option_nearest_to_the_command_wins(tmp_path: Path) -> None:
     assert not (tmp_path / "far").exists()
 
 
+@pytest.mark.parametrize("option", ["--data", "--config"])
+def test_an_empty_folder_is_refused_and_not_taken_for_the_one_where_one_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    refused = run("db", "upgrade", option, "")
+
+    assert refused.exit_code == 2
+    assert f"'{option}': must name a folder, and is empty." in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
     (tmp_path / "default.toml").write_text("[server]\nport = 99\n")
 

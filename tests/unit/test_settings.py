@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from memory_blocks.models import MOST_TURNS
 from orchestrator.errors import AnamnesisError
-from orchestrator.settings import KEYS, VARIABLES, Letta, load, shipped_config
+from orchestrator.settings import FOLDERS, KEYS, VARIABLES, Letta, load, shipped_config
 
 SECRET = "s3cr3t-canary-7f3a"
 SHIPPED = tomllib.loads((shipped_config() / "default.toml").read_text(encoding="utf-8"))
@@ -275,6 +275,30 @@ def test_pydantics_own_error_does_not_quote_the_value() -> None:
 )
 def test_the_data_folder_is_the_one_given_or_the_usual_one(environment: dict[str, str], folder: str) -> None:
     assert load(environment=environment).data.dir == Path(folder).expanduser()
+
+
+@pytest.mark.parametrize("key", FOLDERS)
+@pytest.mark.parametrize(("named", "found"), [("kept", "overlay/kept"), ("/d", "/d"), ("~/mine", "~/mine")])
+def test_a_relative_folder_in_an_overlay_is_beside_it_and_not_where_one_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str, named: str, found: str
+) -> None:
+    section, name = key.split(".")
+    an_overlay(tmp_path / "overlay", f"[{section}]\n{name} = '{named}'\n")
+    monkeypatch.chdir(tmp_path)
+
+    settings = load(Path("overlay"), environment={})
+
+    assert getattr(getattr(settings, section), name) == tmp_path / Path(found).expanduser()
+
+
+def test_a_relative_folder_in_a_variable_is_where_one_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    settings = load(an_overlay(tmp_path / "overlay", ""), environment={"ANAMNESIS_DATA_DIR": "kept"})
+
+    assert settings.data.dir == tmp_path / "kept"
 
 
 @pytest.mark.parametrize("home", ["", "relative"])
