@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import csv
 import io
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,23 +56,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Collector:
-    """Remembers what the tests of one collection show."""
+    """Remembers what the tests of one collection show, and why some could not be collected."""
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
+        self.failed: list[str] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Called for each file, also for one that cannot be imported."""
+        if report.failed:
+            self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Called with the tests that would run, after others were deselected."""
         self.shown = shown_by(session.items)
 
 
-def collect() -> set[str]:
-    """The ids shown by the tests as they stand. If they cannot be collected, say why and exit."""
-    collector, said = Collector(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = pytest.main(["--collect-only", "-q", "--rootdir", str(CHECKOUT)], plugins=[collector])
+def collect(*paths: str) -> set[str]:
+    """The ids shown by the tests as they stand. If they cannot be collected, say why and exit.
+
+    pytest lists every test before it says why it gives up, so the list is kept from whoever looks for that.
+    """
+    collector, listed, refused = Collector(), io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(listed), contextlib.redirect_stderr(refused):
+        code = pytest.main(["--collect-only", "-q", "--rootdir", str(CHECKOUT), *paths], plugins=[collector])
     if code != pytest.ExitCode.OK:
-        sys.exit(f"The tests cannot be collected:\n{said.getvalue()}")
+        reasons = "\n".join([*collector.failed, refused.getvalue()]).strip()
+        sys.exit(f"The tests cannot be collected:\n{reasons or listed.getvalue()}")
     return collector.shown
 
 
@@ -93,11 +104,14 @@ def main() -> None:
     parser.add_argument("--missing", action="store_true", help="list the requirements no test shows yet")
     listing: bool = parser.parse_args().missing
     shown = collect()
-    if listing:
-        for requirement in requirements().values():
-            if requirement.id not in shown:
-                print(f"{requirement.id}  {requirement.text}")
-    print(counts(shown))
+    try:
+        if listing:
+            for requirement in requirements().values():
+                if requirement.id not in shown:
+                    print(f"{requirement.id}  {requirement.text}")
+        print(counts(shown), flush=True)
+    except BrokenPipeError:  # whoever reads it, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
 """Requirements are counted by the tests that show them."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from tools import ledger
+from tools.toolchain import CHECKOUT
 
 
 @dataclass
@@ -48,3 +53,51 @@ def test_the_counts_are_given_per_source_document_and_together() -> None:
 
     assert lines[1].endswith("2 of  49")
     assert lines[-1].split() == ["together", "2", "of", str(len(ledger.requirements()))]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (
+            "@pytest.mark.requirement('000-999')\ndef test_it(): ...",
+            "shows requirement '000-999', which is not in",
+        ),
+        ("import no_such_module", "No module named 'no_such_module'"),
+    ],
+    ids=["an unknown requirement", "a file that cannot be imported"],
+)
+def test_where_tests_cannot_be_collected_the_reason_is_told_and_the_tests_are_not(
+    tmp_path: Path, wrong: str, reason: str
+) -> None:
+    (tmp_path / "conftest.py").write_text("pytest_plugins = ['tools.ledger']\n")
+    (tmp_path / "test_well.py").write_text("def test_of_no_interest(): ...\n")
+    (tmp_path / "test_wrong.py").write_text(f"import pytest\n{wrong}\n")
+
+    code = "import sys; from tools import ledger; ledger.collect(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("The tests cannot be collected:\n")
+    assert reason in done.stderr
+    assert "test_of_no_interest" not in done.stderr
+
+
+def test_whoever_reads_the_list_may_stop_before_its_end() -> None:
+    code = "from tools import ledger; ledger.collect = set; ledger.main()"
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--missing"],
+            cwd=CHECKOUT,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (0, b"")
