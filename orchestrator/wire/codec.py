@@ -241,7 +241,7 @@ def _if_as_we_write(data: bytes) -> Any:
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A map as it is read. A frame may hold a million of them, so as little as possible is called for each."""
+    """A map as it is read. A frame may hold a million, so as little as possible is called for each."""
     if not pairs:
         return {}
     found = dict(pairs)
