@@ -30,6 +30,8 @@ from orchestrator.wire.messages import ServerInfo
 log = get_logger()
 
 GRACE_SECONDS: Final = 10.0
+WHO_SECONDS: Final = 1.0
+"""How often one looks whether somebody else answers by now."""
 AGAIN_SECONDS: Final = 0.5
 """How long after the store failed one looks again; nobody may ever write again, and so wake the watch."""
 
@@ -42,7 +44,7 @@ class House:
         store: Store,
         stations: Callable[[Outbox], Stations],
         ids: Ids,
-        server_info: ServerInfo,
+        server_info: Callable[[], ServerInfo],
         *,
         lease_seconds: float,
         bad_frames_per_minute: int,
@@ -53,7 +55,10 @@ class House:
         beside: Sequence[Callable[[Stations], Coroutine[Any, Any, None]]] = (),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`beside` is what goes on beside the turns; `close` takes leave of what the stations hold beyond."""
+        """`beside` is what goes on beside the turns; `close` takes leave of what the stations hold beyond.
+
+        `server_info` is who answers now; whoever is connected is told when it is somebody else.
+        """
         self.store = store
         self._close = close
         self._presence = presence
@@ -94,6 +99,7 @@ class House:
             asyncio.create_task(self._turnstile.sweep()),
             asyncio.create_task(self._watch()),
             asyncio.create_task(self.idle.keep_looking()),
+            asyncio.create_task(self._tell_who_answers()),
         ]
         if self._alerts is not None:
             background.append(asyncio.create_task(self._alerts.run()))
@@ -143,6 +149,14 @@ class House:
                 except AnamnesisError as error:
                     log.warning("watch_failed", error=error.problem.name)
                     await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _tell_who_answers(self) -> None:
+        """For ever: those who were told of somebody else."""
+        while True:
+            await asyncio.sleep(WHO_SECONDS)
+            for sessions in self._lobby.present.values():
+                for session in sessions:
+                    session.tell_who_answers()
 
     async def _look(self) -> None:
         for conversation_id, number in await self.store.read(_to_stop) if self._turnstile.is_running else ():

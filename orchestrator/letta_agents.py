@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -38,6 +39,9 @@ LOOK_SECONDS: Final = 0.1
 
 GRACE_SECONDS: Final = 2.0
 """How long one who leaves waits for what is being made; what is made half is found again by its tags."""
+
+TRY_SECONDS: Final = 5.0
+"""How long one that could not be made is left alone before whoever asks how things are has it tried again."""
 
 PEOPLE: Final = 1_000
 """Of how many people one remembers which identity is theirs."""
@@ -156,6 +160,15 @@ class _Standing:
         return {self.blocks[label] for label in self.shown}
 
 
+@dataclass(frozen=True, slots=True)
+class _NotMade:
+    """The last agent that could not be made, by conversation and role: why, and when that was."""
+
+    key: tuple[str, str]
+    rule: str
+    at: float
+
+
 class AgentRegistry:
     """Knows which agent stands for which role, and has it made where there is none."""
 
@@ -175,7 +188,7 @@ class AgentRegistry:
         self._holder, self._claim_seconds = holder, claim_seconds
         self._making: dict[tuple[str, str], asyncio.Task[str]] = {}
         self._people: OrderedDict[str, str] = OrderedDict()
-        self._refused = ""
+        self._not_made: _NotMade | None = None
 
     async def agent_for(self, conversation_id: str, role: str) -> str:
         """The id of the agent of that role, or `ModelTrouble`: what a brain asks before it asks the agent.
@@ -224,8 +237,10 @@ class AgentRegistry:
             return
         error = task.exception()
         rule = str(error.facts["rule"]) if isinstance(error, LettaTrouble) else ""
-        if rule != CONVERSATION_OVER:
-            self._refused = rule
+        if rule and rule != CONVERSATION_OVER:
+            self._not_made = _NotMade(key, rule, monotonic())
+        elif error is None or (rule and self._not_made and self._not_made.key == key):
+            self._not_made = None  # one was made; or the one that was not is needed no more
         if error is not None:
             why = rule or type(error).__name__
             log.warning("letta_agent_not_ready", conversation_id=key[0], kind=key[1].lower(), error=why)
@@ -233,10 +248,14 @@ class AgentRegistry:
     async def answers(self) -> None:
         """Whether agents can be made, for whoever looks after the house: `LettaTrouble` if the last was not.
 
-        A model that Letta does not know keeps every one from being made, while Letta itself is well.
+        A model that Letta does not know keeps every one from being made, while Letta itself is well. The one
+        that was not made is tried again meanwhile, so that who asks later is told how it is by then.
         """
-        if self._refused:
-            raise LettaTrouble(self._refused)
+        if self._not_made is None:
+            return
+        if monotonic() - self._not_made.at >= TRY_SECONDS:
+            self.making(*self._not_made.key)
+        raise LettaTrouble(self._not_made.rule)
 
     def prepare(self, conversation_id: str) -> None:
         """Have the extractor and the blocks of a new conversation made, before they are needed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -81,7 +81,8 @@ class Lobby:
     outbox: Outbox
     turnstile: Turnstile
     ids: Ids
-    server_info: ServerInfo
+    server_info: Callable[[], ServerInfo]
+    """Who answers now."""
     bad_frames_per_minute: int
     allowance: Allowance
     watch: Watch
@@ -106,7 +107,8 @@ class Session:
         self._asked: str | None = None
         self._still_asked = ""
         self._told = asyncio.Event()
-        self._warnings: set[asyncio.Task[None]] = set()
+        self._who: ServerInfo | None = None
+        self._words: set[asyncio.Task[None]] = set()
         self._bad: deque[float] = deque(maxlen=lobby.bad_frames_per_minute)
 
     async def attend(self) -> None:
@@ -121,13 +123,34 @@ class Session:
         finally:
             self._leave()
             await self._stop_following()
-            await _cancelled(*self._warnings)
+            await _cancelled(*self._words)
             await self._transport.close()
 
     def replaced(self) -> None:
         """A newer connection of the same person has the conversation now: say so, and leave."""
         if self in self._lobby.present.get(self.conversation_id or "", ()) and not self._stay.expired():
             self._stay.reschedule(asyncio.get_running_loop().time())
+
+    def tell_who_answers(self) -> None:
+        """Somebody else may answer than when the client was told; then it is told again."""
+        now = self._lobby.server_info()
+        if self._who is not None and self._who != now:
+            self._say_soon(partial(self._introduce, now))
+
+    async def _introduce(self, who: ServerInfo) -> None:
+        self._who = who
+        await self._send_unnumbered(who.model_copy(update={"conversation_id": self.conversation_id}))
+
+    def _say_soon(self, words: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Send something beside the stanzas, for as long as the connection lasts."""
+
+        async def say() -> None:
+            with suppress(AnamnesisError):  # who has left reads it when they come back
+                await words()
+
+        task = asyncio.create_task(say())
+        self._words.add(task)
+        task.add_done_callback(self._words.discard)
 
     def _leave(self) -> None:
         here = self._lobby.present.get(self.conversation_id or "", set())
@@ -231,9 +254,7 @@ class Session:
         )
         await self._stop_following()  # one may begin anew on the same connection
         await self._tell_settings(conversation, arrival.envelope.stanza_id)
-        await self._send_unnumbered(
-            self._lobby.server_info.model_copy(update={"conversation_id": conversation.id})
-        )
+        await self._introduce(self._lobby.server_info())
         self._following = asyncio.create_task(self._follow(conversation.id, opened.seen))
         self._lobby.turnstile.nudge(conversation.id)
 
@@ -288,9 +309,7 @@ class Session:
         heard = await self._heard(said, None if isinstance(body, ControlVariation) else self._asked)
         if heard.is_danger:
             self._told.clear()
-            warning = asyncio.create_task(self._warn(heard, getattr(body, "id", None)))
-            self._warnings.add(warning)
-            warning.add_done_callback(self._warnings.discard)
+            self._say_soon(partial(self._warn, heard, getattr(body, "id", None)))
         nothing_said = len(said) <= SHORT_REPLY and self._lobby.watch.says_nothing(said)
         self._still_asked = f"{self._asked[-MOST_KEPT:]}\n" if nothing_said and self._asked else ""
         return replace(arrival, heard=heard)
@@ -317,8 +336,7 @@ class Session:
             text=watch.words(heard, 0)[0],
             is_final=False,
         )
-        with suppress(AnamnesisError):  # who has left reads it when they come back
-            await self._send_unnumbered(sentence, heard.meta)
+        await self._send_unnumbered(sentence, heard.meta)
 
     def _take_note(self, stanza: StoredFrame) -> None:
         """Remember what was asked last, and that a person in danger has read the first words."""

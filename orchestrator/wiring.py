@@ -1,11 +1,11 @@
 """What stands behind each port today: the one place that chooses adapters."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents import lexicon, roster
 from agents.errors import AgentError
@@ -231,16 +231,26 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         if registry is not None:
             await registry.close()
 
+    def server_info() -> ServerInfo:
+        now = mind.now()
+        return ServerInfo(
+            conversation_id=ConversationId("none"),
+            model=now.model,
+            backend=now.backend,
+            agents=tuple(sorted(agents.agent_types)),
+        )
+
+    beside: list[Callable[[Stations], Coroutine[Any, Any, None]]] = []
+    if registry is not None:
+        beside.append(lambda walk: build_upkeep(registry, store, walk.shown).keep_looking())
+    if (attention := mind.attention) is not None:
+        beside.append(lambda _: attention.keep_looking())
+
     house = House(
         store,
         stations,
         RandomIds(),
-        ServerInfo(
-            conversation_id=ConversationId("none"),
-            model=mind.model,
-            backend=mind.backend,
-            agents=tuple(sorted(agents.agent_types)),
-        ),
+        server_info,
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
         idle=timedelta(minutes=settings.session.idle_minutes),
@@ -248,7 +258,7 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
         presence=_presence(settings),
         alerts=_alerts(settings),
         close=close,
-        beside=[lambda walk: build_upkeep(registry, store, walk.shown).keep_looking()] if registry else (),
+        beside=beside,
     )
     if registry is not None:
         house.tell_of_beginnings(registry.prepare)

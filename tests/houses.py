@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,7 @@ def a_house(
     bad_frames_per_minute: int = 100,
     waiting: int = 100,
     snippet: int = SNIPPET,
+    server_info: Callable[[], ServerInfo] | None = None,
 ) -> House:
     """A house over the store at that address; `async with a_house(…).open()` lets people in."""
     clock = clock or SystemClock()
@@ -135,7 +136,9 @@ def a_house(
         a_store(url, clock),
         stations,
         RandomIds(),
-        ServerInfo(
+        server_info
+        or partial(
+            ServerInfo,
             conversation_id=ConversationId("none"),
             model=ModelInfo(name=brain.name, provider="anamnesis"),
             backend="embedded",

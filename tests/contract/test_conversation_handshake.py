@@ -7,6 +7,8 @@ import pytest
 
 from orchestrator.house import House
 from orchestrator.store.rows import Conversation
+from orchestrator.wire.ids import ConversationId
+from orchestrator.wire.messages import ModelInfo, ServerInfo
 from tests.houses import ANN, BOB, a_house, everything
 from tests.peers import (
     ACKNOWLEDGEMENT,
@@ -72,6 +74,38 @@ async def test_the_replies_have_stanza_0_and_tell_the_settings_both_counts_and_w
         }
         assert info.body["model"] == {"name": "scripted", "provider": "anamnesis"}
         assert "GENERAL_HEALTH" in info.body["agents"]
+
+
+async def test_who_is_connected_is_told_when_somebody_else_answers(
+    embedded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.house.WHO_SECONDS", 0.01)
+    there = ServerInfo(
+        conversation_id=ConversationId("none"),
+        model=ModelInfo(name="large", provider="letta"),
+        backend="letta",
+        agents=("GENERAL_HEALTH",),
+    )
+    local = ModelInfo(name="local", provider="anamnesis")
+    stands_in = there.model_copy(update={"model": local, "backend": "embedded"})
+    answers = there
+    async with (
+        a_house(embedded, server_info=lambda: answers).open() as house,
+        visiting(house) as peer,
+    ):
+        opening = await peer.open()
+        first = await peer.ask()
+        answers = stands_in
+        told = await peer.next()
+        second = await peer.ask()
+        answers = there
+        again = await peer.next()
+
+    assert (opening[-1].body["backend"], opening[-1].body["model"]["name"]) == ("letta", "large")
+    assert (told.stanza, told.type, told.body["backend"]) == (0, SERVER_INFO, "embedded")
+    assert told.body["model"] == {"name": "local", "provider": "anamnesis"}
+    assert (again.stanza, again.type, again.body) == (0, SERVER_INFO, opening[-1].body)
+    assert SERVER_INFO not in {frame.type for frame in (*first, *second)}
 
 
 @pytest.mark.requirement("003-016", "003-008", "003-009")

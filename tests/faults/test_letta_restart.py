@@ -18,7 +18,7 @@ from tests.commands import run
 from tests.houses import history
 from tests.integration.test_letta_scenario import a_letta_house, said
 from tests.lettas import digests_here, digests_in_letta
-from tests.peers import SENTENCE, Frame, Peer, conversing
+from tests.peers import SENTENCE, SERVER_INFO, Frame, Peer, conversing
 from tools.model_endpoint import running_model_endpoint
 from tools.servers.keeper import free_port
 from tools.servers.letta import Address, letta_database, serving
@@ -64,10 +64,23 @@ class Talk:
     peer: Peer
     said: list[str] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
+    backend: str = "letta"
+    """Who answers, as it was told last."""
+
+    async def is_answered_by(self, backend: str) -> None:
+        """Wait until the client is told so."""
+        while self.backend != backend:
+            self._take_note([await self.peer.next()])
+
+    def _take_note(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            if frame.type == SERVER_INFO:
+                self.backend = frame.body["backend"]
 
     async def ask(self, content: str) -> Frame:
         """Say something and hear all of the answer; its last frame."""
         frames = await self.peer.ask(content)
+        self._take_note(frames)
         self.said.append(content)
         self.heard.append(said(frames))
         assert frames[-1].type == SENTENCE, "the turn ended with an error"
@@ -112,12 +125,14 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
                     await asyncio.sleep(0.01)
                 await asyncio.to_thread(server.kill)
                 without = await answering
+                await talks[0].is_answered_by("embedded")
                 starting = asyncio.create_task(asyncio.to_thread(server.start))
                 without += await ask_all(talks, "since this morning")
                 await starting
                 await all_shown(house, talks)
                 while "model.stood_in" in (await talks[0].ask("nothing else")).meta:  # noqa: ASYNC110
                     await asyncio.sleep(1)
+                await talks[0].is_answered_by("letta")
                 await all_shown(house, talks)
             kept = [(await history(house, talk.peer.conversation_id)).turns for talk in talks]
             stored = {

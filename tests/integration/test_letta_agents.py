@@ -144,6 +144,30 @@ async def test_once_one_could_be_made_again_the_house_is_well(
         await registry.answers()
 
 
+@pytest.mark.parametrize("over", [False, True], ids=["goes_on", "is_over"])
+async def test_who_looks_after_the_house_has_it_tried_again_and_learns_that_it_is_well(
+    letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, over: bool
+) -> None:
+    async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
+        raise LettaTrouble("http_400")
+
+    monkeypatch.setattr("orchestrator.letta_agents.TRY_SECONDS", 0)
+    async with a_registry(letta.base_url, opened, tag) as registry:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(registry.server, "make_agent", refuse)
+            with pytest.raises(LettaTrouble):
+                await registry.agent("c1", EXTRACTOR)
+        if over:
+            opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
+
+        with pytest.raises(LettaTrouble, match="http_400"):
+            await registry.answers()
+        await asyncio.wait([registry.making("c1", EXTRACTOR)])
+
+        await registry.answers()
+        assert (await registry.made("c1", EXTRACTOR) is None) == over
+
+
 async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_stand(
     letta: Address, tag: str, opened: Store
 ) -> None:
