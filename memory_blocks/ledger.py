@@ -115,7 +115,7 @@ class Ledger:
         )
         if self._limits.rotation_enabled and len(standing.conversation_history.turns) >= MOST_TURNS:
             # It filled up while rotation was switched off: without room for a turn, none would ever rotate.
-            written = self._write(store, conversation, reading, standing, actor, None)
+            written = self.write(store, conversation, reading, standing, actor=actor)
             return Reading(written.blocks, written.stored, (*reading.receipts, *written.receipts))
         return reading
 
@@ -212,7 +212,7 @@ class Ledger:
                 if change.digest != upon[change.label]:
                     current = self._brought_forward(store, conversation, reading, change)
                 blocks = self._with(reading, current)
-                adopted = self._write(store, conversation, reading, blocks, change.actor, None)
+                adopted = self.write(store, conversation, reading, blocks, actor=change.actor)
             except BlockError as refused:
                 why = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
                 kept = store.quarantine(
@@ -271,7 +271,7 @@ class Ledger:
         reading = self.read(store, conversation, actor=actor)
         if not reading.revisions[Label.CONVERSATION_HISTORY]:  # only a turn writes the first revision
             return Written(reading.blocks, reading.stored, reading.receipts, ())
-        written = self._write(store, conversation, reading, reading.blocks, actor, None, by_hand=True)
+        written = self.write(store, conversation, reading, reading.blocks, actor=actor, by_hand=True)
         return replace(written, receipts=(*reading.receipts, *written.receipts))
 
     def write(
@@ -283,21 +283,12 @@ class Ledger:
         *,
         actor: str,
         turn: int | None = None,
-    ) -> Written:
-        """Rotate, check and commit what differs from `reading`; nothing is written if anything is refused."""
-        return self._write(store, conversation, reading, blocks, actor, turn)
-
-    def _write(
-        self,
-        store: BlockStore,
-        conversation: Conversation,
-        reading: Reading,
-        blocks: Blocks,
-        actor: str,
-        turn: int | None,
-        *,
         by_hand: bool = False,
     ) -> Written:
+        """Rotate, check and commit what differs from `reading`; nothing is written if anything is refused.
+
+        What is rotated by hand is so whether or not that is due.
+        """
         rotation = self._rotated(store, conversation, blocks, by_hand=by_hand)
         blocks = edits.after_rotation(blocks, rotation, self._clock.now(), self._limits)
         self._check(conversation, blocks, reading.blocks)

@@ -11,7 +11,6 @@ TraceId = NewType("TraceId", str)
 ToolUseId = NewType("ToolUseId", str)
 NoteId = NewType("NoteId", str)
 ErrorId = NewType("ErrorId", str)
-AudioId = NewType("AudioId", str)
 PersonId = NewType("PersonId", str)
 
 CONVERSATION: Final = "conv_"

@@ -178,12 +178,6 @@ class Page:
         file.write_bytes(picture)
         return picture
 
-    def emulate(self, **features: str) -> Self:
-        """Pretend that the person prefers, say, `prefers_color_scheme="dark"`."""
-        listed = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        self._ask("Emulation.setEmulatedMedia", features=listed)
-        return self
-
     def until_answered(self, messages: int, seconds: float = SECONDS) -> Self:
         """Wait until that many messages have a whole answer, and none is under way."""
         answered = "document.querySelectorAll('.exchange:has(.answer[aria-busy=false] .sentence)').length"

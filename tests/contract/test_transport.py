@@ -5,7 +5,6 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import pytest
 from livekit import api, rtc
@@ -13,8 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.types import Message
 from starlette.websockets import WebSocket
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.asyncio.client import connect
 
 from orchestrator.api.server import listening
 from orchestrator.errors import (
@@ -37,57 +35,25 @@ from orchestrator.transports.livekit import (
     settle,
 )
 from orchestrator.transports.websocket import WebSocketTransport
+from tests.peers import Line, WebSocketLine
 from tests.rooms import RoomLine, a_room, administering, token
 from tools.servers.livekit import Address, livekit_process, new_address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 
 
-class Peer(Protocol):
-    """The other end, spoken to by other means than the transport under test."""
-
-    async def send(self, packet: bytes) -> None: ...
-
-    async def receive(self) -> bytes | None: ...
-
-    async def leave(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Connection:
-    """A transport under test, and its peer."""
+    """A transport under test, and its peer, which is spoken to by other means."""
 
     transport: Transport
-    peer: Peer
+    peer: Line
 
 
 @asynccontextmanager
 async def in_one_process(_: pytest.FixtureRequest) -> AsyncIterator[Connection]:
     client, server = in_process.pair()
-
-    class Client:
-        send, receive, leave = client.send, client.receive, client.close
-
-    yield Connection(server, Client())
-
-
-class WebSocketClient:
-    """A peer made with a library that knows nothing of ours."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-
-    async def send(self, packet: bytes) -> None:
-        await self.socket.send(packet)
-
-    async def receive(self) -> bytes | None:
-        try:
-            return await self.socket.recv(decode=False)
-        except ConnectionClosed:
-            return None
-
-    async def leave(self) -> None:
-        await self.socket.close()
+    yield Connection(server, client)
 
 
 @dataclass(frozen=True)
@@ -95,7 +61,7 @@ class WebSocketConnection(Connection):
     """A connection whose peer can also be asked how it ended."""
 
     transport: WebSocketTransport
-    peer: WebSocketClient
+    peer: WebSocketLine
 
 
 @asynccontextmanager
@@ -114,7 +80,7 @@ async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConne
     ):
         transport = await accepted.get()
         try:
-            yield WebSocketConnection(transport, WebSocketClient(socket))
+            yield WebSocketConnection(transport, WebSocketLine(socket))
         finally:
             await transport.close()
             finished.set()
@@ -127,7 +93,7 @@ class Participant:
         self.line, self.house = line, house
         self.send, self.receive = line.send, line.receive
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Go once all that was sent is over there: LiveKit drops what is still on the way."""
         heard: asyncio.Queue[str] = asyncio.Queue()
         self.house.sdk.on("data_received", lambda packet: heard.put_nowait(packet.topic))
@@ -294,7 +260,7 @@ async def test_a_later_send_does_not_overtake_those_that_wait(narrow: Connection
 async def test_it_ends_when_the_peer_leaves(connection: Connection) -> None:
     waiting = asyncio.create_task(connection.transport.receive())
 
-    await connection.peer.leave()
+    await connection.peer.close()
 
     assert await waiting is None
     assert await connection.transport.receive() is None
@@ -302,7 +268,7 @@ async def test_it_ends_when_the_peer_leaves(connection: Connection) -> None:
 
 async def test_what_the_peer_sent_before_it_left_still_arrives(connection: Connection) -> None:
     await send_all(connection.peer.send, [b"one", b"two"])
-    await connection.peer.leave()
+    await connection.peer.close()
 
     heard = await receive_all(connection.transport.receive, 3)
 
@@ -310,7 +276,7 @@ async def test_what_the_peer_sent_before_it_left_still_arrives(connection: Conne
 
 
 async def test_sending_to_a_peer_that_has_left_does_nothing(connection: Connection) -> None:
-    await connection.peer.leave()
+    await connection.peer.close()
     assert await connection.transport.receive() is None
 
     await send_all(connection.transport.send, [b"too late"] * 100)

@@ -132,8 +132,9 @@ async def test_an_answer_given_by_one_process_is_followed_in_another(shared: Pla
     assert run.problems == []
 
 
-async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
-    client, (one, other) = Client(), await both(shared, "endless")
+async def stopped_from_the_other(place: Place, how: str) -> None:
+    """An answer of one process ends, though it was the other that was told to stop it."""
+    client, (one, other) = Client(), await both(place, how)
     await one.meet(client)
     message_id = await client.say("I am having a headache")
     await client.until(lambda: client.has_seen(Type.SENTENCE))
@@ -143,24 +144,17 @@ async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
 
     assert await client.answered(message_id) == "completed"
     run = Run(client)
-    await finish(shared, run, one)
+    await finish(place, run, one)
     assert run.problems == []
+
+
+async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
+    await stopped_from_the_other(shared, "endless")
 
 
 async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(either_place: Place) -> None:
     either_place.lease_seconds = NEVER_ENDING
-    client, (one, other) = Client(), await both(either_place, "falls_silent")
-    await one.meet(client)
-    message_id = await client.say("I am having a headache")
-    await client.until(lambda: client.has_seen(Type.SENTENCE))
-
-    await other.meet(client)
-    await client.send(Type.CONTROL_STOP)
-
-    assert await client.answered(message_id) == "completed"
-    run = Run(client)
-    await finish(either_place, run, one)
-    assert run.problems == []
+    await stopped_from_the_other(either_place, "falls_silent")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agents.brains.scripted import ScriptedBrain
@@ -343,14 +342,6 @@ async def test_what_must_not_be_interrupted_is_finished_first(caplog: pytest.Log
 
 
 # --- seen from outside --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def spans() -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
-    telemetry.start_with(SimpleSpanProcessor(exporter))
-    yield exporter
-    telemetry.stop()
 
 
 @pytest.mark.requirement("003-137", "003-165")

@@ -3,11 +3,9 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
@@ -23,14 +21,6 @@ from orchestrator.wire.messages import MESSAGES
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 NAMED = {"messaging.trace_id": TRACE, "messaging.span_id": SPAN}
 SAID = "my chest hurts"
-
-
-@pytest.fixture
-def spans() -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
-    telemetry.start_with(SimpleSpanProcessor(exporter))
-    yield exporter
-    telemetry.stop()
 
 
 def number(name: str, **labels: str) -> float:
