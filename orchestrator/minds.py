@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -53,13 +54,17 @@ class Attention:
         return self._is_there and self.breaker.is_answered
 
     async def keep_looking(self) -> None:
-        """For ever: who is not there is noticed before anybody asks, too."""
+        """For ever: who is not there is noticed before anybody asks, too.
+
+        Of one that takes its time nobody knows more than before: it may only have much to do.
+        """
         while True:
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._look()
-                self._is_there = True
-            except (AnamnesisError, TimeoutError):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._look()
+                        self._is_there = True
+            except AnamnesisError:
                 self._is_there = False
             await asyncio.sleep(LOOK_SECONDS)
 
