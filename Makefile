@@ -6,7 +6,7 @@ QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
 unexport PYTHONDONTWRITEBYTECODE  # set in many container images; every process would compile everything anew
 
-.PHONY: help setup ready run livekit letta test check lint bench soak conversations requirements pins clean
+.PHONY: help setup ready run livekit letta test check lint bench soak conversations requirements pins wheel clean
 
 help:
 	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
@@ -20,6 +20,7 @@ help:
 	@echo "make conversations  write the kept conversations anew, to read what changed"
 	@echo "make requirements   the requirements that no test shows yet"
 	@echo "make pins           choose new versions of the dependencies"
+	@echo "make wheel          what is installed elsewhere, with the page inside, in dist/"
 	@echo "make clean          remove what the commands above made in this checkout"
 
 setup:
@@ -65,6 +66,10 @@ requirements: ready
 
 pins: ready
 	@$(BIN)/python -m tools.pins
+
+wheel:
+	@$(PYTHON) -m tools.bootstrap --run
+	@$(BIN)/python -m hatchling build -t wheel
 
 clean:
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build console/dist console/node_modules
