@@ -415,6 +415,14 @@ SETTINGS_UNREADABLE: Final = Problem(
     "{where} cannot be read as settings: {rule}.",
     "Correct it and start again.",
 )
+PACKAGE_INCOMPLETE: Final = Problem(
+    501,
+    "package_incomplete",
+    500,
+    "A part of our package `{package}` cannot be imported: another of that name may stand in its place.",
+    "Run `anamnesis doctor`, which says where it comes from.",
+    recoverable=False,
+)
 DATABASE_TOO_OLD: Final = Problem(
     503,
     "database_too_old",

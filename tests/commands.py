@@ -93,3 +93,16 @@ async def served(tool_and_options: str, *of_chat: str, seconds: float, **environ
 def findings(done: Result) -> dict[str, dict[str, str]]:
     """What `doctor --json` told, by name."""
     return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
+
+
+def a_distribution(folder: Path, name: str, package: str) -> Path:
+    """A folder with an installed distribution that brings `package`."""
+    (folder / package).mkdir(parents=True, exist_ok=True)
+    (folder / package / "__init__.py").write_text("")
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "RECORD").write_text(
+        f"{package}/__init__.py,,\n{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n"
+    )
+    return folder

@@ -16,19 +16,20 @@ import click
 
 from orchestrator import __version__
 from orchestrator.cli.database import schema_status, tell
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.frame import FOUND_SOMETHING, OUR_PACKAGES, Invocation, pass_invocation, shared_options
 from orchestrator.errors import AnamnesisError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Data, Settings
 
-OUR_PACKAGES: Final = ("orchestrator", "agents", "memory_blocks")
 OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
 PATIENCE_SECONDS: Final = 3
 MOST_BYTES: Final = 10_000_000
 """More of an answer is not read."""
 MOST_HANDLES: Final = 8
 """So many of the models that a server knows are named."""
+MOST_FILES: Final = 3
+"""So many of the files that are not as they were installed are named."""
 
 Status = Literal["ok", "off", "warning", "failed"]
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
@@ -291,29 +292,59 @@ def _lets_us_in(url: str, key: str, secret: str) -> bool:
 
 
 def collisions() -> Iterator[Finding]:
-    """Whether another distribution brings a package of one of our names: `openai-agents` brings `agents`."""
+    """Whether another distribution brings a package of one of our names: `openai-agents` brings `agents`.
+
+    It hides ours from Python, or has written over it; and with it a part of ours is uninstalled.
+    """
     from importlib.metadata import packages_distributions
     from importlib.util import find_spec
 
     ours = Path(__file__).parents[2]
-    providers = packages_distributions()
+    providers, lost = packages_distributions(), _not_as_installed(ours)
     found = False
     for name in OUR_PACKAGES:
-        others = sorted({other for other in providers.get(name, ()) if other != "anamnesis"})
+        others = ", ".join(sorted({other for other in providers.get(name, ()) if other != "anamnesis"}))
         spec = find_spec(name)
         places = list(spec.submodule_search_locations or ()) if spec else []
-        shadowed = str(ours / name) not in places
-        if others or shadowed:
-            found = True
-            yield Finding(
-                "names",
-                "failed" if shadowed else "warning",
-                f"`{name}` is also brought by {', '.join(others) or places[0]}"
-                + ("; Python takes that one." if shadowed else "; Python takes ours."),
-                "Install anamnesis into an environment of its own (python3 -m venv …).",
-            )
+        if shadowed := str(ours / name) not in places:
+            says = f"`{name}` is also brought by {others or places[0]}; Python takes that one."
+        elif name in lost:
+            says = f"`{name}` is not as it was installed: {', '.join(lost[name][:MOST_FILES])}"
+            says += f" and {len(lost[name]) - MOST_FILES} more" if len(lost[name]) > MOST_FILES else ""
+            says += f"; it is also brought by {others}." if others else "."
+        elif others:
+            says = f"`{name}` is also brought by {others}; Python takes ours."
+        else:
+            continue
+        found = True
+        yield Finding(
+            "names",
+            "failed" if shadowed or name in lost else "warning",
+            says,
+            "Install anamnesis into an environment of its own (python3 -m venv …).",
+        )
     if not found:
         yield Finding("names", "ok", "no other distribution brings a package of our names")
+
+
+def _not_as_installed(ours: Path) -> dict[str, list[str]]:
+    """The files of code that are gone or changed since a wheel was installed here, by package."""
+    from base64 import urlsafe_b64encode
+    from hashlib import sha256
+    from importlib.metadata import distributions
+
+    lost: dict[str, list[str]] = {}
+    for installed in distributions(name="anamnesis", path=[str(ours)]):
+        for file in installed.files or ():
+            if file.parts[0] not in OUR_PACKAGES or file.suffix != ".py" or file.hash is None:
+                continue
+            try:
+                there = urlsafe_b64encode(sha256((ours / file).read_bytes()).digest()).decode().rstrip("=")
+            except OSError:
+                there = ""
+            if there != file.hash.value:
+                lost.setdefault(file.parts[0], []).append(str(file))
+    return lost
 
 
 def tools() -> Finding:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from orchestrator.errors import AnamnesisError
+from orchestrator.errors import PACKAGE_INCOMPLETE, AnamnesisError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
 
+OUR_PACKAGES: Final = ("orchestrator", "agents", "memory_blocks")
 FOUND_SOMETHING: Final = 1
 REFUSED: Final = 2
 UNEXPECTED: Final = 70
@@ -131,12 +132,19 @@ class House(click.Group):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise
+            if isinstance(error, ImportError) and (package := _package_of(error)) in OUR_PACKAGES:
+                _end(ctx, str(AnamnesisError(PACKAGE_INCOMPLETE, package=package)), REFUSED)
             _end(ctx, _unforeseen(error), UNEXPECTED)
 
 
 def _end(context: click.Context, says: str, code: int) -> NoReturn:
     click.echo(f"{click.style('error:', fg='red')} {says}", err=True)
     context.exit(code)
+
+
+def _package_of(error: ImportError) -> str:
+    """The top of what could not be imported."""
+    return (error.name or "").partition(".")[0]
 
 
 def _unforeseen(error: Exception) -> str:

@@ -19,9 +19,10 @@ import pytest
 
 from orchestrator import __version__
 from orchestrator.cli import cli, database
-from orchestrator.cli.doctor import OUR_PACKAGES, Finding, collisions, region
+from orchestrator.cli.doctor import Finding, collisions, region
+from orchestrator.cli.frame import OUR_PACKAGES
 from orchestrator.store import migrations
-from tests.commands import findings, run, start
+from tests.commands import a_distribution, findings, run, start
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
@@ -453,19 +454,6 @@ def test_a_data_folder_that_cannot_be_is_a_failure(
     assert (done.exit_code, findings(done)["data folder"]["status"]) == (1, "failed")
 
 
-def a_distribution(folder: Path, name: str, package: str) -> Path:
-    """A folder with an installed distribution that brings `package`."""
-    (folder / package).mkdir(parents=True)
-    (folder / package / "__init__.py").touch()
-    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (metadata / "RECORD").write_text(
-        f"{package}/__init__.py,,\n{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n"
-    )
-    return folder
-
-
 def test_no_other_distribution_brings_our_names_here() -> None:
     assert [finding.status for finding in collisions()] == ["ok"]
 
@@ -495,3 +483,19 @@ def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path
 
     assert looking.returncode == 1
     assert "`agents` is also brought by openai-agents; Python takes that one." in told
+
+
+@pytest.mark.parametrize("command", [("route",), ("serve", "--port", "0"), ("safety", "check")], ids=" ".join)
+def test_a_command_that_misses_a_package_of_ours_sends_one_to_the_doctor(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
+
+    trying = start(*command, PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
+    _, told = trying.communicate(timeout=60)
+
+    assert (trying.returncode, told) == (
+        2,
+        "error: A part of our package `agents` cannot be imported: another of that name may stand in "
+        "its place. Run `anamnesis doctor`, which says where it comes from.\n",
+    )

@@ -66,7 +66,12 @@ def test_where_tests_cannot_be_collected_the_reasons_are_told_and_the_tests_are_
         (tmp_path / name).write_text(text)
 
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, tmp_path],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 1

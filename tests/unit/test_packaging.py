@@ -1,31 +1,125 @@
-"""A built wheel carries the configuration; an editable install reads the checkout's own."""
+"""A built wheel carries all that a house needs; an editable install reads the checkout's own."""
 
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
+from tests.commands import a_distribution
 from tools.toolchain import CHECKOUT
 
+FOLDERS = ("orchestrator", "agents", "memory_blocks", "config")
+FILES = ("pyproject.toml", "hatch_build.py", "README.md", "CHANGELOG.md", ".gitignore")
 
-def files_of_a_wheel(version: str, folder: Path) -> set[str]:
-    """The names in a wheel of the project, built as `standard` or `editable`."""
-    (wheel,) = WheelBuilder(str(CHECKOUT)).build(directory=str(folder), versions=[version])
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """As much of the checkout as is packed, with a page that needs no building."""
+    root = tmp_path / "checkout"
+    page = root / "console" / "dist" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<!doctype html>")
+    for name in FOLDERS:
+        (root / name).symlink_to(CHECKOUT / name)
+    for name in FILES:
+        shutil.copy(CHECKOUT / name, root)
+    return root
+
+
+def built(
+    checkout: Path, builder: type[WheelBuilder | SdistBuilder] = WheelBuilder, version: str = "standard"
+) -> Path:
+    """What is made of a checkout: a wheel to install, `editable` or not, or the sources to hand on."""
+    (file,) = builder(str(checkout)).build(directory=str(checkout.parent), versions=[version])
+    return Path(file)
+
+
+def names_in(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
 
-@pytest.mark.parametrize("packed", ["orchestrator/_config/default.toml", "orchestrator/errors.py"])
-def test_a_wheel_carries_what_it_needs(packed: str, tmp_path: Path) -> None:
-    assert packed in files_of_a_wheel("standard", tmp_path)
+def test_a_wheel_carries_what_it_needs_and_nothing_that_only_a_checkout_needs(checkout: Path) -> None:
+    names = names_in(built(checkout))
+
+    assert {
+        "orchestrator/_config/default.toml",
+        "orchestrator/_console/index.html",
+        "orchestrator/errors.py",
+    } <= names
+    assert {name.partition("/")[0] for name in names} == {
+        "orchestrator",
+        "agents",
+        "memory_blocks",
+        "anamnesis-0.1.0.dist-info",
+    }
 
 
-def test_a_wheel_carries_nothing_that_only_a_checkout_needs(tmp_path: Path) -> None:
-    tops = {name.partition("/")[0] for name in files_of_a_wheel("standard", tmp_path)}
+@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
+def test_nothing_is_built_without_the_page(
+    checkout: Path, builder: type[WheelBuilder | SdistBuilder]
+) -> None:
+    shutil.rmtree(checkout / "console")
 
-    assert tops == {"orchestrator", "agents", "memory_blocks", "anamnesis-0.1.0.dist-info"}
+    with pytest.raises(FileNotFoundError, match=r"the house would have no page.*make wheel"):
+        built(checkout, builder)
 
 
-def test_an_editable_install_has_no_second_copy_of_the_configuration(tmp_path: Path) -> None:
-    assert not [name for name in files_of_a_wheel("editable", tmp_path) if "_config" in name]
+def test_a_wheel_can_be_built_from_the_packed_sources_which_hold_the_page(checkout: Path) -> None:
+    shutil.unpack_archive(built(checkout, SdistBuilder), checkout.parent / "unpacked", filter="data")
+    (unpacked,) = (checkout.parent / "unpacked").iterdir()
+
+    assert "orchestrator/_console/index.html" in names_in(built(unpacked))
+
+
+@pytest.fixture
+def installed(checkout: Path) -> Path:
+    """A folder in which a wheel is installed."""
+    folder = checkout.parent / "installed"
+    shutil.unpack_archive(built(checkout), folder, "zip")
+    return folder
+
+
+def told_by(installed: Path, code: str) -> str:
+    """What this code prints in an installed wheel, beside which no checkout can be found."""
+    found = os.pathsep.join((str(installed), sysconfig.get_path("purelib")))
+    python = [sys.executable, "-S", "-P", "-c", code]
+    return subprocess.check_output(python, env={**os.environ, "PYTHONPATH": found}, text=True)
+
+
+def test_the_house_of_a_wheel_finds_its_page(installed: Path) -> None:
+    page = told_by(installed, "from orchestrator.api.app import built_console; print(built_console())")
+
+    assert Path(page.strip()) == installed / "orchestrator" / "_console"
+
+
+def test_a_wheel_that_another_has_written_over_is_known_to_the_doctor(installed: Path) -> None:
+    look = """from orchestrator.cli.doctor import collisions
+for found in collisions(): print(found.status, found.says)"""
+    before = told_by(installed, look)
+
+    a_distribution(installed, "openai-agents", "agents")
+    written_over = told_by(installed, look)
+    shutil.rmtree(installed / "openai_agents-1.0.dist-info")
+    (installed / "agents" / "__init__.py").unlink()
+    uninstalled = told_by(installed, look)
+
+    lost = "failed `agents` is not as it was installed: agents/__init__.py"
+    assert before == "ok no other distribution brings a package of our names\n"
+    assert written_over == f"{lost}; it is also brought by openai-agents.\n"
+    assert uninstalled == f"{lost}.\n"
+
+
+def test_an_editable_install_has_no_second_copy_of_what_it_reads_in_the_checkout(checkout: Path) -> None:
+    shutil.rmtree(checkout / "console")
+
+    names = names_in(built(checkout, version="editable"))
+
+    assert not [name for name in names if "_config" in name or "_console" in name]
