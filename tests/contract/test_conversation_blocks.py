@@ -549,6 +549,7 @@ def _without_a_message(conversation_id: str, tx: Transaction) -> list[tuple[str,
     ]
 
 
+@pytest.mark.requirement("003-071")
 async def test_who_is_connected_is_told_at_once_when_a_later_session_looks_at_theirs(address: str) -> None:
     async with a_house(address).open() as house, conversing(house) as earlier, conversing(house) as later:
         await earlier.ask()
@@ -559,6 +560,7 @@ async def test_who_is_connected_is_told_at_once_when_a_later_session_looks_at_th
         assert traced([told], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
 
 
+@pytest.mark.requirement("003-071")
 async def test_who_is_connected_is_told_what_staff_writes_from_another_process_and_not_what_it_reads(
     address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
