@@ -17,7 +17,7 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from psycopg import sql
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import create_engine, insert, make_url
 
 from orchestrator.errors import (
     DATABASE_FORBIDDEN,
@@ -32,9 +32,12 @@ from orchestrator.errors import (
 )
 from orchestrator.store import migrations
 from orchestrator.store.database import Store
+from orchestrator.store.drivers import driver_for
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
+from orchestrator.store.statements import Statement, names_of
 from orchestrator.store.tables import metadata
 from tests.builders import CountedIds, HandClock
+from tests.contract.test_store_rules import WORLD
 from tests.servers.postgres import as_psycopg, fresh_database
 from tests.stores import DATABASES
 
@@ -111,18 +114,65 @@ def test_the_migrated_schema_is_that_of_the_tables(empty_url: str, tmp_path: Pat
     assert schema(empty_url) == migrated
 
 
+def tables(url: str) -> list[str]:
+    """The names of all tables, anybody's."""
+    look = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+        if url.startswith("sqlite")
+        else "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
+    )
+    with connected(url) as connection:
+        return [name for (name,) in connection.execute(look)]
+
+
+def columns(url: str) -> dict[str, list[str]]:
+    """The columns of each table there is."""
+    with connected(url) as connection:
+        return {
+            table: [name for name, *_ in connection.execute(f"SELECT * FROM {table}").description]  # noqa: S608
+            for table in tables(url)
+            if table != "alembic_version"
+        }
+
+
+def fill(url: str, there: dict[str, list[str]]) -> None:
+    """Put rows into each table of a schema, as far as it has their columns."""
+    dialect = driver_for(url, busy_seconds=5, synchronous="FULL").dialect
+    with connected(url) as connection:
+        for row in (row for row in WORLD if row.table.name in there):
+            keys = [name for name in names_of(type(row)) if name in there[row.table.name]]
+            Statement(insert(row.table), lambda: None, keys=keys).insert(connection, dialect, [row])
+
+
+def rows(url: str, asked: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What these columns of each table hold."""
+    with connected(url) as connection:
+        return {
+            table: sorted(map(repr, connection.execute(f"SELECT {', '.join(names)} FROM {table}")))  # noqa: S608
+            for table, names in asked.items()
+        }
+
+
 @pytest.mark.parametrize("released", [None, *REVISIONS])
-def test_every_schema_there_has_been_is_brought_up(empty_url: str, released: str | None) -> None:
+def test_every_schema_there_has_been_is_brought_up_with_what_it_holds(
+    empty_url: str, released: str | None
+) -> None:
+    there: dict[str, list[str]] = {}
+    held: dict[str, list[str]] = {}
     if released:
         upgrade(empty_url, to=released)
+        fill(empty_url, there := columns(empty_url))
+        held = rows(empty_url, there)
     before = status(empty_url)
 
     upgrade(empty_url)
 
     assert before == SchemaStatus(released, NEEDED)
     assert status(empty_url).is_current
+    assert all(held.values())
+    assert rows(empty_url, there) == held
     store = Store.open(empty_url, clock=HandClock(), ids=CountedIds())
-    assert store.write_now(lambda tx: tx.conversations.create("ann")).user_id == "ann"
+    assert store.write_now(lambda tx: tx.conversations.create("eve")).user_id == "eve"
     store.close_now()
 
 
@@ -191,17 +241,6 @@ def test_of_two_processes_that_upgrade_at_once_both_find_it_done(empty_url: str)
 
     assert (one.returncode, other.returncode) == (0, 0)
     assert status(empty_url).is_current
-
-
-def tables(url: str) -> list[str]:
-    """The names of all tables, anybody's."""
-    look = (
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-        if url.startswith("sqlite")
-        else "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
-    )
-    with connected(url) as connection:
-        return [name for (name,) in connection.execute(look)]
 
 
 def test_an_upgrade_that_fails_half_way_leaves_nothing(empty_url: str) -> None:
