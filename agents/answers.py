@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED, Told
+from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
-from agents.questions import Question, name_of
+from agents.questions import Question, name_of, without_options
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
@@ -129,6 +129,20 @@ class Answers:
         for option, yes in reply.verdicts.items():
             item = next((each for each in items if each.value in option or option in each.value), None)
             kind, value = (item.kind, item.value) if item else (usual, re.sub(r"\byour\b", "the", option))
+            asked_so = _substituted(reply.question, option) if kind == "noted" else ""
+            declared = teller.declares(replace(reply.question, core=asked_so), yes=yes) if asked_so else None
+            if declared:
+                told.sentences.append(declared)
+                told.keep(Said("noted", _without_user(declared)))
+                continue
+            if kind in ("triggers", "relief"):
+                effect = "worse" if kind == "triggers" else "better"
+                told.sentences.append(
+                    f"User says {option} {'makes' if yes else 'does not make'} {teller.about} {effect}"
+                )
+                if yes:
+                    told.keep(Said(kind, option))
+                continue
             if not any(fact.kind == kind and value in fact.value for fact in told.facts):
                 told.say(Said(kind, value if yes else f"no {value}"), teller)
 
@@ -163,6 +177,10 @@ class Answers:
             told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
         elif kind in NAMED and not yes and told.has(kind) and _FURTHER.search(question.core):
             return  # what is known of it stands
+        elif kind in NAMED and told.known.values.get(UNSETTLED) == kind and yes:
+            told.drop(UNSETTLED, [kind])
+        elif kind == "allergies" and not yes and told.doubts(kind):
+            return
         elif kind in LISTS:
             named = _SWAYED_BY.search(question.core) if yes and kind in ("triggers", "relief") else None
             told.keep(Said(kind, _as_own(named[1]) if named else UNSPECIFIED if yes else NONE))
@@ -238,7 +256,9 @@ class Answers:
         if words and (not question.options or leaning):
             told.sentences.append(f'User answers "{words}" to the question "{question.asked[-150:]}"')
         elif words:  # what was offered and not chosen is left out
-            told.sentences.append(f'User answers "{words}"')
+            shorter = without_options(question)
+            to = f' to the question "{shorter[-150:]}"' if shorter else ""
+            told.sentences.append(f'User answers "{words}"{to}')
 
     def _choice(self, told: Told, question: Question, said: Said, teller: Teller) -> bool:
         """One option told as a statement, where the question can be turned into one."""
@@ -250,7 +270,8 @@ class Answers:
         declared = teller.declares(replace(question, core=asked), yes=True) if asked else None
         if said.kind == "pregnancy":
             said = replace(said, value="pregnant" if "pregnant" in picked and not whole else "not pregnant")
-        if declared and (not whole or said.kind == "pregnancy"):
+        is_neither = picked.startswith("neither ") and re.match(r"(?:is|are|was|were) ", asked)
+        if declared and (not whole or is_neither or said.kind == "pregnancy"):
             told.sentences.append(declared)
             told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
             return True

@@ -8,7 +8,7 @@ from typing import Final
 from agents.complaints import concerns
 from agents.known import Known, Told, Understood
 from agents.lexicon import Lexicon, any_of
-from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN
+from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN, NUMBERS
 from agents.questions import Question
 from agents.ratings import NUMBER, rating, rating_anew
 from agents.reading import BESIDE, Said, Text, stated
@@ -26,6 +26,15 @@ _SAID_BUT: Final = re.compile(
     r"(?:it's |it is |it was |that's )?",
     re.IGNORECASE,
 )
+_SORRY: Final = re.compile(
+    r"^(?:oh,? |no,? |um,? )*(?:sorry|oops|pardon)[,.:; -]+(?:i )?(?:meant |mean )?"
+    r"(?:the |my |it's |its |in |on |for |since )*"
+    rf"(?:left|right|both|upper|lower|\d|(?:{'|'.join(NUMBERS)})\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"|(?:left|right)(?: \w+)?,? (?:sorry|i meant)[.! ]*$|\bsorry,? meant\b",
+    re.IGNORECASE,
+)
+"""What takes something back by an excuse: `sorry, right knee`."""
+
 _ITS_DOSE: Final = re.compile(
     r"\b(?:it's|it is|they're|that's) (?:actually )?\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|g|units?)\b", re.I
 )
@@ -65,7 +74,7 @@ class Corrections:
     def _read(self, text: Text, known: Known, turn: int) -> Understood | None:
         values = known.values
         low = text.stated
-        mark = self._marks.search(low.lower())
+        mark = self._marks.search(low.lower()) or _SORRY.search(low)
         denied = list(_NOT_THAT.finditer(low))
         taken_back = [(each, kind) for each in denied if (kind := _kind_with(values, each[1]))]
         anew = rating_anew(low, _top_of(values["severity"])) if "severity" in values else ""
@@ -78,7 +87,7 @@ class Corrections:
         rest = self._marks.sub(" ", rest)
         rest = re.sub(r"\s+", " ", rest).strip(" ,.;-")
         rest = re.sub(
-            r"^(?:(?:no|sorry|well|but|oh|and|it's|it is|to|so|um|is|was|about)\b[ ,]*)+",
+            r"^(?:(?:no|sorry|oops|pardon|meant|well|but|oh|and|it's|it is|to|so|um|is|was|about)\b[ ,]*)+",
             "",
             rest,
             flags=re.IGNORECASE,

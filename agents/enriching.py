@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Final
 
 from agents.context_extractor import slug
-from agents.known import Exchange, Known, Understood
+from agents.known import UNSETTLED, Exchange, Known, Understood
 from agents.lexicon import Lexicon, word_set
 from agents.patterns import HAS_SPAN
 from agents.questions import kinds_asked, last_question, name_of, questions
@@ -142,7 +142,7 @@ def _previous_context(teller: Teller, known: Known, before: str) -> str:
             if told
             else "No complaint named yet"
         )
-    skipped = ("concern", "request", "about_whom", "noted")
+    skipped = ("concern", "request", "about_whom", "noted", UNSETTLED)
     further = [f"{name_of(kind)}: {value}" for kind, value in told.items() if kind not in skipped]
     if further:
         said += f" ({', '.join(further)[:300]})"
@@ -207,6 +207,10 @@ def _uncovered(message: str, told: str) -> bool:
     if (side := re.search(r"\b(?:the|my|his|her) (left|right)\b(?! (?:now|away))", message.lower())) and side[
         1
     ] not in low:
+        return True
+    if re.search(r"\b(?:hurts?|hurting|aches?|aching)\b", message.lower()) and not re.search(
+        r"pain|hurt|ache|aching|sore", low
+    ):
         return True
     if any(span[0].strip().lower() not in low for span in HAS_SPAN.finditer(message)):
         return True

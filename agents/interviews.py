@@ -96,6 +96,7 @@ class Manner(Section):
     severity: Mapping[str, tuple[_Text, ...]] = {}
     reflections: Mapping[str, tuple[_Text, ...]] = {}
     none: Mapping[str, tuple[_Text, ...]] = {}
+    which_holds: Mapping[str, _Text] = {}
 
 
 def load(path: Path) -> Interview:

@@ -1,9 +1,11 @@
 """What is known after some turns of a conversation, and what one message adds to it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from agents.questions import name_of
 from agents.reading import Said
 from agents.telling import Teller
 from agents.values import LISTS, NONE, Fact, values_of
@@ -38,6 +40,10 @@ NOT_SURE: Final = "not sure"
 NOT_SAID: Final = "prefers not to say"
 """The values of a kind that was asked and is not known, or not told; neither is asked again."""
 
+UNSETTLED: Final = "unsettled"
+"""The kind of a fact that names another kind: what was said of that one is denied since, and asked about."""
+
+_NO_VALUE: Final = re.compile(rf"(?:no|stopped) |{'|'.join((NONE, UNSPECIFIED, NOT_SURE, NOT_SAID))}$")
 _MOST_VALUE: Final = 200
 
 
@@ -141,6 +147,23 @@ class Told:
         """Take back all that was said of a kind in earlier turns."""
         kept = tuple(fact for fact in self.known.facts if fact.kind != kind or fact.turn == self.turn)
         self.known = replace(self.known, facts=kept)
+
+    def doubts(self, kind: str) -> bool:
+        """Whether there is nothing of a kind all at once, against what was said before. That is not dropped
+        for it; said a second time, it is.
+        """
+        earlier = [
+            fact.value
+            for fact in self.known.facts
+            if fact.kind == kind and fact.turn < self.turn and not _NO_VALUE.match(fact.value)
+        ]
+        if not earlier or self.known.values.get(UNSETTLED) == kind:
+            self.take_back(kind)
+            self.drop(UNSETTLED, [kind])
+            return False
+        self.keep(Said(UNSETTLED, kind))
+        self.sentences.append(f"User said before: {name_of(kind)} {', '.join(earlier)}")
+        return True
 
     def shelve(self, another: str) -> None:
         """Put the concern's facts aside, and take up those of another if it was spoken of before."""

@@ -14,11 +14,18 @@ MOST_READ: Final = 2_000
 
 _TOKEN: Final = re.compile(r"[a-z\u00c0-\u024f]+(?:['-][a-z\u00c0-\u024f]+)*'?|\d+(?:[.,]\d+)?|[^\w\s]")
 _PLAIN: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-"})
-_SHORTENED: Final = {
-    f"{verb}nt": f"{verb}n't"
-    for verb in ("do", "does", "did", "have", "has", "had", "is", "are", "was", "were", "would", "could")
-} | {"cant": "can't"}
-"""Words as they are written without their mark, where they can be nothing else."""
+_NOT: Final = "do does did have has had is are was were would could should"
+_SHORTENED: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), by)
+    for pattern, by in (
+        (rf"\b({'|'.join(_NOT.split())}|wo)nt\b", r"\1n't"),
+        (r"\b(ca)nt\b", r"\1n't"),
+        (r"\b(i)m\b", r"\1'm"),
+        (r"\b(i|they|we|you)ve\b", r"\1've"),
+        (r"\b(that|he|she|there|what)s\b", r"\1's"),
+    )
+)
+"""Words as they are written without their mark, where they can be nothing else, and with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +111,16 @@ def load(path: Path) -> Lexicon:
 
 
 def plain(text: str) -> str:
-    """A text on one line with straight quotes, cut to what is read of it."""
-    return " ".join(text[:MOST_READ].translate(_PLAIN).split())
+    """A text on one line with straight quotes, cut to what is read of it; `dont` is read as `don't`."""
+    text = " ".join(text[:MOST_READ].translate(_PLAIN).split())
+    for pattern, by in _SHORTENED:
+        text = pattern.sub(by, text)
+    return text
 
 
 def words_of(text: str) -> tuple[Word, ...]:
-    """The words and marks of a text, in their order; `dont` is read as `don't`."""
-    return tuple(
-        Word(_SHORTENED.get(found[0], found[0]), found.start(), found.end())
-        for found in _TOKEN.finditer(text.lower())
-    )
+    """The words and marks of a text, in their order."""
+    return tuple(Word(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text.lower()))
 
 
 def plural(word: str) -> str:

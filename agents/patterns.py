@@ -138,7 +138,7 @@ ALLERGIC: Final = _re(
     r"(?=\s*(?:[.,;!?]|and\b|but\b|$)))*)"
 )
 NOTHING_OF: Final = {
-    "allergies": _re(r"\bno (?:known )?allerg(?:y|ies)\b(?! to)"),
+    "allergies": _re(r"\bno (?:(?:known|other|further|more|new|drug|food) )*allerg(?:y|ies)\b(?! to)"),
     "medications": _re(
         r"\bno (?:regular |current |other )?(?:meds|medications?|medicines?)\b|\bnot (?:on"
         r"|taking) any(?:thing| med\w+)\b"
@@ -148,15 +148,16 @@ NOTHING_OF: Final = {
     ),
 }
 ALLERGY: Final = _re(
-    r"\b((?:peanut|nut|pollen|dust|dust mite|latex|penicillin|shellfish|egg|milk|cat|dog|bee|wasp|grass"
-    r"|soy|wheat|gluten|fish|mold|drug) allerg(?:y|ies))\b"
+    r"\b(peanut|nut|pollen|dust|dust mite|latex|penicillin|shellfish|egg|milk|cat|dog|bee|wasp|grass"
+    r"|soy|wheat|gluten|fish|mold|drug) allerg(?:y|ies)\b"
 )
 DOCTOR: Final = re.compile(
     r"\b(?:with|see|from|at|by|to) ((?:Dr|dr|Doctor|doctor|Nurse|nurse|Mr|Mrs|Ms|Prof)\.? [A-Z][\w'-]+)"
 )
 PREGNANT: Final = _re(
     rf"\b((?:not |might be |could be |may be )?(?:{_NUMBER} (?:weeks?|months?) )?(?:pregnant|expecting a "
-    rf"baby|breast-?feeding))\b(?! with(?:out)? (?:my|our|him|her|them|the)\b)"
+    rf"baby|breast-?feeding|(?<=i'm )nursing|(?<=i am )nursing|(?<=she's )nursing))\b(?! an? )"
+    r"(?! with(?:out)? (?:my|our|him|her|them|the)\b)"
 )
 IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
 OLD: Final = _re(
@@ -222,6 +223,11 @@ ASKS_UNMARKED: Final = _re(
     r"|is it (?:ok|okay|safe|alright|all right|fine|normal|dangerous|harmful|possible|bad)"
     r" (?:to|for|if|that)\b[\w' -]+$"
     r"|(?:what is|what are|what's|how much|how many) (?:the|a|an) [\w' -]+$"
+    r"|(?:is|are) (?!(?:it|they|very|really|quite|so|still|not|pretty|getting|all|a bit|fairly|usually"
+    r"|mostly)\b)[\w'-]+(?: [\w'-]+){0,3} (?:dangerous|safe|contagious|catching|serious|harmful|curable"
+    r"|hereditary|infectious|fatal|addictive|treatable|normal|deadly|bad for (?:me|you)|common)$"
+    r"|(?:does|do|can|could|will) (?:a |an |the |my )?[\w'-]+(?: [\w'-]+)? (?:cause|affect|interact|raise"
+    r"|lower|kill|lead|prevent|trigger|harm)\b[\w' -]*$"
 )
 """A question that has no mark at its end, by a beginning that no answer has."""
 

@@ -22,6 +22,8 @@ _ORDINAL: Final = re.compile(
     r"|please"
     r"|i|really|for|though|and))"
 )
+_TURNS_DOWN: Final = word_set("not no make makes made helps neither")
+_NUMERALS: Final = {"1": "one", "2": "two", "3": "three"}
 _TWO: Final = re.compile(r"(?:yes,? )?(?:to )?(?:just |only )?(?:the )?(first|last) two\b")
 _PLACES: Final = {
     "first": 0,
@@ -37,7 +39,10 @@ _PLACES: Final = {
 _PARTS: Final = re.compile(r"\s*(?:[,;.]|\bbut\b|\band\b)\s*")
 _TOLD_APART: Final = re.compile(r",\s*(yes|no|yeah|nope)(?=\s*(?:[.,;]|$|\bbut\b|\band\b))")
 _YES: Final = re.compile(r"\b(?:yes|yeah|yep|definitely|sure)\b")
-_NO: Final = re.compile(r"\b(?:no|not|none|nope|never|without|neither)\b")
+_NO: Final = re.compile(
+    r"\b(?:no|not|none|nope|never|without|neither|didn't|doesn't|isn't|don't|haven't"
+    r"|hasn't|wasn't)\b"
+)
 _OTHERS: Final = re.compile(r"\b(?:the )?(?:others?|other (?:two|three|one|ones)|rest|remaining)\b")
 _REST_NO: Final = re.compile(
     r"\b(?:others?|rest|else|other (?:two|three|one|ones))\b[ ,]*(?:no\b|not\b)|\bnot the (?:others?|rest)\b"
@@ -137,6 +142,10 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
         if not named and (_OTHERS.search(part) or part == "nothing else") and given:
             named = [each for each in options if each not in given]
         given |= dict.fromkeys(named, not no)
+    if given and not any(given.values()):  # `not my head, just my back`
+        for part in _PARTS.split(bare):
+            claimed = [] if _NO.search(part) else _named(part, options)
+            given |= {option: True for option in claimed if option not in given}
     return given if len(given) > 1 or placed else {}
 
 
@@ -152,8 +161,9 @@ def _named(part: str, options: Sequence[str]) -> list[str]:
 def chosen(small: str, question: Question) -> str:
     """The one option whose own words a reply has; not one of which it has only `comes`."""
     words = set(re.findall(r"[\w']+", small)) - {"for", "in", "on", "at", "the", "to", "a"}
-    if {"not", "no", "make", "makes", "made", "helps", "neither"} & words or _ALL_BUT.match(small):
+    if _TURNS_DOWN & words or any(word.endswith("n't") for word in words) or _ALL_BUT.match(small):
         return ""
+    words = {_NUMERALS.get(word, word) for word in words}
     scores = {}
     for option in question.options:
         own = _own(option, question.options)

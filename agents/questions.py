@@ -33,7 +33,7 @@ _ASKS: Final = {
     r"|spot|body part|one|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|finger|toe"
     r"|tooth|joint|muscle|breast|ankle)\b"
     r"|\bleft (?:\w+ )?or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b"
-    r"|\bone (?:\w+ )?or "
+    r"|\bone (?:\w+ )?or (?:in |on )?"
     r"both\b|\b(?:upper|top|front|inner) or (?:the )?(?:lower|bottom|back|outer)\b|\bboth \w+ or\b"
     r"|\bwhich \w+ is affected\b",
     "quality": r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache"
@@ -61,7 +61,8 @@ _ASKS: Final = {
     r"|\bprescri|\btried (?:anything|taking|any (?:med|pain|tab))\b|\bwhat (?:do|are|have) you (?:take"
     r"|taking|taken)\b"
     r"|\bcontraception\b",
-    "dose": r"\bdos(?:e|es|age)\b|\bhow (?:much|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg"
+    "dose": r"^(?!.*\b(?:miss|skip|forget)).*\bdos(?:e|es|age)\b"
+    r"|\bhow (?:much|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg"
     r"|milligrams?)\b"
     r"|\bwhat strength\b",
     "conditions": r"\bmedical (?:history|conditions?|problems?|issues?)\b|\bdiagnos|\bconditions?\b"
@@ -261,6 +262,22 @@ def last_question(text: str) -> str | None:
     return asked[-1].asked if asked else None
 
 
+def without_options(question: Question) -> str:
+    """A question as it was asked, without what it offers; nothing where that cannot be cut off."""
+    if not question.options:
+        return question.asked
+    shorter = _OFFERS.sub("", question.asked).rstrip(" ,:;-")
+    if shorter == question.asked or len(shorter.split()) < 3 or " or " in shorter:
+        return ""
+    return f"{shorter}?"
+
+
+_OFFERS: Final = re.compile(
+    r"(?:[,;(]? (?:such as|for example|for instance|e\.g\.|like|including),?|\s*[:\u2013\u2014]| -) [^?]*\?$",
+    re.IGNORECASE,
+)
+
+
 def kinds_asked(text: str) -> tuple[str, ...]:
     """The kinds of fact that the questions in an answer ask for."""
     found = {kind for question in questions(text) for kind in question.kinds}
@@ -295,9 +312,10 @@ def _question(part: str, sentence: str) -> Question:
     core = _LEAD.sub("", part.strip(" ,"))
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)
-    core = core.strip(" ?!.,:;")
-    kinds = () if _SUPPOSES.match(core) or _WISHES.match(core) else _kinds(f"{core}?")
-    options = _options(core)
+    core = _OR_NOT.sub(r"\1 or \2", core.strip(" ?!.,:;"))
+    other = _SUPPOSES.match(core) or _WISHES.match(core) or _MENU.search(core)
+    kinds = () if other else _kinds(f"{core}?")
+    options = tuple(each for each in _options(core) if not _NO_OPTION.fullmatch(each))
     top = _TOP.search(core) or _TOP_NAMED.search(core)
     counted = _COUNT.search(core)
     which = _WHICH.search(f"{core}?")
@@ -319,6 +337,16 @@ _OF_THESE: Final = re.compile(
 _WISHES: Final = re.compile(
     r"(?:do|would) you (?:want|like|prefer|rather)(?: me)? to (?:talk|hear|know|discuss|start|begin|read)\b"
 )
+_MENU: Final = re.compile(
+    r"\b(?:like|want) to talk about\b|\bbrings? you (?:here|in)\b|\bcan i help(?: you)? with\b"
+    r"|\b(?:is (?:it|this|that)|are you (?:here|writing|asking)) (?:mainly |mostly |more )?about\b.*\bor\b"
+)
+"""A question that offers what to talk about asks for none of it."""
+
+_NO_OPTION: Final = re.compile(
+    r"(?:neither|none)(?: of (?:them|those|these))?|(?:about )?something else.*|anything else"
+)
+_OR_NOT: Final = re.compile(rf"^(.*[^,]), ([^,]+?),? or (?:{_NO_OPTION.pattern})$")
 _SUPPOSES: Final = re.compile(
     r"(?:could|might|may|can) (?:it|this|that|they|these) (?:be|have been|come|have to do)\b"
 )

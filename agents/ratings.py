@@ -17,6 +17,13 @@ _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eight
 _TENS_AND_ONES: Final = re.compile(
     rf"\b({'|'.join(_TENS)})[ -](one|two|three|four|five|six|seven|eight|nine)\b", re.IGNORECASE
 )
+_TENS_ALONE: Final = re.compile(rf"\b(?:{'|'.join(_TENS)})\b", re.IGNORECASE)
+_TEEN: Final = ("seventeen", "eighteen", "nineteen")
+_TEENS: Final = re.compile(rf"\b(?:{'|'.join(_TEEN)})\b", re.IGNORECASE)
+_HUNDREDS: Final = re.compile(
+    rf"\b(a|one|two) hundred(?:(?: and)? (\d{{1,2}}|{'|'.join(NUMBERS)})\b)?", re.IGNORECASE
+)
+_ONE_SIXTY: Final = re.compile(r"\b(one|two) (\d\d)\b", re.IGNORECASE)
 _POINT: Final = re.compile(rf"\b({_WORD}) point ({_WORD})\b", re.IGNORECASE)
 _HALF: Final = re.compile(rf"\b({_WORD}) and a half\b", re.IGNORECASE)
 _ISH: Final = re.compile(r"\b(\d{1,2})[ -]?ish\b", re.IGNORECASE)
@@ -54,6 +61,17 @@ def spelled_out(text: str) -> str:
     text = _POINT.sub(lambda found: f"{plain_number(found[1])}.{plain_number(found[2])}", text)
     text = _HALF.sub(lambda found: f"{plain_number(found[1])}.5", text)
     return _PERHAPS.sub(r"\1-\2", _BETWEEN.sub(r"\1-\2", _ISH.sub(r"\1", text)))
+
+
+def figures(text: str) -> str:
+    """A text whose figures are in digits: `160 over 95` for `one sixty over ninety five`."""
+    text = _TENS_ALONE.sub(lambda found: str((_TENS.index(found[0].lower()) + 2) * 10), spelled_out(text))
+    text = _TEENS.sub(lambda found: str(_TEEN.index(found[0].lower()) + 17), text)
+    text = _HUNDREDS.sub(
+        lambda found: str((2 if found[1].lower() == "two" else 1) * 100 + int(plain_number(found[2] or "0"))),
+        text,
+    )
+    return _ONE_SIXTY.sub(lambda found: f"{plain_number(found[1])}{found[2]}", text)
 
 
 def rating(text: str, top: int) -> str:

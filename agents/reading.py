@@ -334,7 +334,7 @@ def _about_the_person(text: Text) -> Iterator[Said]:
     yield from _age(text)
 
 
-_OF_PREGNANCY: Final = re.compile("pregnan|expecting|breast-?feeding")
+_OF_PREGNANCY: Final = re.compile("pregnan|expecting|breast-?feeding|nursing")
 _ASKS_WHILE: Final = re.compile(
     rf"\bi\b.* (?:while|whilst|now that|as) (?:i'm |i am )?(?:still )?{PREGNANT.pattern}", re.IGNORECASE
 )
@@ -384,8 +384,10 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
             continue
         if mention.first in text.denied:
             yield Said("medications", f"no {name}", of=of)
-        elif {"stopped", "quit", "off"} & set(before):
+        elif {"stopped", "quit", "off"} & set(before) or _is_over(text, mention):
             yield Said("medications", f"stopped {name}", of=of)
+        elif _only_spoken_of(before, low[text.words[mention.last - 1].end :]):
+            yield Said("asked_about", name.lower(), BESIDE, of)
         else:
             start, end = text.words[mention.first].start, text.words[mention.last - 1].end
             near = next((dose[1] for dose in doses if _beside(low, dose, start, end)), "")
@@ -426,6 +428,43 @@ def _beside(low: str, dose: re.Match[str], start: int, end: int) -> bool:
     return dose.start() < end or low[end : dose.start()].strip(" ,(") in ("", "at", "about", "like", "is")
 
 
+_WAS_TAKEN: Final = re.compile(
+    r"\b(?:used to (?:take|use|be on|have)|came off|come off|finished|was on|were on|was taking)\b[^.;,]*$"
+)
+_TAKEN_ONCE: Final = re.compile(
+    r"[\w -]{0,20}\b(?:years|months) (?:ago|back)\b|[\w -]{0,12}\bas a (?:child|kid|teen)"
+)
+
+
+def _is_over(text: Text, mention: Mention) -> bool:
+    """Whether a medicine is said to be taken no more: `used to be on omeprazole`."""
+    small = text.stated.lower()
+    start, end = text.words[mention.first].start, text.words[mention.last - 1].end
+    behind = _TAKEN_ONCE.match(small[end:])
+    since = re.search(r"\b(?:start|since|began|put|been|on|went)\w*\b", small[:start])
+    return _WAS_TAKEN.search(small[:start]) is not None or (behind is not None and since is None)
+
+
+def _only_spoken_of(before: list[str], behind: str) -> bool:
+    """Whether a medicine is asked about or proposed rather than taken: `tell me about statins`."""
+    proposed = {"suggested", "recommended", "offered", "considering", "mentioned"} & set(before)
+    wished = {"thinking", "wondering", "asking"} & set(before) and not {
+        "my",
+        "off",
+        "stop",
+        "stopping",
+    } & set(before)
+    about = before[-1:] == ["about"] or before[-2:] in (
+        ["about", "the"],
+        ["about", "taking"],
+        ["about", "trying"],
+    )
+    not_yet = re.match(
+        r"[^.;]*\b(?:haven't|have not|not) (?:started|taken|begun|tried)\b", behind, re.IGNORECASE
+    )
+    return bool(proposed or wished or about or not_yet)
+
+
 _ANY_MEDICINE: Final = word_set("pill tablet painkiller medicine medication antibiotic supplement")
 _DISLIKES: Final = word_set("hate dislike avoid against like refuse")
 _PERHAPS: Final = word_set(
@@ -448,7 +487,7 @@ def _conditions(text: Text) -> Iterator[Said]:
             yield Said("conditions", f"no {name}", of=of)
         elif set(before[-6:]) & _PERHAPS:
             yield Said("conditions", f"possibly {name}", of=of)
-        elif not set(before[-6:]) & _ONLY_FEARED:
+        elif not set(before[-6:]) & _ONLY_FEARED and before[-1:] != ["about"]:
             yield Said("conditions", f"{name} in the past" if past(text, mention) else name, of=of)
 
 
@@ -511,13 +550,19 @@ def _parted(sentence: str) -> tuple[str, str]:
         return sentence, ""
     if inside := ASKS_INSIDE.search(sentence):
         return sentence[: inside.start()], sentence[inside.end() :]
-    if ASKS.match(sentence) or len(sentence.split()) <= 4:
+    short = len(sentence.split()) <= 4
+    if short and not ASKS.match(sentence) and _GUESSED.search(sentence):
+        return sentence.rstrip("? "), ""  # `lost count, 8?`
+    if ASKS.match(sentence) or short:
         return "", sentence
     return (
         (sentence.rstrip("?"), "")
         if re.match(r"(?:i|my|it|we|he|she)\b", sentence, re.IGNORECASE)
         else ("", sentence)
     )
+
+
+_GUESSED: Final = re.compile(rf"\b(?:\d+|{'|'.join(NUMBERS)}) ?\w*\?$", re.IGNORECASE)
 
 
 def _clean(value: str) -> str:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from agents.lexicon import Lexicon, word_set, words_of
-from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, SPAN
+from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, READING, SPAN
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
-from agents.ratings import NUMBER, rating, spelled_out
+from agents.ratings import NUMBER, figures, rating
 from agents.reading import Said, Text, asks_back
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
@@ -51,6 +51,11 @@ _TO_ALL: Final = re.compile(
     r"(?:to |for )?(?:both|all|either|any|all of (?:them|those))(?: of (?:them|those))?", re.IGNORECASE
 )
 _TIMES: Final = frozenset(("onset", "duration"))
+_LIMIT: Final = re.compile(r" (?:at (?:most|least|best)|max|tops|maximum|minimum|if that|on a good \w+)$")
+_FIGURED: Final = frozenset(("age", "readings", "measures"))
+_THAT_ONE: Final = re.compile(
+    r"\b(?:the (?:\w+ )?|this |that |which |each |every |last )one\b", re.IGNORECASE
+)
 _ALONG: Final = re.compile(r"\b(\d{1,2} (?:weeks?|months?))\b(?! ago)", re.IGNORECASE)
 
 
@@ -148,7 +153,7 @@ class Replies:
         numbers = [question for question in asked if question.numeric and "measures" not in question.kinds]
         if len(numbers) > 1 and (together := self._in_order(text, numbers)):
             return together
-        if outright := tuple(self._outspoken(text, asked)):
+        if outright := tuple(self._outspoken(text, asked, found)):
             return outright
         stated = {each.kind for each in found}
         replies: list[Reply] = []
@@ -166,6 +171,11 @@ class Replies:
             stance, rest = self.stance(self.bare(text.stated or message))
         if not stance and (behind := _STANCE_BEHIND.search(text.stated)):  # `there's a chance, yes`
             stance, rest = self.stance(behind[1])[0], text.stated[: behind.start()]
+        if not stance and asked[-1].form == "polar" and len(asked[-1].options) < 2:
+            denied = _REPEATED_NO.match(text.stated)
+            verb = re.escape(denied[1].lower()) if denied else "$^"
+            if denied and denied[1].lower() not in _EVERY_VERB and re.search(rf"\b{verb}", asked[-1].core):
+                stance, rest = "no", text.stated[denied.end() :].partition(",")[2]
         if stance == "unsure" and len(rest) > 3:
             hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
             kind = next(iter(asked[-1].kinds), "")
@@ -200,7 +210,7 @@ class Replies:
         question = (open_ones or list(asked))[-1]
         return tuple(self._free(text, question, found))
 
-    def _outspoken(self, text: Text, asked: Sequence[Question]) -> Iterator[Reply]:
+    def _outspoken(self, text: Text, asked: Sequence[Question], found: Sequence[Said]) -> Iterator[Reply]:
         """Replies whose form tells which part of the question each part of them answers."""
         small = self.bare(text.stated).lower()
         polar = [question for question in asked if question.form == "polar"]
@@ -211,7 +221,9 @@ class Replies:
                     yield Reply(question, Said(kind, ""), "yes" if each[question.core] else "no")
             return
         question = asked[-1]
-        given = verdicts(small, question.options) if question.form == "polar" else {}
+        given = verdicts(small, question.options)
+        if question.form != "polar" and (len(set(given.values())) < 2 or small.startswith(("both", "all"))):
+            given = {}  # one of them is picked, or none
         if given and question.kinds and not any(given.values()):  # `none` of what were only examples
             yield Reply(question, Said(question.kinds[0], ""), "no")
         elif given:
@@ -220,8 +232,11 @@ class Replies:
             for said in swayed(text, either="relief" in question.kinds):
                 yield Reply(question, said)
         measured = next((each for each in asked if {"measures", "readings"} & set(each.kinds)), None)
-        if measured and len(figures := _figures(text.stated)) > 1:
-            yield Reply(measured, Said(measured.kinds[0], ""), items=tuple(dict.fromkeys(figures)))
+        if measured and len(given_ones := _figures(figures(text.stated))) > 1:
+            yield Reply(measured, Said(measured.kinds[0], ""), items=tuple(dict.fromkeys(given_ones)))
+            return
+        if measured and "readings" in measured.kinds and (pair := READING.search(figures(text.stated))):
+            yield Reply(measured, Said("readings", pair[1]))
             return
         kind = next((each for each in question.kinds if each in NAMED), "")
         if re.match(r"(?:he|she|they|it|that|this|there|we)\b", text.stated, re.IGNORECASE):
@@ -232,7 +247,10 @@ class Replies:
         stance, rest = self.stance(text.stated)
         if stance and (not rest or stance not in ("yes", "some")):
             return  # `nope` is the name of nothing
-        if items := listed(self.bare(text.stated), kind, self._lexicon.group("people.relatives")):
+        items = listed(self.bare(text.stated), kind, self._lexicon.group("people.relatives"))
+        if any(each.kind == "pregnancy" and each.value in items for each in found):
+            return  # `I'm nursing`, to what one takes
+        if items:
             yield Reply(question, Said(kind, ""), items=items)
 
     def _later_stances(self, stated: str, asked: Sequence[Question]) -> Iterator[Reply]:
@@ -307,19 +325,27 @@ class Replies:
             return
         if "pregnancy" in kinds and (along := _ALONG.search(low)):
             yield Reply(question, Said("pregnancy", f"{along[1]} pregnant"))
+        elif "pregnancy" in kinds and _A_MAN.search(low):
+            yield Reply(question, Said("pregnancy", "not pregnant"))
         elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
         elif "temperature" in kinds and (degrees := rating(low, 110)):
             yield Reply(question, Said("temperature", degrees))
         elif (
             question.numeric
-            and (number := NUMBER.search(spelled_out(low) if "age" in kinds else low))
+            and (number := NUMBER.search(figures(low) if _FIGURED & set(kinds) else low))
             and not DOSED.search(low)
+            and not (number[0].lower() == "one" and _THAT_ONE.search(low))
+            and not ("dose" in kinds and question.form == "polar")
             and not ("sleep_hours" in kinds and _O_CLOCK.search(low))
         ):
             few = len(small.split()) <= 4 and re.fullmatch(r"[\w+ -]+", small) and question.noun not in small
             counted = question.noun and "how many" in question.core and few
-            yield Reply(question, _number(question, small if counted else number[0]))
+            limit = _LIMIT.search(small) if counted else None
+            given = _number(question, small[: limit.start()] if limit else small if counted else number[0])
+            if limit:
+                given = replace(given, value=f"{given.value}{limit[0]}", sentence=f"{given.value}{limit[0]}")
+            yield Reply(question, given)
         elif "age" in kinds and (years := HAS_SPAN.search(low)):
             yield Reply(question, Said("age", _trim(years[0])))
         elif "quality" in kinds and not alone and (feels := next(text.has("body.qualities"), None)):
@@ -333,6 +359,8 @@ class Replies:
     def where(self, text: Text, question: Question, known: Mapping[str, str], *, alone: bool = True) -> str:
         """A place in the body; where only a side was named, with the noun of the question or complaint."""
         low = _HERE.sub("", _NEITHER.sub("", self.bare(text.stated)), count=1)
+        if _MERELY_ONE.fullmatch(low) and (of_two := _ONE_OR_BOTH.search(question.core)):
+            return f"only one {of_two[1]}"
         parts = [each for each in text.has("body.parts") if text.cut(each) not in ("side",)]
         if parts:
             if alone and len(low) <= 70:
@@ -410,6 +438,8 @@ class Replies:
         stated = {each.kind for each in found}
         if kind in stated or (stated & _NAMED and len(bare.split()) <= 3):
             return
+        if kind in NAMED and "pregnancy" in stated and len(bare.split()) <= 3:
+            return
         if NUMBER.fullmatch(bare) and not question.numeric:
             kind = ""
         if "associated_symptoms" in stated and kind not in _BESIDE_COMPLAINTS:
@@ -458,7 +488,20 @@ _UNNAMED: Final = re.compile(
 )
 """A medicine told by what it is for."""
 
-_STANCE_BEHIND: Final = re.compile(r"[,.;]\s*(yes|yeah|yep|no|nope)[.! ]*$", re.IGNORECASE)
+_STANCE_BEHIND: Final = re.compile(
+    r"(?:[,.;]\s*|\bso (?:that's an? )?)(yes|yeah|yep|no|nope)[.! ]*$", re.IGNORECASE
+)
+_A_MAN: Final = re.compile(
+    r"\b(?:i'm|im|i am) (?:an? )?(?:\w+ )?(?:man|guy|bloke|male|dude|lad|boy|gentleman)\b", re.IGNORECASE
+)
+_REPEATED_NO: Final = re.compile(
+    r"(?:i |it |we |he |she |they |there )?(?:really |actually )?(?:didn't|did not|doesn't|does not|don't"
+    r"|do not|haven't|have not|hasn't|isn't|is not|aren't|wasn't|weren't|can't|cannot|couldn't|never)"
+    r" (?:really |actually |even |ever )?(\w+)",
+    re.IGNORECASE,
+)
+"""What takes up the verb of a question to deny it: `didn't hit my head`."""
+
 _FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
 _NEITHER: Final = re.compile(
@@ -476,6 +519,8 @@ _MOSTLY: Final = re.compile(
     r"|right)\b.*)",
     re.IGNORECASE,
 )
+_MERELY_ONE: Final = re.compile(r"(?:just |only )?(?:the )?(?:1|one)", re.IGNORECASE)
+_ONE_OR_BOTH: Final = re.compile(r"\bone (\w+) or (?:in |on )?both\b")
 _NAMED: Final = frozenset(("medications", "other_medicines", "allergies", "age"))
 _ONLY_SIDE: Final = re.compile(
     r"(?:only |just |on |the |my )*(?:left|right|both|upper|lower)(?: ones?| sides?)?"
@@ -485,13 +530,16 @@ _BESIDE_COMPLAINTS: Final = frozenset(
 )
 _DEGREES: Final = re.compile(r"\b(?:3[4-9]|4[0-2]|9[3-9]|10[0-8])(?:[.,]\d)?\b")
 _TRAILING: Final = re.compile(
-    r"[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|maybe|i'd say|or so)$", re.IGNORECASE
+    r"[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|tho|maybe|i'd say|or so|tbh|lol|haha"
+    r"|ngl|to be honest|if i'm honest|honestly|i reckon|mate)$",
+    re.IGNORECASE,
 )
 _BEFORE_PART: Final = word_set(
     "left right upper lower inner outer behind under above below between around both my the top bottom "
     "front big in on"
 )
 DOSED: Final = re.compile(r"\b\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|puffs?|units?|iu)\b", re.IGNORECASE)
+_EVERY_VERB: Final = word_set("a an the any so too very that really know think want")
 _BREAKS: Final = word_set(", . ! ; : - ( ) but and though anymore thanks actually when if")
 _AFTER_NO: Final = word_set(
     "i i'm i've it it's not just thanks thank he she they we my there never nothing none only sorry "

@@ -24,7 +24,8 @@ _CLAUSE: Final = re.compile(
 )
 _PLACE: Final = re.compile(
     r"\b(?:left|right|both|upper|lower|middle|centre|center|top|bottom|front|back|inner|outer|inside|outside"
-    r"|all over|everywhere|one side|sides?|behind|between|under|above|below|around|deep|surface|spot|here"
+    r"|all over|everywhere|only one|one side"
+    r"|sides?|behind|between|under|above|below|around|deep|surface|spot|here"
     r"|whole)\b",
     re.IGNORECASE,
 )
@@ -168,7 +169,9 @@ _NO_ITEM: Final = word_set(
     "gives forget forgot know think don't doesn't haven't hate can't never only what which who has had have "
     "been "
     "apart except other from used might could may yes sure never brought does do would took taking depends "
-    "family ok okay to twice once weekly know until take takes need get gets got off stopped quit works"
+    "whatever whatevers cheapest "
+    "anything family ok okay to twice once weekly know until take takes need get gets got off "
+    "stopped quit works"
 )
 
 

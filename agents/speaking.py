@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from agents.interviews import Information, Manner, Question
-from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSPECIFIED
+from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED
 from agents.ports import Brief
 from agents.questions import last_question, name_of
 from agents.reading import asks_back
@@ -18,7 +18,7 @@ from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, Fact
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
-_SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about"))
+_SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about", UNSETTLED))
 _SEVERAL: Final = frozenset(("substances", "cycle", "with_whom", "effect"))
 _OPEN: Final = frozenset(
     ("triggers", "relief", "effect", "habits", "tried", "goal", "reason", "bedtime", "activity", "needs")
@@ -143,7 +143,7 @@ class _Talk:
             return self.farewell()
         if self.answers and _WHY.search(self.brief.message) and (again := last_question(self.answers[-1][2])):
             return (self.one_of(self.manner.why), again)
-        handed, told, question = self.handed_over(), self.told(), self.next_question()
+        handed, told, question = self.handed_over(), self.told(), self.which_holds() or self.next_question()
         if told and interview.in_general and "concern" not in self.known and self.asks():
             return (handed, told, self.one_of(interview.in_general))
         if question:
@@ -179,6 +179,12 @@ class _Talk:
                     return again
                 just_now = just_now or again
         return just_now
+
+    def which_holds(self) -> str:
+        """A question about something that was said before and is denied by this message."""
+        kind = next((fact.value for fact in self.new if fact.kind == UNSETTLED), "")
+        wording = self.manner.which_holds.get(kind, "")
+        return self.asked(wording.format(value=_you(self.known.get(kind, "")))) if wording else ""
 
     def answered_freely(self, question: Question) -> bool:
         """Whether an open question met words of which no kind of fact was made: they are its answer."""
@@ -484,6 +490,8 @@ def _wording(kind: str, value: str) -> str:
         return "denied"
     if kind == "medications" and value.startswith("stopped"):
         return "stopped"
+    if kind in _MEDICINES and value.startswith("no "):
+        return "without"
     return kind
 
 
@@ -555,7 +563,8 @@ _MEDICINES: Final = {
 
 
 def _named_in_sum(kind: str, value: str) -> str:
-    return name_of(kind) if kind not in _MEDICINES or value in (NONE, "no") else _MEDICINES[kind]
+    without = value in (NONE, "no") or value.startswith("no ")
+    return name_of(kind) if kind not in _MEDICINES or without else _MEDICINES[kind]
 
 
 def _shown_in_sum(kind: str, value: str) -> str:

@@ -257,9 +257,9 @@ class Teller:
             rest = re.sub(r"\bany(?:thing|one|body)\b", _as_some, rest)
             rest = re.sub(r"\bany (?=\w)", "", rest)
             rest = re.sub(r"^ever ", "", rest)
-        name = self._subject(subject, yes)
-        said = f"{name} {_predicate(auxiliary, subject, rest, yes or subject in ('anything', 'anyone'))}"
-        said = _swapped(said.replace(" is not any ", " is no "), _ASKEDS)
+        predicate = _predicate(auxiliary, subject, rest, yes or subject in ("anything", "anyone"))
+        predicate = _swapped(f" {predicate}".replace(" is not any ", " is no "), _ASKEDS)
+        said = f"{self._subject(subject, yes)}{predicate}"
         return said if said.startswith("User") else f"User says {said}"
 
     def _subject(self, subject: str, yes: bool) -> str:
@@ -290,6 +290,8 @@ def _predicate(auxiliary: str, subject: str, rest: str, yes: bool) -> str:
         plural = subject == "they"
         if not yes:
             return f"{'do' if plural else 'does'} not {rest}"
+        if verb in ("still", "also", "ever", "usually", "often", "now", "already") and tail and not plural:
+            return f"{verb} {_predicate(auxiliary, subject, tail, yes)}"
         second = re.match(r"and (\w+)$", tail)
         tail = f"and {_third(second[1])}" if second and not plural else tail
         return f"{verb if plural else _third(verb)} {tail}".strip()
@@ -361,6 +363,8 @@ def recap(known: Mapping[str, str], told: str, teller: Teller) -> str:
         late = _BEGINS_LATE.match(value) or value.endswith(("ago", "back"))
         lead = {"onset": "" if late else "since ", "duration": "for "}.get(kind, "")
         parts.append(f"{lead}{third_person(value)}")
+    if "asked_about" in known and (taken := known.get("medications")) and taken.lower() not in low:
+        parts.append(f"takes {taken}" if taken not in (NONE, "not sure") else "takes no medication")
     name = teller.about if teller.concern else ""
     named = teller.concern.lower() in low if teller.concern else True
     if not parts:

@@ -10,6 +10,7 @@ from agents.complaints import concerns
 from agents.corrections import Corrections
 from agents.known import (
     OF_CONCERN,
+    UNSETTLED,
     Known,
     Told,
     Understood,
@@ -18,7 +19,7 @@ from agents.known import (
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
-from agents.questions import Question, questions
+from agents.questions import Question, name_of, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import Replies, Reply
@@ -93,6 +94,12 @@ _IS_OVER: Final = re.compile(
     re.IGNORECASE,
 )
 _POINTS_BACK: Final = re.compile(r"\b(?:it|this|that|them|those|they)\b", re.IGNORECASE)
+_OF_THEM: Final = re.compile(r"which (?:one|of (?:them|these|those|the (?:two|three)))\b")
+_CONSIDERS: Final = re.compile(
+    r"\b(?:thinking of|thinking about|consider\w*|have in mind|planning to|asking about|interested in)\b"
+)
+"""A question for a medicine that is not taken yet."""
+
 _YOURSELF: Final = re.compile(r"\byourself\b|\byou personally\b")
 _INSTEAD: Final = re.compile(
     r"(?!(?:sorry|oh|no|well|um|wait|hang)\b)(?:[\w'/-]+[ ,.]+){1,5}?"
@@ -115,7 +122,9 @@ _BUT_FOR: Final = re.compile(
     r"\b(?:other|else|apart|except|besides|bar|new|further|than|more|but)\b", re.IGNORECASE
 )
 _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
-_NO_ANSWER: Final = frozenset(("request", "concern", "mentioned", "about_whom", "earlier_concern"))
+_NO_ANSWER: Final = frozenset(
+    ("request", "concern", "mentioned", "about_whom", "earlier_concern", "asked_about", UNSETTLED)
+)
 _OF_IT: Final = re.compile(
     r"\b(?:it|this|they|the pain) (?:started|began|'s been|has been|hurts?|gets|is|came)\b|\bit's\b",
     re.IGNORECASE,
@@ -229,8 +238,14 @@ class Understanding:
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
         self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
         for said in [*found, *in_passing(text)]:
-            if said.value == NONE and said.kind in NAMED and not _BUT_FOR.search(text.stated):
-                told.take_back(said.kind)
+            if said.value == NONE and said.kind in NAMED:
+                if not _BUT_FOR.search(text.stated):
+                    if told.doubts(said.kind):
+                        told.sentences.insert(0, f"User now says: no {name_of(said.kind)}")
+                        continue
+                elif told.has(said.kind):
+                    told.sentences.append(f"User has no other {name_of(said.kind)}")
+                    continue
             about = told.known.values.get("about_whom", "")
             named_so = said.kind == "age" and said.value.replace("-", " ") in about  # `my 3 year old`
             told.say(said, None if named_so or said.sentence == BESIDE else self.teller(told.known.values))
@@ -514,6 +529,11 @@ def _bearing(
     if "allergies" in kinds and "medications" not in kinds:
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
+    if any(_CONSIDERS.search(each.core) for each in asked):
+        found = [
+            replace(each, kind="asked_about", sentence=BESIDE) if each.kind == "medications" else each
+            for each in found
+        ]
     elsewhere = bool(kinds) and not kinds & _OF_IT_NOW and not _OF_IT.search(text.stated)
     if asked and not kinds & {"onset", "duration"} and not complaints and not _OF_IT.search(text.stated):
         timely = any(_ONLY_TIME.fullmatch(piece) for piece in fragments(text.stated))
@@ -559,8 +579,14 @@ def _of_the_concern(question: Question, known: Known) -> Question:
     fever = re.search(
         r"\b(?:fever|temperature)\b", known.values.get("concern") or known.values.get("request", "")
     )
-    high = fever and not question.kinds and re.match(r"how high\b", question.core)
-    return replace(question, kinds=("temperature",)) if high else question
+    if fever and not question.kinds and re.match(r"how high\b", question.core):
+        return replace(question, kinds=("temperature",))
+    if not question.options and _OF_THEM.match(question.core):
+        mine = [fact for fact in known.facts if fact.kind in ("concern", "associated_symptoms")]
+        named = tuple(fact.value for fact in mine if not fact.value.startswith("no "))
+        if len(named) > 1:
+            return replace(question, kinds=(), options=named, form="choice", noun="")
+    return question
 
 
 def _as_confirmation(question: Question) -> Question:
