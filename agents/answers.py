@@ -8,7 +8,7 @@ from typing import Final
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
-from agents.questions import Question, name_of, without_options
+from agents.questions import OF_TESTS, Question, name_of, without_options
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
@@ -129,7 +129,11 @@ class Answers:
         for option, yes in reply.verdicts.items():
             item = next((each for each in items if each.value in option or option in each.value), None)
             kind, value = (item.kind, item.value) if item else (usual, re.sub(r"\byour\b", "the", option))
-            asked_so = _substituted(reply.question, option) if kind == "noted" else ""
+            asked_so = (
+                _substituted(reply.question, option)
+                if kind == "noted" or (not item and len(reply.verdicts) == 1)
+                else ""
+            )
             declared = teller.declares(replace(reply.question, core=asked_so), yes=yes) if asked_so else None
             if declared:
                 told.sentences.append(declared)
@@ -286,7 +290,7 @@ class Answers:
         """What a yes-or-no question names: symptoms, medicines, conditions."""
         items = []
         core = question.core
-        if (question.kinds and not question.options) or _OF_CAUSES.search(core):
+        if (question.kinds and not question.options) or _OF_CAUSES.search(core) or OF_TESTS.search(core):
             return []
         words = words_of(core)
         for mention in self._lexicon.mentions(words):

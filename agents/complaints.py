@@ -11,6 +11,9 @@ from agents.reading import OWNED, Said, Text, past, sided
 
 _OF_PAPERS: Final = word_set("note notes leave pay days certificate")
 
+_UNKNOWN: Final = re.compile(
+    r"\b(?:dunno|not sure|don't know|no idea)(?: about| if| whether)?(?: the| a| any)?$"
+)
 _WEATHER: Final = word_set("it's it is was the gets getting too so very when")
 
 
@@ -25,6 +28,8 @@ def concerns(text: Text) -> Iterator[Said]:
         each for each in text.mentions if each.group == "complaints.nouns" and each.first not in used
     ):
         if set(texts[max(0, mention.first - 4) : mention.first]) & HYPOTHETICAL - {"like"}:
+            continue
+        if _UNKNOWN.search(" ".join(texts[max(0, mention.first - 5) : mention.first])):
             continue
         if mention.text == "cold" and texts[max(0, mention.first - 1)] in _WEATHER:
             continue

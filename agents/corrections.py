@@ -121,7 +121,10 @@ class Corrections:
                 else current.tells(said.kind, said.value)
             )
             before = old.partition("/")[0] if said.kind == "severity" else old
-            instead = f", not {third_person(before)}" if old and said.kind not in LISTS else ""
+            taken_up = any(
+                word in low.lower() for word in re.findall(r"\w+", before.lower()) if word not in said.value
+            )
+            instead = f", not {third_person(before)}" if taken_up and said.kind not in LISTS else ""
             told.sentences.append(f"Correction: {sentence}{instead}")
         if not told.facts:
             return None

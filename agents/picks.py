@@ -145,7 +145,9 @@ def verdicts(small: str, options: Sequence[str]) -> Mapping[str, bool]:
     if given and not any(given.values()):  # `not my head, just my back`
         for part in _PARTS.split(bare):
             claimed = [] if _NO.search(part) else _named(part, options)
-            given |= {option: True for option in claimed if option not in given}
+            given |= {
+                option: True for option in claimed if option not in given and not says_more(part, option)
+            }
     return given if len(given) > 1 or placed else {}
 
 

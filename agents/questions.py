@@ -19,6 +19,7 @@ _ASKS: Final = {
     r"|occur\w*|develop\w*|appear\w*)\b"
     r"|\bwhen did (?:you|he|she|they) (?:hurt|injure|twist|sprain|fall|cut|burn|bang|break)\b"
     r"|\bsince when\b|\bonset\b|\bhow long ago\b"
+    r"(?! (?:did|have|had) (?:you|he|she|they) (?!first|notice|start|feel|felt|get|hurt|injur|fall|begin))"
     r"|\bwhat (?:day|date|time) did (?:it|this|they|the)\b",
     "taken_for": r"\bhow long have you (?:been (?:taking|on|using)|taken|used)\b",
     "duration": r"\bhow long\b(?! ago)"
@@ -331,6 +332,12 @@ def _question(part: str, sentence: str) -> Question:
     )
 
 
+OF_TESTS: Final = re.compile(r"\b(?:checked|tested|measured|levels?|blood tests?)\b")
+"""A question after tests names what was tested, which nobody takes or has."""
+
+BEFORE_NOW: Final = re.compile(
+    r"\b(?:taken|tried|been on|used|had)\b.*\b(?:before|in the past|previously)$|\bever (?:taken|tried|been on|used)\b"
+)
 _OF_THESE: Final = re.compile(
     r"which\b|(?:does|do|is|are|would) (?:either|any|one) of (?:these|those|them)\b"
 )
@@ -359,6 +366,8 @@ def _kinds(core: str) -> tuple[str, ...]:
     found = [kind for kind, asks in KINDS.items() if asks.search(bare)]
     if not found:
         found = [kind for kind, asks in KINDS.items() if asks.search(core)]
+    if core.startswith("what were you doing"):
+        return ("triggers",)
     for kind, others in _RATHER.items():
         if kind in found:
             found = [each for each in found if each not in others]
@@ -444,7 +453,7 @@ def _tail(text: str, width: int) -> str:
     kept: list[str] = []
     for word in reversed(text.split()):
         if word in _OPTION_STOP:
-            width = max(width, len(kept)) if word in _LISTED_BY else width
+            width = max(width, len(kept)) if word in _LISTED_BY or word in ("a", "an") else width
             break
         kept.insert(0, word)
     return " ".join(kept[-width:]) or " ".join(text.split()[-1:])

@@ -74,6 +74,13 @@ def figures(text: str) -> str:
     return _ONE_SIXTY.sub(lambda found: f"{plain_number(found[1])}{found[2]}", text)
 
 
+def number_now(text: str) -> re.Match[str] | None:
+    """The first number that is not said to be over: the 3 of `used to be 5, now 3`."""
+    found = list(NUMBER.finditer(text))
+    now = (each for each in found if not _OVER.search(text[max(0, each.start() - 40) : each.start()]))
+    return next(now, found[0] if found else None)
+
+
 def rating(text: str, top: int) -> str:
     """How strong something is said to be now: a number or a range, several in their words, else nothing."""
     low = spelled_out(text)

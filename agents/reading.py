@@ -432,7 +432,7 @@ _WAS_TAKEN: Final = re.compile(
     r"\b(?:used to (?:take|use|be on|have)|came off|come off|finished|was on|were on|was taking)\b[^.;,]*$"
 )
 _TAKEN_ONCE: Final = re.compile(
-    r"[\w -]{0,20}\b(?:years|months) (?:ago|back)\b|[\w -]{0,12}\bas a (?:child|kid|teen)"
+    r"[\w ,-]{0,20}\b(?:years|months) (?:ago|back)\b|[\w -]{0,12}\bas a (?:child|kid|teen)"
 )
 
 

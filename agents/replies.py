@@ -9,7 +9,7 @@ from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, READING, SPAN
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
-from agents.ratings import NUMBER, figures, rating
+from agents.ratings import NUMBER, figures, number_now, rating
 from agents.reading import Said, Text, asks_back
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
@@ -333,7 +333,7 @@ class Replies:
             yield Reply(question, Said("temperature", degrees))
         elif (
             question.numeric
-            and (number := NUMBER.search(figures(low) if _FIGURED & set(kinds) else low))
+            and (number := number_now(figures(low) if _FIGURED & set(kinds) else low))
             and not DOSED.search(low)
             and not (number[0].lower() == "one" and _THAT_ONE.search(low))
             and not ("dose" in kinds and question.form == "polar")
@@ -353,12 +353,24 @@ class Replies:
         elif "about_whom" in kinds:
             if (who := next(iter(text.has("people.relatives")), None)) is not None:
                 yield Reply(question, Said("about_whom", text.cut(who)))
+        elif (
+            question.form == "polar"
+            and not kinds
+            and len(question.options) > 1
+            and (
+                first := next(
+                    (each for each in question.options if re.match(rf"{re.escape(each)}\b", small)), ""
+                )
+            )
+        ):
+            yield Reply(question, Said("", ""), verdicts={first: True})
         elif question.form == "choice" and (option := chosen(small, question)):
             yield Reply(question, as_choice(question, option, small if says_more(small, option) else ""))
 
     def where(self, text: Text, question: Question, known: Mapping[str, str], *, alone: bool = True) -> str:
         """A place in the body; where only a side was named, with the noun of the question or complaint."""
         low = _HERE.sub("", _NEITHER.sub("", self.bare(text.stated)), count=1)
+        low = {"l": "left", "r": "right", "lhs": "left", "rhs": "right"}.get(low.lower(), low)
         if _MERELY_ONE.fullmatch(low) and (of_two := _ONE_OR_BOTH.search(question.core)):
             return f"only one {of_two[1]}"
         parts = [each for each in text.has("body.parts") if text.cut(each) not in ("side",)]
@@ -474,6 +486,8 @@ class Replies:
             kind = ""
         if kind == "quality":
             bare = _NOT_THOSE.sub("", bare)
+        if kind == "triggers":
+            bare = _HARMLESS.sub("", bare)
         if kind and not fits(kind, bare, text):
             kind = ""
         yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
@@ -508,6 +522,10 @@ _NEITHER: Final = re.compile(
     r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*(?:in |on )?(?:the )?", re.IGNORECASE
 )
 _UNSIDED: Final = re.compile(r"^(?:left|right|upper|lower|inner|outer|top|bottom) (?=\w)")
+_HARMLESS: Final = re.compile(
+    r"[,;.]? (?:but )?[\w' -]+ (?:is|are|isn't too bad|aren't too bad) ?(?:fine|ok|okay|alright|no problem)\b.*",
+    re.IGNORECASE,
+)
 _NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
 _HERE: Final = re.compile(
     r"\b(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|\b(?:right|just) (?=behind|under|below"

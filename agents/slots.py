@@ -158,7 +158,7 @@ _NOT_CERTAIN: Final = re.compile(
     r"^(?:i think|i suspect|i believe|possibly|perhaps)(?: maybe| also)? (?=\w)", re.I
 )
 _BEHIND_ITEM: Final = re.compile(
-    r"\s+(?:sometimes|daily|too|as well|i think|at the moment|now|occasionally|please|only|allergy|mostly"
+    r"\s+(?:sometimes|mainly|usually|daily|too|as well|i think|at the moment|now|occasionally|please|only|allergy|mostly"
     r"|again"
     r"|once in a while|now and then|lol|haha|lmao|tho|unfortunately|sadly|i guess|i suppose|i believe)$",
     re.IGNORECASE,

@@ -245,7 +245,7 @@ class Teller:
         found = _AUXILIARY.fullmatch(core)
         if found is None:
             if re.match(r"any |ever |(?:fever|chills|\w+)$", core) and len(core.split()) <= 12:
-                items = re.sub(r"^any ", "", core)
+                items = _swapped(re.sub(r"^any ", "", core), _ASKEDS)
                 return f"{self.who} has {items}" if yes else f"{self.who} has no {items}"
             return None
         auxiliary, rest = found[1], found[2]

@@ -19,7 +19,7 @@ from agents.known import (
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
-from agents.questions import Question, name_of, questions
+from agents.questions import BEFORE_NOW, OF_TESTS, Question, name_of, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import Replies, Reply
@@ -95,6 +95,7 @@ _IS_OVER: Final = re.compile(
 )
 _POINTS_BACK: Final = re.compile(r"\b(?:it|this|that|them|those|they)\b", re.IGNORECASE)
 _OF_THEM: Final = re.compile(r"which (?:one|of (?:them|these|those|the (?:two|three)))\b")
+_TAKES: Final = re.compile(r"\b(?:take|takes|taking|on|using|use)\b", re.IGNORECASE)
 _CONSIDERS: Final = re.compile(
     r"\b(?:thinking of|thinking about|consider\w*|have in mind|planning to|asking about|interested in)\b"
 )
@@ -529,6 +530,15 @@ def _bearing(
     if "allergies" in kinds and "medications" not in kinds:
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
+    if any(OF_TESTS.search(each.core) for each in asked) and not _TAKES.search(text.stated):
+        found = [each for each in found if each.kind != "medications"]
+    if any(BEFORE_NOW.search(each.core) for each in asked) and not _TAKES.search(text.stated):
+        found = [
+            replace(each, kind="tried", value=each.value.removeprefix("stopped "))
+            if each.kind == "medications"
+            else each
+            for each in found
+        ]
     if any(_CONSIDERS.search(each.core) for each in asked):
         found = [
             replace(each, kind="asked_about", sentence=BESIDE) if each.kind == "medications" else each
