@@ -8,7 +8,7 @@ from typing import Final
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
-from agents.questions import OF_TESTS, Question, name_of, without_options
+from agents.questions import MENU, OF_TESTS, Question, name_of, without_options
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
@@ -217,9 +217,11 @@ class Answers:
         if moment := HAS_MOMENT.search(rest):
             if re.match(r"(?:not )?since\b", rest) and "onset" not in question.kinds:
                 return
-            if "onset" in question.kinds or not question.kinds:
+            if "onset" in question.kinds or (not question.kinds and _OF_TIME.search(question.core)):
                 told.say(Said("onset", moment[0].strip()), teller)
-        elif (span := HAS_SPAN.search(rest)) and ("duration" in question.kinds or not question.kinds):
+        elif (span := HAS_SPAN.search(rest)) and (
+            "duration" in question.kinds or (not question.kinds and _OF_TIME.search(question.core))
+        ):
             told.say(Said("duration", span[0].strip()), teller)
 
     def _plain_reply(self, told: Told, reply: Reply, teller: Teller) -> None:
@@ -270,6 +272,9 @@ class Answers:
         whole = picked.startswith(("both ", "neither ", "all of "))
         if picked not in question.options and not whole:
             return False
+        if question.asked == MENU and not whole:
+            told.sentences.append(f"User wants to talk about: {picked}")
+            return True
         asked = _substituted(question, picked)
         declared = teller.declares(replace(question, core=asked), yes=True) if asked else None
         if said.kind == "pregnancy":
@@ -338,6 +343,12 @@ _ONLY_SELF: Final = re.compile(
 
 _NOT_THEM: Final = re.compile(
     r"\b(?:he|she|they) (?:doesn't|does not|don't|hasn't|isn't|aren't|didn't)\b", re.I
+)
+_OF_TIME: Final = re.compile(
+    rf"{HAS_MOMENT.pattern}|{HAS_SPAN.pattern}|\b(?:start\w*|beg[au]n|recent\w*|new|long|happen\w*"
+    rf"|come on|came on"
+    r"|first|since|always|sudden\w*)\b",
+    re.IGNORECASE,
 )
 _FURTHER: Final = re.compile(r"\b(?:other|else|further|more|additional)\b")
 _OF_CAUSES: Final = re.compile(

@@ -32,7 +32,7 @@ class Question(Section):
 
     def fits(self, concern: str) -> bool:
         """Whether it makes sense to ask it about a concern."""
-        low = concern.lower()
+        low = concern.lower().replace("hay fever", "hay")  # which is none
         wanted = not self.about or any(word in low for word in self.about)
         return wanted and not any(word in low for word in self.not_about)
 
@@ -53,10 +53,11 @@ class Information(Section):
 
 
 class Warning(Section):
-    """When someone with such a concern should be seen."""
+    """When someone with such a concern should be seen. What is said `at_once` does not wait for questions."""
 
     about: Annotated[tuple[_Text, ...], Field(min_length=1)]
     text: Annotated[str, Field(pattern=r"\.$")]
+    at_once: bool = False
 
 
 class Interview(Section):

@@ -95,8 +95,9 @@ NOW: Final = _re(rf"\b({SPAN})(?: now| already| so far)\b")
 OFTEN: Final = _re(
     r"\b((?:almost |nearly |about |maybe |around )?(?:every (?:other |single |few |couple of "
     r")?(?:\w+ )?(?:day|night|morning|evening|afternoon|week|weekend|month|hour|time|minute)s?"
-    rf"|(?:once|twice|{_NUMBER}(?:(?: ?- ?| to | or ){_NUMBER})? times|several times|a few times|a "
-    rf"couple of times|{_NUMBER} (?:nights|days|evenings|hours|times|of)?) (?:a|an|per|each|every|in "
+    rf"|(?:once|twice|{_NUMBER}(?:(?: ?- ?| to | or ){_NUMBER})? times|several times|(?:a )?few times|(?:a )?"
+    rf"couple of times|{_NUMBER}(?:(?: ?- ?| to | or ){_NUMBER})? (?:nights|days|evenings|hours|times"
+    rf"|of)?) (?:a|an|per|each|every|in "
     rf"a|out of the) (?:day|night|week|month|year|hour)"
     r"|daily|weekly|nightly|monthly|most (?:days|nights|mornings)|once in a while|now and then|from "
     r"time to time|all the time|twice daily|on weekends))\b"

@@ -43,7 +43,8 @@ _ASKS: Final = {
     r"|\bcomes? and goe?s?\b",
     "progression": r"\b(?:getting|gotten|got|become|becoming|grown) (?:any )?(?:better|worse"
     r"|bigger)\b|\bimprov"
-    r"|\bchanged? (?:since|over|at all)\b|\b(?:better|worse) (?:now|today|than)\b|\bstayed the same\b",
+    r"|\bbetter\b.{0,12}\bworse\b.{0,25}\bsame\b|\bchanged? (?:since|over|at all)\b|\b(?:better"
+    r"|worse) (?:now|today|than)\b|\bstayed the same\b",
     "relief": r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)"
     r"|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it|them|the pain|things|you "
     r"feel)"
@@ -228,6 +229,10 @@ _DETERMINERS: Final = re.compile(r"^(?:the|a|an|your|any|in|on|at|from|with|more
 _CLAUSE: Final = re.compile(rf"^{_AUX} (?:you|it|they|he|she|there|the \w+|your \w+)\s+")
 
 
+MENU: Final = "What is it about?"
+"""What a question that offers what to talk about comes to: nothing of what it offers was said by anybody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question: as it was asked, in small letters without lead-in, and what it is after.
@@ -314,7 +319,8 @@ def _question(part: str, sentence: str) -> Question:
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)
     core = _OR_NOT.sub(r"\1 or \2", core.strip(" ?!.,:;"))
-    other = _SUPPOSES.match(core) or _WISHES.match(core) or _MENU.search(core)
+    menu = _MENU.search(core) is not None
+    other = menu or _SUPPOSES.match(core) or _WISHES.match(core)
     kinds = () if other else _kinds(f"{core}?")
     options = tuple(each for each in _options(core) if not _NO_OPTION.fullmatch(each))
     top = _TOP.search(core) or _TOP_NAMED.search(core)
@@ -322,7 +328,7 @@ def _question(part: str, sentence: str) -> Question:
     which = _WHICH.search(f"{core}?")
     noun = counted[1] if counted else which[1] if which else ""
     return Question(
-        asked=sentence,
+        asked=MENU if menu else sentence,
         core=core,
         form=_form(core, options),
         kinds=kinds,
@@ -336,7 +342,8 @@ OF_TESTS: Final = re.compile(r"\b(?:checked|tested|measured|levels?|blood tests?
 """A question after tests names what was tested, which nobody takes or has."""
 
 BEFORE_NOW: Final = re.compile(
-    r"\b(?:taken|tried|been on|used|had)\b.*\b(?:before|in the past|previously)$|\bever (?:taken|tried|been on|used)\b"
+    r"\b(?:taken|tried|been on|used|had)\b.*\b(?:before|in the past|previously)$|\bever (?:taken"
+    r"|tried|been on|used)\b"
 )
 _OF_THESE: Final = re.compile(
     r"which\b|(?:does|do|is|are|would) (?:either|any|one) of (?:these|those|them)\b"
@@ -346,7 +353,8 @@ _WISHES: Final = re.compile(
 )
 _MENU: Final = re.compile(
     r"\b(?:like|want) to talk about\b|\bbrings? you (?:here|in)\b|\bcan i help(?: you)? with\b"
-    r"|\b(?:is (?:it|this|that)|are you (?:here|writing|asking)) (?:mainly |mostly |more )?about\b.*\bor\b"
+    r"|\b(?:is (?:it|this|that)|are you (?:here|writing|asking)) (?:mainly |mostly |more )?about\b"
+    r"(?:.*,.*,.*\bor\b|.*\bor (?:about )?something else)"
 )
 """A question that offers what to talk about asks for none of it."""
 

@@ -83,7 +83,7 @@ def number_now(text: str) -> re.Match[str] | None:
 
 def rating(text: str, top: int) -> str:
     """How strong something is said to be now: a number or a range, several in their words, else nothing."""
-    low = spelled_out(text)
+    low = re.sub(r"^(?:it )?(?:really )?depends[.,; ]+", "", spelled_out(text), flags=re.IGNORECASE)
     numbers = [each for each in NUMBER.finditer(low) if within(each[1], top)]
     several = len(numbers) > 1 and not any(
         _OVER.search(low[max(0, each.start() - 40) : each.start()]) for each in numbers

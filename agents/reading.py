@@ -133,9 +133,10 @@ class Text:
         texts = [word.text for word in self.words]
         starts = {mention.first: mention.last for mention in self.mentions}
         for mention in self.mentions:
-            said_after = texts[mention.last : mention.last + 1] == ["no"] and texts[
-                mention.last + 1 : mention.last + 2
-            ] in ([], [","], ["."])
+            behind = texts[mention.last : mention.last + 3]
+            said_after = (behind[:1] in _NO_BEHIND and behind[1:2] in _ENDS) or (
+                behind[:2] in (["not", "really"], ["not", "anymore"]) and behind[2:3] in _ENDS
+            )
             if said_after and not set(texts[max(0, mention.first - 2) : mention.first]) & _EXCEPT:
                 yield from range(mention.first, mention.last)
         denying = False
@@ -185,6 +186,8 @@ class Text:
         )
 
 
+_NO_BEHIND: Final = (["no"], ["none"], ["nope"], ["nah"], ["never"])
+_ENDS: Final[tuple[list[str], ...]] = ([], [","], ["."], ["!"], [";"])
 _EXCEPT: Final = word_set("apart except besides bar than from")
 
 
@@ -383,7 +386,7 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
         if before and before[-1] in ("after", "following", "without"):
             continue
         if mention.first in text.denied:
-            yield Said("medications", f"no {name}", of=of)
+            yield Said("medications", f"no {'other ' if before[-1:] == ['other'] else ''}{name}", of=of)
         elif {"stopped", "quit", "off"} & set(before) or _is_over(text, mention):
             yield Said("medications", f"stopped {name}", of=of)
         elif _only_spoken_of(before, low[text.words[mention.last - 1].end :]):
@@ -516,6 +519,9 @@ def past(text: Text, mention: Mention) -> bool:
     return _BEFORE_PAST.search(before) is not None or (had and _AFTER_PAST.search(behind) is not None)
 
 
+_BY_HOW_MUCH: Final = re.compile(
+    r"\b(?:lost|gained|put on|lose|gain|dropped|losing|gaining)(?: \w+)? $", re.IGNORECASE
+)
 _LENGTH: Final = re.compile(r"(?:cm|m|ft|foot|feet|'|bmi)(?:\s?\d+)?$", re.IGNORECASE)
 _BARE_METRES: Final = re.compile(r"(?<![\d.,/])([12][.,]\d\d)(?![\d.,/]| ?[a-z]{1,2}\b)", re.IGNORECASE)
 
@@ -527,7 +533,9 @@ def _measured(low: str) -> Iterator[Said]:
         yield Said("temperature", _clean(warm[1] or warm[2]))
     if (reading := READING.search(low)) and not re.fullmatch(r"\d+ ?/ ?10", reading[1]):
         yield Said("readings", _clean(reading[1]))
-    measures = [_clean(each[1]) for each in MEASURE.finditer(low)]
+    measures = [
+        _clean(each[1]) for each in MEASURE.finditer(low) if not _BY_HOW_MUCH.search(low[: each.start()])
+    ]
     if measures and not any(_LENGTH.search(each) for each in measures):
         measures = [each[1] for each in _BARE_METRES.finditer(low)] + measures  # `1.65 and 82 kilos`
     for each in measures:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from agents.lexicon import Lexicon, word_set, words_of
-from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, READING, SPAN
+from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, OFTEN, READING, SPAN
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
-from agents.ratings import NUMBER, figures, number_now, rating
+from agents.ratings import NUMBER, figures, number_now, rating, spelled_out
 from agents.reading import Said, Text, asks_back
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
@@ -264,7 +264,7 @@ class Replies:
     # --- kinds that can be told by their form ---------------------------------------------------------------
 
     def _in_order(self, text: Text, asked: Sequence[Question]) -> tuple[Reply, ...]:
-        numbers = [each[1] for each in NUMBER.finditer(text.stated)]
+        numbers = [each[1] for each in NUMBER.finditer(spelled_out(text.stated))]
         if len(numbers) < len(asked):
             return ()
         return tuple(
@@ -314,7 +314,7 @@ class Replies:
                 )
             elif between := _FROM_TO.search(low):
                 yield Reply(question, Said("duration", _trim(between[1])))
-            elif spans := list(HAS_SPAN.finditer(low)):
+            elif spans := list(HAS_SPAN.finditer(OFTEN.sub(lambda often: " " * len(often[0]), low))):
                 span = next((each for each in spans if not _VAGUE.search(each[0])), spans[-1])
                 if re.match(r"\s+(?:after|before|into)\b", low[span.end() :]):
                     yield Reply(question, Said("onset", self.bare(low)))
@@ -329,8 +329,11 @@ class Replies:
             yield Reply(question, Said("pregnancy", "not pregnant"))
         elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
-        elif "temperature" in kinds and (degrees := rating(low, 110)):
-            yield Reply(question, Said("temperature", degrees))
+        elif "temperature" in kinds:
+            if _DEGREES.match(degrees := rating(figures(low), 110)):
+                yield Reply(question, Said("temperature", degrees))
+        elif "taken_for" in kinds and (taken := HAS_SPAN.search(low)):
+            yield Reply(question, Said("taken_for", _trim(taken[0])))
         elif (
             question.numeric
             and (number := number_now(figures(low) if _FIGURED & set(kinds) else low))
@@ -523,7 +526,8 @@ _NEITHER: Final = re.compile(
 )
 _UNSIDED: Final = re.compile(r"^(?:left|right|upper|lower|inner|outer|top|bottom) (?=\w)")
 _HARMLESS: Final = re.compile(
-    r"[,;.]? (?:but )?[\w' -]+ (?:is|are|isn't too bad|aren't too bad) ?(?:fine|ok|okay|alright|no problem)\b.*",
+    r"[,;.]? (?:but )?[\w' -]+ (?:is|are|isn't too bad|aren't too bad) ?(?:fine|ok|okay|alright"
+    r"|no problem)\b.*",
     re.IGNORECASE,
 )
 _NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)

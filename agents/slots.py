@@ -105,7 +105,9 @@ def fits(kind: str, value: str, text: Text) -> bool:
                 each.search(value) for each in timed[: 2 if clause else 3]
             )
         case "triggers" | "relief":
-            if re.match(r"(?:not|no|nothing|hardly|never|very little)\b", value, re.IGNORECASE):
+            if HAS_SPAN.fullmatch(value) or re.match(
+                r"(?:not|no|nothing|hardly|never|very little|for a)\b", value, re.IGNORECASE
+            ):
                 return False
             return (
                 _CLAUSE.match(text.stated) is None
@@ -123,7 +125,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
             denies = {word.text for word in words_of(value)} & _DENIES
             return others is None and not clause and not a_time and not denies and len(value.split()) <= 8
         case "readings" | "measures" | "dose" | "temperature":
-            return _FIGURE.search(value) is not None
+            a_moment = HAS_MOMENT.fullmatch(value) or HAS_SPAN.fullmatch(value)
+            return _FIGURE.search(value) is not None and a_moment is None
         case "sleep_hours":
             return _FIGURE.search(value) is not None or _OF_SLEEP.search(value) is not None
         case "frequency":
@@ -158,7 +161,8 @@ _NOT_CERTAIN: Final = re.compile(
     r"^(?:i think|i suspect|i believe|possibly|perhaps)(?: maybe| also)? (?=\w)", re.I
 )
 _BEHIND_ITEM: Final = re.compile(
-    r"\s+(?:sometimes|mainly|usually|daily|too|as well|i think|at the moment|now|occasionally|please|only|allergy|mostly"
+    r"\s+(?:sometimes|mainly|usually|daily|too|as well|i think|at the moment|now|occasionally|please"
+    r"|only|allergy|mostly"
     r"|again"
     r"|once in a while|now and then|lol|haha|lmao|tho|unfortunately|sadly|i guess|i suppose|i believe)$",
     re.IGNORECASE,

@@ -365,8 +365,8 @@ class _Talk:
             if mine and _TO_A_DOCTOR.search(self.brief.message):
                 return self.when_to_be_seen() or self.brief.specialist.interview.closing
             own = self.information(self.brief.message)
-            return own or (self.one_of(self.brief.specialist.interview.unsure) if mine else "")
-        if mine and (warning := self.when_to_be_seen(self.brief.message)):
+            return own or (self.one_of(self.brief.specialist.interview.unsure) if self.answers else "")
+        if warning := self.when_to_be_seen(self.brief.message, at_once=not mine):
             return warning
         return self.information() if len(mine) == _TELL_AFTER else ""
 
@@ -406,10 +406,12 @@ class _Talk:
         )
         return named or bool(each.unless and _speaks_of(each.unless, told))
 
-    def when_to_be_seen(self, about: str = "") -> str:
-        """When someone with this concern should be seen, if that was not said yet."""
+    def when_to_be_seen(self, about: str = "", *, at_once: bool = False) -> str:
+        """When someone with this concern should be seen, if that was not said yet; maybe only `at_once`."""
         text = about or " ".join(self.known.values())
         for each in self.brief.specialist.interview.see_someone:
+            if at_once and not each.at_once:
+                continue
             if _speaks_of(each.about, text) and each.text not in self.said:
                 return each.text
         return ""
@@ -517,7 +519,7 @@ def _speaks_of(words: Sequence[str], text: str) -> bool:
     return any(
         not _DENIES.search(low[: found.start()])
         for word in words
-        for found in re.finditer(rf"\b{re.escape(word)}", low)
+        for found in re.finditer(rf"(?<!hay )\b{re.escape(word)}", low)
     )
 
 

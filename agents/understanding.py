@@ -93,6 +93,8 @@ _IS_OVER: Final = re.compile(
     r"(?! (?:from|up|down|to|on|through|for))(?!.*\b(?:but|then|came)\b)",
     re.IGNORECASE,
 )
+_OF_WHAT_IS: Final = re.compile(r"\b(?:it|they|this|that|the \w+|still|things|feel|feeling|you)\b")
+_HOW_MUCH: Final = re.compile(r"how (?:often|(?:much|many|far)\b.*\bdo you)\b")
 _POINTS_BACK: Final = re.compile(r"\b(?:it|this|that|them|those|they)\b", re.IGNORECASE)
 _OF_THEM: Final = re.compile(r"which (?:one|of (?:them|these|those|the (?:two|three)))\b")
 _TAKES: Final = re.compile(r"\b(?:take|takes|taking|on|using|use)\b", re.IGNORECASE)
@@ -295,7 +297,8 @@ class Understanding:
         numeric = any(question.numeric for question in asked)
         if "severity" in pending and not numeric and (rated := rating_anew(text.stated, 10)):
             yield Said("severity", f"{rated}/10")
-        if "concern" in values and _IS_OVER.match(text.stated):
+        of_it = not asked or any(each.kinds or _OF_WHAT_IS.search(each.core) for each in asked)
+        if "concern" in values and of_it and _IS_OVER.match(text.stated):
             yield Said("progression", "gone")
         if pending & {"onset", "duration"} and not values.keys() & {"onset", "duration"}:
             for piece in fragments(text.stated):
@@ -548,11 +551,13 @@ def _bearing(
     if asked and not kinds & {"onset", "duration"} and not complaints and not _OF_IT.search(text.stated):
         timely = any(_ONLY_TIME.fullmatch(piece) for piece in fragments(text.stated))
         found = [each for each in found if timely or each.kind not in ("onset", "duration")]
+    if "relief" in kinds:  # `for a while` is how long it helps
+        found = [each for each in found if each.kind != "duration"]
     if any(each.core.startswith("when") for each in asked) and not kinds & {"onset", "duration"}:
         found = [each for each in found if each.kind not in ("onset", "duration")]
     if asked and "location" not in kinds and not complaints and not _OF_IT.search(text.stated):
         found = [each for each in found if each.kind != "location"]
-    often = any(each.core.startswith("how often") and "frequency" not in each.kinds for each in asked)
+    often = any(_HOW_MUCH.match(each.core) and "frequency" not in each.kinds for each in asked)
     if elsewhere or often:
         found = [each for each in found if each.kind not in (_PASSING if elsewhere else {"frequency"})]
     if "location" in kinds and len(asked) == 1:  # the whole reply says where
@@ -587,7 +592,7 @@ def _pass_by(replies: Sequence[Reply]) -> bool:
 def _of_the_concern(question: Question, known: Known) -> Question:
     """`How high is it?` asks of a fever for the temperature."""
     fever = re.search(
-        r"\b(?:fever|temperature)\b", known.values.get("concern") or known.values.get("request", "")
+        r"(?<!hay )\b(?:fever|temperature)\b", known.values.get("concern") or known.values.get("request", "")
     )
     if fever and not question.kinds and re.match(r"how high\b", question.core):
         return replace(question, kinds=("temperature",))
