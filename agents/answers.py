@@ -8,7 +8,7 @@ from typing import Final
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
-from agents.questions import MENU, OF_TESTS, Question, name_of, without_options
+from agents.questions import MENU, OF_TESTS, Question, name_of, with_only, without_options
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
@@ -130,7 +130,7 @@ class Answers:
             item = next((each for each in items if each.value in option or option in each.value), None)
             kind, value = (item.kind, item.value) if item else (usual, re.sub(r"\byour\b", "the", option))
             asked_so = (
-                _substituted(reply.question, option)
+                with_only(reply.question, option)
                 if kind == "noted" or (not item and len(reply.verdicts) == 1)
                 else ""
             )
@@ -275,7 +275,7 @@ class Answers:
         if question.asked == MENU and not whole:
             told.sentences.append(f"User wants to talk about: {picked}")
             return True
-        asked = _substituted(question, picked)
+        asked = with_only(question, picked)
         declared = teller.declares(replace(question, core=asked), yes=True) if asked else None
         if said.kind == "pregnancy":
             said = replace(said, value="pregnant" if "pregnant" in picked and not whole else "not pregnant")
@@ -369,19 +369,6 @@ def _without_user(sentence: str) -> str:
     return re.sub(r"^User (?:says )?", "", sentence)
 
 
-def _substituted(question: Question, chosen: str) -> str:
-    """A question that offers options, with only the chosen one left in it."""
-    if clause := _OR_CLAUSE.search(question.core):
-        is_last = bool(set(chosen.split()) & set(question.options[-1].split()))
-        return clause[1] if is_last else question.core[: clause.start()]
-    first, last = question.options[0].split()[0], question.options[-1]
-    last = last if question.core.endswith(last) else last.split()[-1]
-    found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
-    if found and question.core[: found.start()].endswith("all the "):
-        return ""
-    return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
-
-
 _SAYS_LITTLE: Final = word_set(
     ", . ! a bit of both mix really either neither it depends all none is fine whatever works don't mind i "
     "not sure "
@@ -390,7 +377,4 @@ _SAYS_LITTLE: Final = word_set(
 )
 _A_SIDE: Final = re.compile(
     r"(?:just |only |on |the |my |it's )*(?:left|right)(?: one| side)?[.! ]*", re.IGNORECASE
-)
-_OR_CLAUSE: Final = re.compile(
-    r",? or ((?:do|does|did|is|are|was|were|has|have|can) (?:you|it|they|he|she|there|the \w+|your \w+) .*)$"
 )

@@ -9,7 +9,7 @@ from agents.context_extractor import slug
 from agents.known import UNSETTLED, Exchange, Known, Understood
 from agents.lexicon import Lexicon, word_set
 from agents.patterns import HAS_SPAN
-from agents.questions import kinds_asked, last_question, name_of, questions
+from agents.questions import kinds_asked, last_question, name_of, questions, without_options
 from agents.telling import Teller, recap
 from agents.understanding import Understanding
 from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
@@ -179,14 +179,34 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
             told + (recap(now, told, teller) if goes_on or question else _about(now, told, teller, first))
         )
     told = "; ".join(understood.sentences)
-    tail = recap(now, told, teller) if not understood.new_concern else ""
-    if _uncovered(plain, told):
+    tail = recap(now, told, teller) if not understood.new_concern else _wished(now, told, first)
+    answered = set(kinds_asked(before)) & set(understood.answers)
+    uncovered = _uncovered(plain, told)
+    if before and not understood.corrected and (uncovered or not answered):
+        told += _asked(before, told)
+    if uncovered:
         room = MOST_ENRICHED - len(told) - len(tail) - 20
         if room >= 40:
             told += f'; in their words: "{plain if len(plain) <= room else plain[: room - 1].rstrip() + "…"}"'
     elif first and len(understood.sentences) == 1:
         told += " - initial health query"
     return _fit(told + tail)
+
+
+def _wished(now: dict[str, str], told: str, first: bool) -> str:
+    """What the person came for, where a complaint comes up on the way."""
+    wish = now.get("request", "")
+    return "" if first or not wish or wish.lower() in told.lower() else f' (after "{wish}")'
+
+
+def _asked(before: str, told: str) -> str:
+    """The question that was answered in a way which does not tell it, without what it only offers."""
+    asked = questions(before)
+    question = without_options(asked[-1]) if asked else ""
+    words = {word.rstrip("s") for word in re.findall(r"[a-z]{4,}", question.lower())} - _LIGHT
+    if not words or "question" in told or any(word in told.lower() for word in words):
+        return ""
+    return f'; asked "{question[-120:]}"'
 
 
 def _about(now: dict[str, str], told: str, teller: Teller, first: bool) -> str:

@@ -273,11 +273,27 @@ def without_options(question: Question) -> str:
     if not question.options:
         return question.asked
     shorter = _OFFERS.sub("", question.asked).rstrip(" ,:;-")
-    if shorter == question.asked or len(shorter.split()) < 3 or " or " in shorter:
+    if shorter == question.asked.rstrip(" ,:;-"):
+        shorter = "" if _OR_CLAUSE.search(question.core) else with_only(question, "\u2026")
+    return "" if len(shorter.split()) < 3 or " or " in shorter else f"{shorter}?"
+
+
+def with_only(question: Question, chosen: str) -> str:
+    """A question that offers options, with only the chosen one left in it."""
+    if clause := _OR_CLAUSE.search(question.core):
+        is_last = bool(set(chosen.split()) & set(question.options[-1].split()))
+        return clause[1] if is_last else question.core[: clause.start()]
+    first, last = question.options[0].split()[0], question.options[-1]
+    last = last if question.core.endswith(last) else last.split()[-1]
+    found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
+    if found and question.core[: found.start()].endswith("all the "):
         return ""
-    return f"{shorter}?"
+    return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
 
 
+_OR_CLAUSE: Final = re.compile(
+    r",? or ((?:do|does|did|is|are|was|were|has|have|can) (?:you|it|they|he|she|there|the \w+|your \w+) .*)$"
+)
 _OFFERS: Final = re.compile(
     r"(?:[,;(]? (?:such as|for example|for instance|e\.g\.|like|including),?|\s*[:\u2013\u2014]| -) [^?]*\?$",
     re.IGNORECASE,
