@@ -275,7 +275,8 @@ def without_options(question: Question) -> str:
     shorter = _OFFERS.sub("", question.asked).rstrip(" ,:;-")
     if shorter == question.asked.rstrip(" ,:;-"):
         shorter = "" if _OR_CLAUSE.search(question.core) else with_only(question, "\u2026")
-    return "" if len(shorter.split()) < 3 or " or " in shorter else f"{shorter}?"
+    says_something = re.search(r"[a-z]{4,}", shorter.lower().replace("your", "")) is not None
+    return f"{shorter}?" if len(shorter.split()) > 2 and " or " not in shorter and says_something else ""
 
 
 def with_only(question: Question, chosen: str) -> str:

@@ -365,3 +365,34 @@ async def test_a_tool_that_a_specialist_does_not_name_is_not_wished_for() -> Non
 
     assert "23.1" in "".join(said)
     assert "23.1" not in "".join(without)
+
+
+async def test_an_allergy_that_is_denied_later_is_asked_about_and_not_forgotten() -> None:
+    talk = ("I'm allergic to latex and my hands itch", "6", "no allergies")
+
+    *_, denied = await conversation(*talk)
+    *_, holds = await conversation(*talk, "yes")
+    *_, gone = await conversation(*talk, "no, not any more")
+
+    assert "Do you still have that allergy?" in denied.answer
+    assert [each.enrichment.known["allergies"] for each in (denied, holds, gone)] == [
+        "latex",
+        "latex",
+        "none reported",
+    ]
+    assert "Do you still have that allergy?" not in holds.answer + gone.answer
+
+
+async def test_who_writes_of_a_changed_mole_hears_at_once_that_it_should_be_seen() -> None:
+    (told,) = await conversation("a mole on my arm has changed colour")
+
+    assert "should be looked at by a doctor soon" in told.answer
+
+
+async def test_a_topic_picked_from_those_offered_is_no_fact_of_its_kind() -> None:
+    offer = "Is it about a symptom, your mood, a medicine, sleep, food, exercise, or an appointment?"
+
+    *_, picked = await conversation("I don't feel like myself", "sleep", answers=(offer,))
+
+    assert "medications" not in picked.enrichment.known
+    assert picked.intent.intent == "SLEEP"
