@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from itertools import pairwise, product
+from dataclasses import dataclass
+from itertools import product
 from typing import Final, NamedTuple
 
 from agents.safety.text import Word
@@ -29,8 +29,8 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Node:
-    children: dict[str, "_Node"] = field(default_factory=dict)
-    concepts: list[tuple[str, bool]] = field(default_factory=list)
+    children: dict[str, "_Node"]
+    concepts: tuple[tuple[str, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PhraseBook:
     """
 
     def __init__(self, between: Set[str], negative: Set[str], others: "Others") -> None:
-        self._root = _Node()
+        self._root = _Node({})
         self._others = others
         self._between = between
         self._negative = negative
@@ -84,16 +84,17 @@ class PhraseBook:
                 self._add(concept, told)
 
     def _add(self, concept: str, words: tuple[str, ...]) -> None:
-        node = self._root
+        node, before = self._root, ""
         for word in words:
             if (child := node.children.get(word)) is None:
-                child = node.children[word] = _Node()
-            node = child
-        self.vocabulary.update(words)
-        self.pairs.update(pairwise(words))
-        negative = words[0] in self._negative
-        if (concept, negative) not in node.concepts:
-            node.concepts.append((concept, negative))
+                child = node.children[word] = _Node({})
+                self.vocabulary.add(word)
+                if before:
+                    self.pairs.add((before, word))
+            node, before = child, word
+        said = (concept, words[0] in self._negative)
+        if said not in node.concepts:
+            node.concepts = (*node.concepts, said)
 
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""

@@ -22,6 +22,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
 
     Prints the address to open. It carries your key after the #, so treat it like a password.
     """
+    gc.disable()  # until the house stands: all that is loaded for it stays
     given = {"server.host": host, "server.port": port}
     settings = invocation.settings({key: value for key, value in given.items() if value is not None})
 
@@ -48,6 +49,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
     async def run() -> None:
         house = await asyncio.to_thread(build_house, settings, invocation.config)
         gc.freeze()  # it stays: looking it through for garbage would stop everybody for a tenth of a second
+        gc.enable()
         async with house.open(), open_rooms(settings, house) as rooms:
             most = settings.limits.http_body_bytes
             app = create_app(house, keys, hosts=[where], body_most=most, rooms=rooms)
@@ -57,4 +59,5 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
     try:
         asyncio.run(run())
     finally:
+        gc.enable()
         telemetry.stop()
