@@ -18,7 +18,7 @@ from orchestrator.logs import get_logger
 from orchestrator.ports import Transport
 from orchestrator.store.database import Store
 from orchestrator.store.rows import Conversation
-from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, LiveKitTransport
+from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, LiveKitTransport, all_have_come
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 
@@ -93,6 +93,7 @@ class Rooms:
                 task.cancel()
             await asyncio.gather(watching, *self._tasks, return_exceptions=True)
             await asyncio.gather(*(stay.room.leave() for stay in self._stays.values()))
+            await all_have_come()
             await self._server.close()
 
     @property

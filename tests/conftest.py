@@ -2,6 +2,7 @@
 
 import logging
 import os
+from itertools import islice
 
 import pytest
 from hypothesis import settings
@@ -34,12 +35,33 @@ settings.register_profile("quick", max_examples=15)
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
 
 
-LONGEST_FIRST = ("letta", "tests/faults", "tests/integration", "tests/browser")
+LONGEST_FIRST = (
+    "tests/faults/test_letta_restart",
+    "tests/faults",
+    "letta",
+    "tests/integration",
+    "tests/browser",
+)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first: at the end, nobody is waited for while the others have nothing left."""
-    items.sort(key=lambda item: [part not in item.location[0] for part in LONGEST_FIRST])
+    """Deal what takes long to all workers, each of which begins with it and goes on with a part of the rest.
+
+    A worker is given as many tests in a row as every other one; who is done takes from the end of another's.
+    """
+    by_length: list[list[pytest.Item]] = [[] for _ in (*LONGEST_FIRST, "the rest")]
+    for item in items:
+        found = [rank for rank, part in enumerate(LONGEST_FIRST) if part in item.location[0]]
+        by_length[found[0] if found else -1].append(item)
+    long, rest = [item for some in by_length[:-1] for item in some], iter(by_length[-1])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    dealt: list[pytest.Item] = []
+    for worker in range(workers):
+        share = (len(items) - len(dealt)) // (workers - worker)
+        of_long = long[worker::workers]
+        dealt += [*of_long, *islice(rest, max(0, share - len(of_long)))]
+    items[:] = [*dealt, *rest]
 
 
 @pytest.fixture(autouse=True)

@@ -65,6 +65,13 @@ async def a_room(address: Address) -> AsyncIterator[str]:
                 await server.room.delete_room(api.DeleteRoomRequest(room=name))
 
 
+async def until_empty(server: api.LiveKitAPI, room: str) -> None:
+    """Wait until nobody is in a room: LiveKit lists those who left for a moment longer."""
+    async with asyncio.timeout(PATIENCE):
+        while (await server.room.list_participants(api.ListParticipantsRequest(room=room))).participants:
+            await asyncio.sleep(0.05)
+
+
 class RoomLine:
     """The client's end of a connection through a room."""
 

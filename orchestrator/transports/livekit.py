@@ -56,7 +56,7 @@ SETTLING_SECONDS: Final = 1.0
 no Python any more and abort it: one time in fourteen without a wait, never with 0.3 s."""
 
 LATE_SECONDS: Final = 5.0
-"""How long a process that ends waits for those who are still on their way into a room."""
+"""How long one waits in the end for those who are still on their way into a room."""
 
 T = TypeVar("T")
 
@@ -66,10 +66,15 @@ _late: Final[set[asyncio.Task[None]]] = set()
 """Those who came too late: they are on their way into a room, and leave it as soon as they are there."""
 
 
-async def settle() -> None:
-    """Let LiveKit's threads end before the process does, and those first who are on their way into a room."""
+async def all_have_come() -> None:
+    """Wait for those who are on their way into a room: the loop that ends before them ends the process."""
     if _late:
         await asyncio.wait(_late, timeout=LATE_SECONDS)
+
+
+async def settle() -> None:
+    """Let LiveKit's threads end before the process does, and those first who are on their way into a room."""
+    await all_have_come()
     await asyncio.sleep(SETTLING_SECONDS)
 
 

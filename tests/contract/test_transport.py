@@ -36,7 +36,7 @@ from orchestrator.transports.livekit import (
 )
 from orchestrator.transports.websocket import WebSocketTransport
 from tests.peers import Line, WebSocketLine
-from tests.rooms import RoomLine, a_room, administering, token
+from tests.rooms import RoomLine, a_room, administering, token, until_empty
 from tools.servers.livekit import Address, livekit_process, new_address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
@@ -568,7 +568,7 @@ async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_
             await settle()  # the native side would end the process here, had it been left to itself
 
             assert refused.value.problem is LIVEKIT_UNAVAILABLE
-            assert await there() == []
+            await until_empty(server, name)
 
 
 async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:

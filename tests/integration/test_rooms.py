@@ -40,7 +40,7 @@ from tests.peers import (
     envelope,
     new_id,
 )
-from tests.rooms import HOUSE, RoomLine, a_room, administering, over_livekit, serving, token
+from tests.rooms import HOUSE, RoomLine, a_room, administering, over_livekit, serving, token, until_empty
 from tools.servers.keeper import free_port
 from tools.servers.livekit import Address, new_address, running_livekit
 
@@ -199,8 +199,7 @@ async def test_who_waits_no_longer_for_a_room_leaves_it_once_there(livekit: Addr
 
         assert room.sdk.local_participant.identity == HOUSE  # it has been there
         assert room.sdk.connection_state == rtc.ConnectionState.CONN_DISCONNECTED
-        there = await server.room.list_participants(api.ListParticipantsRequest(room=name))
-        assert not there.participants
+        await until_empty(server, name)
 
 
 async def test_a_house_that_came_too_late_comes_again(

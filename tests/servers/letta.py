@@ -1,6 +1,8 @@
 """A real Letta server, shared by all tests of a run: each has conversations of its own."""
 
 import os
+from contextlib import suppress
+from threading import Thread
 
 import pytest
 
@@ -18,3 +20,15 @@ def letta(request: pytest.FixtureRequest) -> Address:
             raise SetupError(f"{OTHERWISE} ANAMNESIS_TEST_MODELS_URL then says where its models come from.")
         return Address(url, models)
     return Address.parse(start_once(request.config, "letta"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start it while other tests run, by one worker of several: it takes the better part of a minute."""
+    ours = "LETTA_BASE_URL" not in os.environ and os.environ.get("PYTEST_XDIST_WORKER") == "gw0"
+    if ours and any("letta" in getattr(item, "fixturenames", ()) for item in session.items):
+        Thread(target=_start, args=[session.config], name="starting Letta", daemon=True).start()
+
+
+def _start(config: pytest.Config) -> None:
+    with suppress(SetupError):  # whoever needs it tries again, and is told why
+        start_once(config, "letta")
