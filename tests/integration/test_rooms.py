@@ -212,6 +212,7 @@ async def test_a_house_that_came_too_late_comes_again(
 
     monkeypatch.setattr("orchestrator.rooms.LiveKitRoom", impatient_at_first)
     monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._withdraw", finishing)
+    monkeypatch.setattr("orchestrator.transports.livekit.LATE_SECONDS", PATIENCE)  # this process lives on
     async with (
         a_house(embedded).open() as house,
         over_livekit(house, tmp_path, livekit) as site,
