@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 from orchestrator.store import migrations
 from orchestrator.store.database import Store
 from orchestrator.store.invariants import check
+from orchestrator.store.soundness import unsound
 from tests.builders import CountedIds, HandClock
 from tests.servers.postgres import fresh_database
 
@@ -54,11 +55,16 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture(scope="module", params=DATABASES)
 def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store for all tests of a module, which must not mind what the others leave there."""
+    """A store for all tests of a module, which must not mind what the others leave there.
+
+    Rows may lack what a conversation has beside them; the database itself must be in order in the end.
+    """
     with empty_store(request.param, request, tmp_path_factory.mktemp("store")) as url:
         store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
         yield store
+        found = store.read_now(lambda tx: list(unsound(tx.unit)))
         store.close_now()
+        assert found == []
 
 
 @pytest.fixture

@@ -99,13 +99,9 @@ def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest
     from dataclasses import asdict
 
     from orchestrator.clock import SystemClock
-    from orchestrator.store import invariants
-    from orchestrator.store.database import Store, Transaction
+    from orchestrator.store.database import Store
+    from orchestrator.store.invariants import look_through
     from orchestrator.wire.ids import RandomIds
-
-    def look(transaction: Transaction) -> tuple[list[invariants.Violation], int]:
-        counted = transaction.unit.connection.execute("SELECT count(*) FROM alicia_conversations").fetchone()
-        return invariants.check_in(transaction, quiesced=at_rest), counted[0]
 
     settings = invocation.settings()
     store = Store.open(
@@ -116,15 +112,15 @@ def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest
         synchronous=settings.database.synchronous,
     )
     try:
-        violations, conversations = store.read_now(look)
+        mirrored = bool(settings.letta.base_url)
+        looked = store.read_now(lambda tx: look_through(tx.unit, quiesced=at_rest, mirrored=mirrored))
     finally:
         store.close_now()
     if as_json:
-        found = [asdict(violation) for violation in violations]
-        click.echo(json.dumps({"conversations": conversations, "violations": found}))
+        click.echo(json.dumps(asdict(looked)))
     else:
-        for violation in violations:
+        for violation in looked.violations:
             click.echo(violation)
-        click.echo(f"{len(violations) or 'no'} violations in {conversations} conversations")
-    if violations:
+        click.echo(f"{len(looked.violations) or 'no'} violations in {looked.conversations} conversations")
+    if looked.violations:
         context.exit(FOUND_SOMETHING)

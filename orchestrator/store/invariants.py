@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, cast
 
 from sqlalchemy import bindparam, select
 
@@ -18,7 +18,7 @@ from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label
 from memory_blocks.trace import digest
 from orchestrator.errors import AnamnesisError
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.database import Store
 from orchestrator.store.packing import chain_departures
 from orchestrator.store.rows import (
     ArchivedTurn,
@@ -32,6 +32,7 @@ from orchestrator.store.rows import (
     Trace,
     Turn,
 )
+from orchestrator.store.soundness import Found, Violation, unsound, without_end
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.traces import is_of_staff
 from orchestrator.store.unit import Unit
@@ -49,37 +50,52 @@ from orchestrator.wire.messages import (
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that must never be: which invariant, in which way, and where."""
+class Look:
+    """What a look through a store found, and through how many conversations it went."""
 
-    invariant: str
-    why: str
-    ids: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.invariant}: {self.why} ({', '.join(self.ids)})"
+    violations: list[Violation]
+    conversations: int
 
 
-Found: TypeAlias = Iterator[Violation]
-
-
-def check(store: Store, *, quiesced: bool = False) -> list[Violation]:
+def check(store: Store, *, quiesced: bool = False, mirrored: bool = False) -> list[Violation]:
     """Every violation there is. With `quiesced` nothing may be under way either."""
-    return store.read_now(lambda transaction: check_in(transaction, quiesced=quiesced))
+    look = store.read_now(lambda tx: look_through(tx.unit, quiesced=quiesced, mirrored=mirrored))
+    return look.violations
 
 
-def check_in(transaction: Transaction, *, quiesced: bool = False) -> list[Violation]:
-    """The same, within a transaction, so that a program may go on while it is looked through."""
-    unit = transaction.unit
-    found = list(_sound(unit))
-    for invariant, why, query in (*_QUERIES, *(_WHEN_QUIET if quiesced else ())):
-        for record in unit.connection.execute(query).fetchall():
-            found.append(Violation(invariant, why, tuple(map(str, record))))
-    for conversation_id in unit.all(_CONVERSATIONS):
-        found.extend(_answers_hold(unit, conversation_id))
-        found.extend(_frames_hold(unit, conversation_id))
-        found.extend(_blocks_hold(unit, conversation_id))
-    return found
+def look_through(unit: Unit, *, quiesced: bool = False, mirrored: bool = False) -> Look:
+    """The same within a transaction, so that a program may go on meanwhile. Ends whatever it comes upon.
+
+    `mirrored` says that Letta is configured: then, with `quiesced`, nothing may wait to be shown there.
+    """
+    found = list(unsound(unit))
+    for invariant, why, query in _asked(quiesced=quiesced, mirrored=mirrored):
+        found.extend(without_end(unit, _ask(unit, invariant, why, query), invariant))
+    conversations: list[str] = []
+    found.extend(without_end(unit, _gather(unit, conversations), "conversations"))
+    for conversation_id in conversations:
+        for name, hold in (("answers", _answers_hold), ("frames", _frames_hold), ("blocks", _blocks_hold)):
+            found.extend(without_end(unit, hold(unit, conversation_id), name, conversation_id))
+    return Look(found, len(conversations))
+
+
+def _asked(*, quiesced: bool, mirrored: bool) -> Iterator[tuple[str, str, str]]:
+    yield from _QUERIES
+    if quiesced:
+        yield from _WHEN_QUIET
+    if quiesced and mirrored:
+        yield from _WHEN_MIRRORED
+
+
+def _ask(unit: Unit, invariant: str, why: str, query: str) -> Found:
+    for record in unit.connection.execute(query).fetchall():
+        yield Violation(invariant, why, tuple(map(str, record)))
+
+
+def _gather(unit: Unit, conversations: list[str]) -> Found:
+    """The ids of all conversations, put where they are asked for; there is nothing to be found in them."""
+    conversations.extend(unit.all(_CONVERSATIONS))
+    yield from ()
 
 
 # --- what one statement can ask ----------------------------------------------------------------------------
@@ -169,6 +185,11 @@ _QUERIES: Final = (
         WHERE frames.epoch > coalesce(leases.epoch, 0)""",
     ),
     (
+        "traces",
+        "a trace has one of its two scores",
+        "SELECT id FROM alicia_memory_used WHERE (confidence IS NULL) <> (similarity_score IS NULL)",
+    ),
+    (
         "messages",
         "the messages are not numbered 1..n",
         """SELECT conversation_id FROM alicia_messages GROUP BY conversation_id
@@ -219,6 +240,19 @@ _WHEN_QUIET: Final = (
     ),
 )
 
+_WHEN_MIRRORED: Final = (
+    (
+        "I12",
+        "a block waits to be shown",
+        "SELECT conversation_id, label FROM letta_blocks WHERE intent IS NOT NULL",
+    ),
+    (
+        "I12",
+        "a passage waits to be shown",
+        "SELECT conversation_id, first_turn FROM letta_passages WHERE passage_id IS NULL",
+    ),
+)
+
 _CONVERSATIONS: Final = Statement(select(Conversation.table.c.id).order_by(Conversation.table.c.id), str)
 
 
@@ -259,22 +293,6 @@ _SAID: Final = Statement(
     .order_by(Message.table.c.sequence_number, Sentence.table.c.sentence_sequence_number),
     lambda *record: record,
 )
-
-
-def _sound(unit: Unit) -> Found:
-    """I21: the database itself is in order."""
-    if unit.dialect.name == "sqlite":
-        for (told,) in unit.connection.execute("PRAGMA integrity_check").fetchall():
-            if told != "ok":
-                yield Violation("I21", "the file is damaged", (str(told),))
-        for table, row, _, _ in unit.connection.execute("PRAGMA foreign_key_check").fetchall():
-            yield Violation("I21", "a row refers to one that is not there", (str(table), str(row)))
-    else:
-        unchecked = "SELECT conname FROM pg_constraint WHERE NOT convalidated"
-        invalid = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
-        for query in (unchecked, invalid):
-            for (name,) in unit.connection.execute(query).fetchall():
-                yield Violation("I21", "a rule is not in force", (str(name),))
 
 
 def _answers_hold(unit: Unit, conversation_id: str) -> Found:
@@ -536,7 +554,8 @@ def _blocks_hold(unit: Unit, conversation_id: str) -> Found:
         for revision, why in chain_departures(revisions):
             yield Violation("blocks", why, (conversation_id, label, str(revision)))
         for each in revisions:
-            if written[blocks[label].memory_id, each.revision] != 1:
+            known_as = blocks[label].memory_id if label in blocks else ""
+            if written[known_as, each.revision] != 1:
                 at = (conversation_id, label, str(each.revision))
                 yield Violation("I9", "a revision of a block has not one trace", at)
     for label, block in blocks.items():

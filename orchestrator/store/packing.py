@@ -15,6 +15,7 @@ CHAIN_RULES: Final = (
     "a revision's digest is not that of its text",
     "a revision is missing before this one",
     "a revision does not follow the one before",
+    "a revision's size is not that of its text",
 )
 
 _SHARED: Final = struct.Struct(">II")
@@ -68,6 +69,8 @@ def chain_departures(revisions: Iterable[BlockRevision]) -> Iterator[tuple[int, 
     for revision, text in unpacked(revisions):
         if text is None:
             yield revision.revision, CHAIN_RULES[0]
+        elif len(text) != revision.size:
+            yield revision.revision, CHAIN_RULES[3]
         if before is not None and revision.revision != before.revision + 1:
             yield revision.revision, CHAIN_RULES[1]
         elif before is not None and revision.previous_digest != before.digest:

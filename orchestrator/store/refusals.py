@@ -72,15 +72,25 @@ def _mistake(code: str, told: str) -> AnamnesisError:
     return mistake
 
 
+def is_busy(error: Exception) -> bool:
+    """Whether a database says that somebody else is in the way, on either of the two."""
+    name, state = getattr(error, "sqlite_errorname", ""), getattr(error, "sqlstate", None)
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or state in ("40001", "40P01", "55P03", "57014")
+
+
 def of_sqlite(error: sqlite3.Error) -> AnamnesisError:
     """What SQLite says, by the name of its error code."""
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if is_busy(error):
         return AnamnesisError(BUSY)
     if name == "SQLITE_FULL":
         return AnamnesisError(STORAGE_FULL)
     if name.startswith(_UNAVAILABLE):
         return AnamnesisError(STORAGE_UNAVAILABLE)
+    if not hasattr(
+        error, "sqlite_errorname"
+    ):  # it is of Python's library, which quotes a text it cannot read
+        return AnamnesisError(INTERNAL, code=name)
     if not name.startswith("SQLITE_CONSTRAINT"):
         return _mistake(name, str(error))
     what, _, told = str(error).partition(" constraint failed: ")
@@ -108,7 +118,7 @@ def of_postgres(error: "psycopg.Error") -> AnamnesisError:
             return AnamnesisError(NUL_IN_TEXT)
         lost = type(error).__name__ in ("OperationalError", "ConnectionTimeout", "InterfaceError")
         return AnamnesisError(STORAGE_UNAVAILABLE) if lost else AnamnesisError(INTERNAL, code="psycopg")
-    if state in ("40001", "40P01", "55P03", "57014"):
+    if is_busy(error):
         return AnamnesisError(BUSY)
     if state == "53100":
         return AnamnesisError(STORAGE_FULL)
@@ -140,7 +150,7 @@ def of_file(error: OSError, where: str) -> AnamnesisError:
 def of_opening_sqlite(error: sqlite3.Error, where: str) -> AnamnesisError:
     """What SQLite says of a file that is being opened or brought up."""
     name = getattr(error, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if is_busy(error):
         return AnamnesisError(DATABASE_BUSY, where=where)
     if name.startswith("SQLITE_READONLY"):
         return AnamnesisError(DATABASE_FORBIDDEN, where=where)

@@ -1,0 +1,148 @@
+"""However a store is broken, whoever looks through it is told so, and nothing ends the looking."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Column, Double, Integer, LargeBinary, Text
+
+from orchestrator.store.database import Store
+from orchestrator.store.invariants import look_through
+from orchestrator.store.soundness import Violation
+from orchestrator.store.tables import metadata
+from orchestrator.store.types import Flag, JsonValue, Moment, Vector, Words
+from orchestrator.store.unit import Unit
+from orchestrator.wire.ids import RandomIds
+from tests.contract.test_store_rules import WORLD
+from tests.servers.postgres import as_psycopg
+from tests.world import PERSON, take_turn
+
+CANARY = "my chest hurts since Tuesday"
+
+
+class Broken:
+    """A store with rows in each table: it is spoiled, looked through, and put right again."""
+
+    def __init__(self, store: Store, url: str) -> None:
+        self.dialect = store.driver.dialect
+        self.is_sqlite = url.startswith("sqlite")
+        if self.is_sqlite:
+            self._connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        else:
+            self._connection = psycopg.connect(as_psycopg(url), autocommit=True)
+            self._connection.execute("SET timezone = 'UTC'; SET session_replication_role = replica")
+        self.before = set(self.look())
+
+    def look(self, *spoil: str) -> list[Violation]:
+        """What is found once that is done, with no rule in force meanwhile."""
+        do = self._connection.execute
+        do("BEGIN")
+        try:
+            for statement in spoil:
+                if self.is_sqlite:
+                    do("PRAGMA ignore_check_constraints = ON")
+                do(statement)
+                if self.is_sqlite:
+                    do("PRAGMA ignore_check_constraints = OFF")
+            unit = Unit(self._connection, self.dialect, WORLD[0].created_at, RandomIds())  # type: ignore[attr-defined]
+            return look_through(unit, quiesced=True, mirrored=True).violations
+        finally:
+            do("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def broken(loose_store: Store, database_url: str) -> Iterator[Broken]:
+    def fill(tx: Any) -> None:
+        for row in WORLD:
+            tx.unit.insert(row)
+        here = tx.conversations.create(PERSON)
+        take_turn(tx, here.id)
+
+    loose_store.write_now(fill)
+    with closing(Broken(loose_store, database_url)) as world:
+        yield world
+
+
+def is_told(broken: Broken, *spoil: str) -> None:
+    """Something more is found than before, by ids, and what somebody said is not among them."""
+    found = broken.look(*spoil)
+
+    assert set(found) - broken.before
+    assert all(violation.ids for violation in found)
+    assert CANARY not in "".join(map(str, found))
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_value_that_no_column_should_hold_is_told(broken: Broken, subtests: pytest.Subtests) -> None:
+    for table in metadata.sorted_tables:
+        for column in table.c:
+            for value in wrong_values(column):
+                with subtests.test(column=str(column), value=value):
+                    last = f"rowid = (SELECT max(rowid) FROM {table.name})"  # noqa: S608
+                    is_told(broken, f"UPDATE {table.name} SET {column.name} = {value} WHERE {last}")  # noqa: S608
+
+
+def wrong_values(column: Column[Any]) -> list[str]:
+    """What SQLite keeps there if its rules stand aside, or even if they do not."""
+    if column.computed or column.name == "audio_data":  # anything may be heard in those bytes
+        return []
+    match column.type:
+        case Moment():
+            return ["'2024-13-99T99:99:99.999Z'", f"'{CANARY}'"]
+        case Flag():
+            return ["2"]
+        case Integer():
+            return ["999999999999"]
+        case JsonValue() if column.name != "tool_result":
+            return [f"'{CANARY}'", "'[]'"]
+        case Words():
+            return [f"'{CANARY}'", f"'[1, null, \"{CANARY}\"]'"]
+        case JsonValue() | Text():
+            return [f"CAST(x'ff' || '{'an id' if column.primary_key else CANARY}' AS TEXT)"]
+        case Double():
+            return ["9e999"]
+        case Vector() | LargeBinary():
+            return ["x'ff'"]
+    raise AssertionError(column)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_moment_that_python_cannot_have_is_told(broken: Broken, subtests: pytest.Subtests) -> None:
+    for table in metadata.sorted_tables:
+        for column in table.c:
+            if isinstance(column.type, Moment) and column.name != "deleted_at":
+                with subtests.test(column=str(column)):
+                    where = f"{column.name} IS NOT NULL"
+                    is_told(broken, f"UPDATE {table.name} SET {column.name} = 'infinity' WHERE {where}")  # noqa: S608
+
+
+def test_a_table_that_is_gone_is_told_by_its_name(broken: Broken, subtests: pytest.Subtests) -> None:
+    for table in metadata.sorted_tables:
+        with subtests.test(table=table.name):
+            found = broken.look(f"DROP TABLE {table.name}" + ("" if broken.is_sqlite else " CASCADE"))
+
+            missing = Violation("I21", "a table, a column or a rule is missing", (table.name,))
+            assert missing in found
+
+
+def test_a_table_that_was_emptied_is_told_by_the_rules_and_keys_of_those_that_name_its_rows(
+    broken: Broken, subtests: pytest.Subtests
+) -> None:
+    for table in metadata.sorted_tables:
+        with subtests.test(table=table.name):
+            found = broken.look(f"DELETE FROM {table.name}")  # noqa: S608
+
+            named_by = {
+                (str(rule.name), 1 + len(other.primary_key))
+                for other in metadata.sorted_tables
+                for rule in other.foreign_key_constraints
+                if rule.referred_table is table and other is not table
+            }
+            dangling = [each.ids for each in found if each.why == "a row refers to one that is not there"]
+            assert {(ids[0], len(ids)) for ids in dangling} == named_by
