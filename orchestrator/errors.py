@@ -451,6 +451,13 @@ DATABASE_UNUSABLE: Final = Problem(
     "The database {where} cannot be used: {rule}.",
     "Correct that, or name another with --data or database.url.",
 )
+DATABASE_DAMAGED: Final = Problem(
+    503,
+    "database_damaged",
+    503,
+    "The database {where} is damaged.",
+    "Bring back a copy of it; `anamnesis check` tells what it can still read.",
+)
 DATABASE_BUSY: Final = Problem(
     503,
     "database_busy",

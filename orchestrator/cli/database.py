@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.errors import DATABASE_DAMAGED, AnamnesisError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -17,6 +18,13 @@ def schema_status(settings: "Settings") -> "SchemaStatus":
     from orchestrator.store import migrations
 
     return migrations.status(settings.database_url(), busy_seconds=settings.database.busy_timeout_seconds)
+
+
+def what_it_lacks(settings: "Settings") -> list[str]:
+    """Tables, columns and rules that the configured database should have by its schema, and has not."""
+    from orchestrator.store import migrations
+
+    return migrations.missing(settings.database_url(), busy_seconds=settings.database.busy_timeout_seconds)
 
 
 def bring_up(settings: "Settings") -> "SchemaStatus":
@@ -100,22 +108,30 @@ def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest
 
     from orchestrator.clock import SystemClock
     from orchestrator.store.database import Store
-    from orchestrator.store.invariants import look_through
+    from orchestrator.store.invariants import Look, look_through
+    from orchestrator.store.soundness import Violation
     from orchestrator.wire.ids import RandomIds
 
-    settings = invocation.settings()
-    store = Store.open(
-        settings.database_url(),
-        clock=SystemClock(),
-        ids=RandomIds(),
-        busy_seconds=settings.database.busy_timeout_seconds,
-        synchronous=settings.database.synchronous,
-    )
-    try:
+    def look(settings: "Settings") -> Look:
+        store = Store.open(
+            settings.database_url(),
+            clock=SystemClock(),
+            ids=RandomIds(),
+            busy_seconds=settings.database.busy_timeout_seconds,
+            synchronous=settings.database.synchronous,
+        )
         mirrored = bool(settings.letta.base_url)
-        looked = store.read_now(lambda tx: look_through(tx.unit, quiesced=at_rest, mirrored=mirrored))
-    finally:
-        store.close_now()
+        try:
+            return store.read_now(lambda tx: look_through(tx.unit, quiesced=at_rest, mirrored=mirrored))
+        finally:
+            store.close_now()
+
+    try:
+        looked = look(invocation.settings())
+    except AnamnesisError as refused:
+        if refused.problem is not DATABASE_DAMAGED:
+            raise
+        looked = Look([Violation("I21", "the file is damaged", (str(refused.facts["where"]),))], 0)
     if as_json:
         click.echo(json.dumps(asdict(looked)))
     else:

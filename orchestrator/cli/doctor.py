@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from orchestrator import __version__
-from orchestrator.cli.database import schema_status, tell
+from orchestrator.cli.database import schema_status, tell, what_it_lacks
 from orchestrator.cli.frame import FOUND_SOMETHING, OUR_PACKAGES, Invocation, pass_invocation, shared_options
 from orchestrator.errors import AnamnesisError
 
@@ -26,8 +26,8 @@ OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
 PATIENCE_SECONDS: Final = 3
 MOST_BYTES: Final = 10_000_000
 """More of an answer is not read."""
-MOST_HANDLES: Final = 8
-"""So many of the models that a server knows are named."""
+MOST_NAMES: Final = 8
+"""So many of the models that a server knows, or of what a database lacks, are named."""
 MOST_FILES: Final = 3
 """So many of the files that are not as they were installed are named."""
 
@@ -137,9 +137,14 @@ def database(settings: "Settings") -> Finding:
     kind = settings.database_url().partition(":")[0]
     try:
         schema = schema_status(settings)
+        lacking = what_it_lacks(settings) if schema.is_current else []
     except AnamnesisError as refused:
         return Finding(name, "failed", f"{kind}: {refused}")
     match tell(schema):
+        case "current" if lacking:
+            told = ", ".join(lacking[:MOST_NAMES]) + (" and more" if len(lacking) > MOST_NAMES else "")
+            says = f"{kind} has schema {schema.found} and lacks {told}."
+            return Finding(name, "failed", says, "Bring back a copy of it; `anamnesis check` tells more.")
         case "current":
             return Finding(name, "ok", f"{kind}, schema {schema.found}")
         case "missing":
@@ -221,7 +226,7 @@ def letta(settings: "Settings") -> Finding:
         unknown = [name for name in names if (handle := getattr(there, name)) and handle not in known]
         if unknown:
             told = ", ".join(f"letta.{name} = {getattr(there, name)}" for name in unknown)
-            then = f"It knows {', '.join(sorted(known)[:MOST_HANDLES]) or 'none'}, as GET {path} tells."
+            then = f"It knows {', '.join(sorted(known)[:MOST_NAMES]) or 'none'}, as GET {path} tells."
             return Finding("letta", "failed", f"{there.base_url} does not know {told}.", then)
     return Finding("letta", "ok", f"{there.base_url} answers and knows the models")
 

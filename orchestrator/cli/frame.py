@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from orchestrator.errors import PACKAGE_INCOMPLETE, AnamnesisError
+from orchestrator.errors import INTERNAL, PACKAGE_INCOMPLETE, AnamnesisError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -126,7 +126,7 @@ class House(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except AnamnesisError as refused:
-            _end(ctx, str(refused), REFUSED)
+            _end(ctx, _told(refused), REFUSED)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
@@ -147,14 +147,28 @@ def _package_of(error: ImportError) -> str:
     return (error.name or "").partition(".")[0]
 
 
+def _told(refused: AnamnesisError) -> str:
+    """What an operator is told; of our own mistakes, what the database said: names of its parts, no value."""
+    if refused.problem is not INTERNAL:
+        return str(refused)
+    if "code" not in refused.facts:
+        return _unforeseen(refused)
+    said = ": ".join((str(refused.facts["code"]), *getattr(refused, "__notes__", ())))
+    return f"The database cannot do what was asked of it ({said}). {_way_there(refused)}"
+
+
 def _unforeseen(error: Exception) -> str:
     """Type and place; the text may quote anything."""
     from orchestrator import logs
 
     described = logs.describe(error)
+    return f"{described['type']} at {described['frames'][-1]}, which nobody foresaw. {_way_there(error)}"
+
+
+def _way_there(error: Exception) -> str:
+    """Log it where that is wanted, and tell how to want it."""
+    from orchestrator import logs
+
     if os.environ.get("ANAMNESIS_LOGS_LEVEL") == "debug":
         logs.get_logger().debug("command_failed", exc_info=error)
-    return (
-        f"{described['type']} at {described['frames'][-1]}, which nobody foresaw. "
-        "ANAMNESIS_LOGS_LEVEL=debug shows the way there."
-    )
+    return "ANAMNESIS_LOGS_LEVEL=debug shows the way there."

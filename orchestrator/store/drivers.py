@@ -1,5 +1,6 @@
 """The two databases: how a connection is opened, how a transaction begins and ends, what a refusal means."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +64,7 @@ class Sqlite:
     """A file, several processes of one machine at most."""
 
     one_writer = True
-    errors = (sqlite3.Error,)
+    errors = (sqlite3.Error, UnicodeDecodeError)  # the latter where the names in a damaged file are no text
     refusal = staticmethod(refusals.of_sqlite)
 
     def __init__(self, url: URL, busy_seconds: float, synchronous: Synchronous) -> None:
@@ -80,7 +81,7 @@ class Sqlite:
 
     def connect(self, *, writing: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw",
+            f"{self.path.as_uri()}?{'mode=rw' if writing else self._how_to_read()}",
             uri=True,
             timeout=self._busy_seconds,
             isolation_level=None,  # transactions begin where we say so
@@ -91,6 +92,12 @@ class Sqlite:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA journal_mode = WAL" if writing else "PRAGMA query_only = ON")
         return connection
+
+    def _how_to_read(self) -> str:
+        """Who may not write reads what is there: as it stands if nobody has it open, else beside them."""
+        if os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK):
+            return "mode=rw"
+        return "mode=ro" if Path(f"{self.path}-wal").exists() else "mode=ro&immutable=1"
 
     def begin(self, connection: Connection, *, writing: bool) -> None:
         # A deferred transaction that turns to writing meets SQLITE_BUSY_SNAPSHOT, which no waiting cures.

@@ -51,7 +51,7 @@ class Lane(Generic[Tx]):
             connection = self._begun()
             try:
                 result = work(self._open(connection))
-                self._driver.commit(connection)
+                self._end(connection)
                 return result
             except BaseException:
                 self._roll_back(connection)
@@ -61,6 +61,15 @@ class Lane(Generic[Tx]):
             if refused is error:
                 raise
         raise refused  # out here, so that what the library quoted does not travel along as its context
+
+    def _end(self, connection: Connection) -> None:
+        """Make it last. What was only read has been read, even if a damaged file lets nothing end well."""
+        try:
+            self._driver.commit(connection)
+        except self._driver.errors:
+            if self._writing:
+                raise
+            self._roll_back(connection)
 
     def _meant(self, error: BaseException) -> BaseException:
         """A library's error in our own words; any other as it is."""

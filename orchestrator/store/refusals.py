@@ -12,6 +12,7 @@ from orchestrator.errors import (
     BUSY,
     CONSTRAINT,
     DATABASE_BUSY,
+    DATABASE_DAMAGED,
     DATABASE_FORBIDDEN,
     DATABASE_UNREACHABLE,
     DATABASE_UNUSABLE,
@@ -35,7 +36,6 @@ _UNAVAILABLE: Final = (
 )
 _UNUSABLE: Final = {
     "SQLITE_NOTADB": "it is not an SQLite database",
-    "SQLITE_CORRUPT": "it is damaged",
     "SQLITE_CANTOPEN": "it cannot be opened",
     "SQLITE_IOERR": "it cannot be read or written",
     "SQLITE_FULL": "the disk is full",
@@ -78,7 +78,7 @@ def is_busy(error: Exception) -> bool:
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or state in ("40001", "40P01", "55P03", "57014")
 
 
-def of_sqlite(error: sqlite3.Error) -> AnamnesisError:
+def of_sqlite(error: sqlite3.Error | UnicodeDecodeError) -> AnamnesisError:
     """What SQLite says, by the name of its error code."""
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if is_busy(error):
@@ -147,9 +147,11 @@ def of_file(error: OSError, where: str) -> AnamnesisError:
     return AnamnesisError(DATABASE_UNUSABLE, where=where, rule=os.strerror(error.errno or 0))
 
 
-def of_opening_sqlite(error: sqlite3.Error, where: str) -> AnamnesisError:
+def of_opening_sqlite(error: sqlite3.Error | UnicodeDecodeError, where: str) -> AnamnesisError:
     """What SQLite says of a file that is being opened or brought up."""
     name = getattr(error, "sqlite_errorname", "")
+    if isinstance(error, UnicodeDecodeError) or name.startswith("SQLITE_CORRUPT"):
+        return AnamnesisError(DATABASE_DAMAGED, where=where)
     if is_busy(error):
         return AnamnesisError(DATABASE_BUSY, where=where)
     if name.startswith("SQLITE_READONLY"):

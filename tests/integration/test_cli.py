@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import click
@@ -22,7 +23,10 @@ from orchestrator.cli import cli, database
 from orchestrator.cli.doctor import Finding, collisions, region
 from orchestrator.cli.frame import OUR_PACKAGES
 from orchestrator.store import migrations
+from orchestrator.store.database import Store
+from tests.builders import CountedIds, HandClock
 from tests.commands import a_distribution, findings, run, start
+from tests.world import PERSON, take_turn
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
@@ -286,6 +290,96 @@ def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
     assert "1 violations in 1 conversations" in told.stdout
     assert [violation["ids"] for violation in json.loads(as_json.stdout)["violations"]] == [["conv_odd"]]
     assert CANARY not in told.output + as_json.output
+
+
+def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
+    run("db", "upgrade")
+    change_behind_our_back(tmp_path, "INSERT INTO alembic_version VALUES ('0003')")
+
+    for words in (("db", "status"), ("db", "upgrade"), ("check",)):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert f"the schemas 0003, {migrations.REVISIONS[-1]} at once" in done.stderr
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_what_the_database_cannot_do_is_told_to_the_operator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: str
+) -> None:
+    run("db", "upgrade")
+    change_behind_our_back(tmp_path, "UPDATE alembic_version SET version_num = '0003'")
+    monkeypatch.setenv("ANAMNESIS_LOGS_LEVEL", level)
+
+    done = run("db", "upgrade")
+
+    assert done.exit_code == 2
+    assert "cannot do what was asked of it (SQLITE_ERROR: table letta_agents already exists)" in done.stderr
+    assert ("migrations/__init__.py:" in done.stderr) == (level == "debug")
+
+
+@pytest.mark.parametrize("part", ["TABLE leases", "INDEX uq_turns_one_at_a_time"])
+def test_what_a_database_lacks_is_told_by_check_and_doctor(tmp_path: Path, part: str) -> None:
+    run("db", "upgrade")
+    change_behind_our_back(tmp_path, f"DROP {part}")
+    name = part.split()[1]
+
+    checked, looked = run("check", "--json"), findings(run("doctor", "--json"))["database"]
+
+    missing = {"invariant": "I21", "why": "a table, a column or a rule is missing", "ids": [name]}
+    assert checked.exit_code == 1
+    assert missing in json.loads(checked.stdout)["violations"]
+    assert looked["status"] == "failed"
+    assert f"lacks {name}." in looked["says"]
+
+
+def test_a_database_that_may_only_be_read_is_looked_through(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run("db", "upgrade")
+    connect, opened = sqlite3.connect, []
+
+    def note(address: str, **options: Any) -> sqlite3.Connection:
+        opened.append(address.rpartition("?")[2])
+        connection: sqlite3.Connection = connect(address, **options)
+        return connection
+
+    monkeypatch.setattr(os, "access", lambda *_: False)  # a mode would not hold for root
+    monkeypatch.setattr(sqlite3, "connect", note)
+    alone = run("check")
+    with closing(connect(tmp_path / "data" / "anamnesis.db")) as other:
+        other.execute("PRAGMA user_version").fetchall()
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM turns").fetchall()
+        beside = run("check")
+
+    assert [(done.exit_code, done.stdout) for done in (alone, beside)] == [
+        (0, "no violations in 0 conversations\n")
+    ] * 2
+    assert opened == ["mode=ro&immutable=1"] * 2 + ["mode=ro"] * 2
+
+
+@pytest.mark.parametrize("first", [1, 40], ids=["its schema too", "its rows alone"])
+def test_a_damaged_file_is_told_and_nothing_ends_the_looking(
+    tmp_path: Path, subtests: pytest.Subtests, first: int
+) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    file = tmp_path / "data" / "anamnesis.db"
+    store = Store.open(f"sqlite:///{file}", clock=HandClock(), ids=CountedIds(), create=True)
+    here = store.write_now(lambda tx: tx.conversations.create(PERSON))
+    store.write_now(lambda tx: take_turn(tx, here.id))
+    store.close_now()
+    whole, page = file.read_bytes(), 4096
+    for seed in range(8):
+        chance, damaged = Random(seed), bytearray(whole)
+        for _ in range(12):
+            place = chance.randrange(first, len(whole) // page) * page
+            damaged[place : place + page] = chance.randbytes(page)
+        file.write_bytes(damaged)
+
+        with subtests.test(seed=seed):
+            done = run("check", "--json")
+            assert done.exit_code == 1, done.output
+            assert all(violation["ids"] for violation in json.loads(done.stdout)["violations"])
 
 
 # --- doctor -----------------------------------------------------------------------------------------------

@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.errors import DATABASE_FOREIGN, PGVECTOR_MISSING, SCHEMA_NEWER, AnamnesisError
-from orchestrator.store import refusals
+from orchestrator.errors import (
+    DATABASE_FOREIGN,
+    DATABASE_UNUSABLE,
+    PGVECTOR_MISSING,
+    SCHEMA_NEWER,
+    AnamnesisError,
+)
+from orchestrator.store import drift, refusals
 from orchestrator.store.drivers import Driver, Sqlite, driver_for
 from orchestrator.store.tables import metadata
 
@@ -49,9 +55,27 @@ def status(url: str, *, busy_seconds: float = 5.0) -> SchemaStatus:
     except driver.errors as error:
         refused = driver.refusal_at_start(error)
     else:
-        if is_ours:
-            return SchemaStatus(found)
-        refused = AnamnesisError(DATABASE_FOREIGN, where=driver.name)
+        if len(found) > 1:
+            several = f"it says it has the schemas {', '.join(found)} at once"
+            refused = AnamnesisError(DATABASE_UNUSABLE, where=driver.name, rule=several)
+        elif is_ours:
+            return SchemaStatus(found[0] if found else None)
+        else:
+            refused = AnamnesisError(DATABASE_FOREIGN, where=driver.name)
+    raise refused
+
+
+def missing(url: str, *, busy_seconds: float = 5.0) -> list[str]:
+    """What a database lacks of the schema that it says is ours, by name."""
+    driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
+    try:
+        connection = driver.connect(writing=False)
+        try:
+            return drift.missing(connection, driver.dialect)
+        finally:
+            connection.close()
+    except driver.errors as error:
+        refused = driver.refusal_at_start(error)
     raise refused
 
 
@@ -76,8 +100,8 @@ def _prepare(file: Sqlite) -> None:
     raise refused
 
 
-def _look(driver: Driver, connection: Any) -> tuple[str | None, bool]:
-    """The schema, and whether what is there can be ours.
+def _look(driver: Driver, connection: Any) -> tuple[list[str], bool]:
+    """The schema, which should be one at most, and whether what is there can be ours.
 
     A file is for one program; on a server others may have tables beside ours, but none of the same name.
     """
@@ -87,11 +111,12 @@ def _look(driver: Driver, connection: Any) -> tuple[str | None, bool]:
         tables = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
     names = {name for (name,) in connection.execute(tables)}
     versions = "alembic_version" in names
-    record = connection.execute("SELECT version_num FROM alembic_version").fetchone() if versions else None
+    query = "SELECT version_num FROM alembic_version ORDER BY version_num"
+    found = [str(name) for (name,) in connection.execute(query).fetchall()] if versions else []
     of_ours = names & set(metadata.tables)
-    if record is None:
-        return None, not (names - {"alembic_version"} if driver.one_writer else of_ours)
-    return str(record[0]), record[0] in REVISIONS or bool(of_ours)
+    if not found:
+        return found, not (names - {"alembic_version"} if driver.one_writer else of_ours)
+    return found, bool(of_ours) or not set(found).isdisjoint(REVISIONS)
 
 
 def upgrade(url: str, *, to: str = "head", busy_seconds: float = 30.0) -> None:
