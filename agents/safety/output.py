@@ -4,6 +4,7 @@ import html
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final
@@ -41,11 +42,27 @@ _NUMBERS: Final = {word: str(number) for number, word in enumerate(_UP_TO_TEN, 1
 }
 _NUMBER_WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NUMBERS)})\b")
 _MARKS: Final = re.compile(r"[*_`~#>|\"]+")
+_SOURCE: Final = re.compile(r"\(source: [^()]{1,80}\)")
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
-_CLAUSES: Final = re.compile(r"[,;]\s+|\s+(?:so|but|then)\s+(?=\w)")
+_CLAUSES: Final = re.compile(
+    r"[,;]\s+|\s+(?:so|but|then)\s+(?=\w)"
+    r"|\s+(?=(?:if|whether|unless|in case|before (?:you|he|she|they|\w+ing))\b)"
+    r"|\s+and\s+(?=(?:take|use|have|stop|skip|try|get|give|see|drop|double)\b)"
+)
+_ORDERS: Final = re.compile(
+    r"\b(?:take|use|try|have|give|stop|skip|double|you|i|should|will|would|can|could|may|might|must|need|works?|"
+    r"helps?|enough|recommend\w*|is|are)\b"
+)
+"""What a clause has that does more than to name what somebody takes."""
+_SOMEBODY: Final = (
+    r"\b(?:you|your|yours|him|her|those|these|tonight|tomorrow|(?:i|we) would|"
+    r"(?:for|to|on|with|get|fix|clear|stop|ease|treat|help|sort) (?:this|that|it|them)|"
+    r"that (?=tablet|pill|medic|dose))\b"
+)
+"""What makes a clause one to a person, rather than one about something."""
 _FOOD: Final = re.compile(
     r"\b(?:salt|fib(?:re|er)|proteins?|water|caffeine|coffee|sugar|vegetables?|fruit|fat|carb\w*|alcohol|fluids?|"
-    r"calories|sodium|breakfast|breaths?)\b"
+    r"calories|sodium|breaths?|juice|milk|tea|honey|wine|beer|glass(?:es)?|cups?|drinks?|steps?)\b"
 )
 
 
@@ -54,6 +71,7 @@ class _Rule(BaseModel):
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z_.]*$")]
     patterns: Annotated[tuple[str, ...], Field(min_length=1)]
+    unless: tuple[str, ...] = ()
     food: bool = False
 
 
@@ -61,20 +79,40 @@ class _Rules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     conditions: tuple[str, ...]
+    mild: tuple[str, ...]
+    injured: tuple[str, ...]
+    part: tuple[str, ...]
+    finding: tuple[str, ...]
     medicines: tuple[str, ...]
+    drugs: tuple[str, ...]
     amounts: tuple[str, ...]
+    portions: tuple[str, ...]
     often: tuple[str, ...]
     spares: tuple[str, ...]
+    told_back: tuple[str, ...]
     rule: Annotated[tuple[_Rule, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What may not be said, under the name of its rule; what makes it harmless, and whether food does."""
+
+    name: str
+    says: re.Pattern[str]
+    unless: re.Pattern[str] | None = None
+    but_food: bool = False
+
+    def refuses(self, clause: str) -> bool:
+        """Whether a clause may not be said."""
+        harmless = (self.unless and self.unless.search(clause)) or (self.but_food and _FOOD.search(clause))
+        return self.says.search(clause) is not None and not harmless
 
 
 class OutputGuard:
     """Reads what a brain says before anybody else does."""
 
-    def __init__(
-        self, rules: Mapping[str, re.Pattern[str]], spares: re.Pattern[str], of_food: frozenset[str]
-    ) -> None:
-        self._rules, self._spares, self._of_food = rules, spares, of_food
+    def __init__(self, rules: Sequence[Refusal], spares: re.Pattern[str], told_back: re.Pattern[str]) -> None:
+        self._rules, self._spares, self._told_back = rules, spares, told_back
 
     def refusals(
         self, sentence: str, further: Mapping[str, re.Pattern[str]] = MappingProxyType({})
@@ -87,24 +125,26 @@ class OutputGuard:
             clause
             for each in _SENTENCES.split(_plain(sentence))
             if not each.endswith("?")
-            for clause in _CLAUSES.split(each)
+            for clause in self._stated(each)
             if not self._spares.search(clause)
         ]
-        return tuple(
-            name
-            for name, pattern in (*self._rules.items(), *further.items())
-            if any(
-                pattern.search(clause) and not (name in self._of_food and _FOOD.search(clause))
-                for clause in told
-            )
-        )
+        own = [rule.name for rule in self._rules if any(map(rule.refuses, told))]
+        more = [name for name, pattern in further.items() if any(map(pattern.search, told))]
+        return tuple(dict.fromkeys((*own, *more)))
+
+    def _stated(self, sentence: str) -> list[str]:
+        """The clauses of a sentence that are said, not told back."""
+        told = self._told_back.match(sentence)
+        clauses = _CLAUSES.split(sentence[told.end() :] if told else sentence)
+        return [clause for clause in clauses if _ORDERS.search(clause)] if told else clauses
 
 
 def _plain(sentence: str) -> str:
-    """A sentence in small letters, without marks, contractions and number words."""
-    plain = _MARKS.sub("", clean(html.unescape(sentence)))
+    """A sentence in small letters, without marks, sources, contractions and number words."""
+    plain = _SOURCE.sub("", _MARKS.sub("", clean(html.unescape(sentence))))
     for short, whole in _CONTRACTIONS:
         plain = short.sub(whole, plain)
+    plain = re.sub(r"\b(?:a couple|couple) of\b", "2", plain)
     plain = _NUMBER_WORDS.sub(lambda found: _NUMBERS[found[0]], plain)
     plain = re.sub(r"\b(\d+) (100|1000)\b", lambda found: str(int(found[1]) * int(found[2])), plain)
     return re.sub(r"\s+", " ", plain).strip()
@@ -116,15 +156,31 @@ def load(folder: Path) -> OutputGuard:
         rules = _Rules.model_validate(tomllib.loads((folder / "output.toml").read_text(encoding="utf-8")))
         words = {
             "{condition}": _any(rules.conditions) + r"\b",
+            "{mild}": _any(rules.mild),
+            "{injured}": _any(rules.injured),
+            "{part}": _any(rules.part),
+            "{finding}": _any(rules.finding),
+            "{drug}": r"\b" + _any((*rules.medicines, *rules.drugs)) + r"\b",
             "{medicine}": r"\b" + _any(rules.medicines) + r"\b",
             "{amount}": _any(rules.amounts),
+            "{portion}": _any(rules.portions) + r"\b",
             "{often}": _any(rules.often) + r"\b",
             "{adverbs}": _ADVERBS,
+            "{somebody}": _SOMEBODY,
+            "{where}": r"(?: (?:in|on|around|behind|of|down|under) (?:your|the|his|her) \w+)?",
         }
         return OutputGuard(
-            {rule.id: re.compile(_filled(_any(rule.patterns), words)) for rule in rules.rule},
+            [
+                Refusal(
+                    rule.id,
+                    re.compile(_filled(_any(rule.patterns), words)),
+                    re.compile(_filled(_any(rule.unless), words)) if rule.unless else None,
+                    rule.food,
+                )
+                for rule in rules.rule
+            ],
             re.compile(_any(rules.spares)),
-            frozenset(rule.id for rule in rules.rule if rule.food),
+            re.compile(_any(rules.told_back)),
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

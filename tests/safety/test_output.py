@@ -1,5 +1,6 @@
 """What a brain may not say, and what it must be able to say, in sentences written before the rules."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -8,10 +9,33 @@ import pytest
 from agents.errors import BadRules
 from agents.safety import output
 from agents.safety.output import OutputGuard
+from orchestrator.wiring import load_roster
 from tests.safety.phrases import RULES, read
 from tools.toolchain import CHECKOUT
 
-ANSWERS = read(Path(__file__).parent / "answers.toml")
+SETS = [
+    read(Path(__file__).parent / f"{name}.toml")
+    for name in ("answers", "answers_later", "answers_unseen", "answers_last")
+]
+REFUSED = [sentence for each in SETS for sentence in each["refused"]]
+ALLOWED = [sentence for each in SETS for sentence in each["allowed"]]
+SAID_OF_MEDICINES = (
+    "medications",
+    "relief",
+    "triggers",
+    "when_better",
+    "dose",
+    "other_medicines",
+    "readings",
+    "measures",
+)
+MEDICINES = (
+    "2 tablets of ibuprofen 400 mg",
+    "500 mg of paracetamol twice a day",
+    "half a tablet of lorazepam at night",
+    "insulin, 10 units at night",
+)
+NOT_SAID = {"about", "not_about", "together_with", "unless", "asks", "source", "topic", "sources"}
 
 
 @cache
@@ -20,16 +44,16 @@ def the_guard() -> OutputGuard:
 
 
 def test_there_is_enough_to_be_held_to() -> None:
-    assert len(set(ANSWERS["refused"])) >= 60
-    assert len(set(ANSWERS["allowed"])) >= 60
+    assert len(set(REFUSED)) == len(REFUSED) >= 240
+    assert len(set(ALLOWED)) == len(ALLOWED) >= 240
 
 
-@pytest.mark.parametrize("sentence", ANSWERS["refused"])
+@pytest.mark.parametrize("sentence", REFUSED)
 def test_a_diagnosis_a_prescription_or_a_dose_is_refused(sentence: str) -> None:
     assert the_guard().refusals(sentence)
 
 
-@pytest.mark.parametrize("sentence", ANSWERS["allowed"])
+@pytest.mark.parametrize("sentence", ALLOWED)
 def test_what_is_none_of_these_may_be_said(sentence: str) -> None:
     assert the_guard().refusals(sentence) == ()
 
@@ -44,6 +68,56 @@ def test_our_own_conversations_can_be_said() -> None:
 
     assert len(spoken) > 100
     assert [line for line in spoken if the_guard().refusals(line)] == []
+
+
+def test_all_that_a_specialist_says_by_itself_can_be_said() -> None:
+    roster = load_roster()
+    spoken = [
+        (said.replace("{", "").replace("}", ""), who.lines)
+        for who in roster.agents.values()
+        for said in texts((who.says, who.interview.model_dump(), roster.manner.model_dump()))
+    ]
+
+    assert len(spoken) > 1_000
+    assert [said for said, lines in spoken if the_guard().refusals(said, lines)] == []
+
+
+@pytest.mark.parametrize("medicine", MEDICINES)
+def test_a_medicine_that_the_person_told_of_can_be_told_back(medicine: str) -> None:
+    manner = load_roster().manner
+    wordings = [*manner.corrected, *manner.added]
+    wordings += [wording for kind in SAID_OF_MEDICINES for wording in manner.reflections[kind]]
+    told = [wording.format(value=medicine) for wording in wordings]
+    told += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
+
+    assert [said for said in told if the_guard().refusals(said)] == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I have noted that, and you should take 400 mg of ibuprofen.",
+        "To sum up what you told me: a headache, so take 2 paracetamol.",
+        "Rest (source: NHS, Headaches) and take 400 mg of ibuprofen.",
+        "Take 400 mg of ibuprofen if you need it.",
+        "Take two paracetamol before you go to bed.",
+        "Ibuprofen 400 mg with a glass of milk.",
+    ],
+)
+def test_what_is_harmless_beside_it_lets_no_order_pass(sentence: str) -> None:
+    assert the_guard().refusals(sentence)
+
+
+def texts(said: object) -> Iterator[str]:
+    """All texts of what may be said, however deep."""
+    if isinstance(said, str):
+        yield from (said,) if said else ()
+    elif isinstance(said, Mapping):
+        for key, value in said.items():
+            yield from () if key in NOT_SAID else texts(value)
+    elif isinstance(said, Iterable):
+        for each in said:
+            yield from texts(each)
 
 
 @pytest.mark.parametrize(
