@@ -1,6 +1,6 @@
 """What is done with each frame of a client, inside one transaction: stored and answered, or refused whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Final
@@ -26,6 +26,7 @@ from orchestrator.outbox import Page
 from orchestrator.store.database import Transaction
 from orchestrator.store.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Conversation, Memory, Message, Note, Turn
+from orchestrator.store.safety import STAYS_OPEN
 from orchestrator.watch import About, Hearing, Watch
 from orchestrator.watch import remembered as heard_in
 from orchestrator.wire.codec import MOST_IN_FRAME, decode
@@ -122,6 +123,8 @@ class Arrival:
     watch: Watch
     heard: Hearing = field(default_factory=Hearing)
     """What was heard in it, before anything was written."""
+    synced: Mapping[str, Hearing] = field(default_factory=dict)
+    """What was heard in the messages of a SyncRequest, by the client's own ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,13 +305,13 @@ def _as_reply(arrival: Arrival, said: str, asked: str | None, earlier: Hearing) 
     if asked is None or len(said) > SHORT_REPLY:
         return arrival.heard
     heard = arrival.heard.raised_by(arrival.watch.hear(said, asked))
-    return heard.raised_by(arrival.watch.hear_still(said, earlier)) if earlier.is_danger else heard
+    return heard.raised_by(arrival.watch.hear_still(said, asked, earlier)) if earlier.is_danger else heard
 
 
 def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:
     """Keep what was heard in a message; what runs or waits before a person in danger is stopped."""
     watch.note(page.tx, about, "message", heard)
-    if heard.is_danger:
+    if heard.is_danger and about.turn is not None:
         page.tx.turns.stop_before(about.conversation_id, about.turn)
 
 
@@ -486,7 +489,20 @@ def _trace_memory(page: Page, body: MemoryAction, memory: Memory | None, snippet
 
 @_handle.register
 def _(body: SyncRequest, page: Page, arrival: Arrival) -> Consequence:
+    messages, here = page.tx.messages, page.conversation.id
+    new = {
+        item.local_id: item
+        for item in reversed(body.messages)  # of two with one id, the first is kept
+        if isinstance(item, EarlierMessage)
+        and item.local_id in arrival.synced
+        and messages.by_local_id(here, item.local_id) is None
+    }
     record(page.tx, page.conversation, arrival.envelope)
+    for item in new.values():
+        if (stored := messages.by_local_id(here, item.local_id)) and stored.contents == item.contents:
+            lately = page.tx.now - item.created_at < STAYS_OPEN
+            about = About(here, stored.id, None)
+            arrival.watch.note(page.tx, about, "message", arrival.synced[item.local_id], lately=lately)
     page.say(
         SyncResponse(
             conversation_id=page.conversation_id,

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 from memory_blocks.ports import Ids
@@ -303,16 +303,26 @@ class Session:
     async def _listened(self, arrival: Arrival) -> Arrival:
         """The same with what was heard in it; who is in danger is told so soon, whatever the store does."""
         body = arrival.envelope.body
-        said = _spoken(body)
-        if not said:
+        said, synced = _spoken(body), {}
+        if isinstance(body, SyncRequest):
+            synced = await self._heard_in_each(body)
+            heard = reduce(Hearing.raised_by, synced.values(), Hearing())
+        elif said:
+            heard = await self._heard(said, None if isinstance(body, ControlVariation) else self._asked)
+            nothing_said = len(said) <= SHORT_REPLY and self._lobby.watch.says_nothing(said)
+            self._still_asked = f"{self._asked[-MOST_KEPT:]}\n" if nothing_said and self._asked else ""
+        else:
             return arrival
-        heard = await self._heard(said, None if isinstance(body, ControlVariation) else self._asked)
         if heard.is_danger:
             self._told.clear()
             self._say_soon(partial(self._warn, heard, getattr(body, "id", None)))
-        nothing_said = len(said) <= SHORT_REPLY and self._lobby.watch.says_nothing(said)
-        self._still_asked = f"{self._asked[-MOST_KEPT:]}\n" if nothing_said and self._asked else ""
-        return replace(arrival, heard=heard)
+        return replace(arrival, heard=heard, synced=synced)
+
+    async def _heard_in_each(self, body: SyncRequest) -> dict[str, Hearing]:
+        """What the rules hear in the earlier messages of a person; long ones beside the loop."""
+        listen = partial(_in_each, body, self._asked, self._lobby.watch)
+        length = sum(len(each.contents) for each in body.messages if isinstance(each, EarlierMessage))
+        return listen() if length <= QUICKLY_HEARD else await asyncio.to_thread(listen)
 
     async def _heard(self, said: str, asked: str | None) -> Hearing:
         """What the rules hear; a long text beside the loop, so that nobody else waits."""
@@ -429,17 +439,29 @@ def _last_asked(conversation_id: str, watch: Watch, tx: Transaction) -> str | No
     return still_asked(tx, tx.messages.last(conversation_id), watch)
 
 
+def _in_each(body: SyncRequest, asked: str | None, watch: Watch) -> dict[str, Hearing]:
+    """What is heard in each earlier message of a person, after what the assistant said before it.
+
+    Only what is to be kept is there, by the client's own id of the message.
+    """
+    found: dict[str, Hearing] = {}
+    for each in body.messages:
+        if not isinstance(each, EarlierMessage):
+            continue
+        if each.role != "user":
+            asked = each.contents
+        elif (heard := watch.hear(each.contents, asked)) != Hearing():
+            found.setdefault(each.local_id, heard)
+    return found
+
+
 def _spoken(body: Body) -> str:
-    """What the person says in a frame: now, instead of what they said, or while nobody was there."""
+    """What the person says in a frame: now, or instead of what they said."""
     match body:
         case UserMessage(content=said):
             return said
         case ControlVariation(new_content=str(said)):
             return said
-        case SyncRequest(messages=earlier):
-            return "\n".join(
-                each.contents for each in earlier if isinstance(each, EarlierMessage) and each.role == "user"
-            )
     return ""
 
 

@@ -8,6 +8,7 @@ from agents import context_extractor, embedding
 from agents.intent_classifier import classify
 from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, Recalled
 from agents.roster import Roster, pick
+from agents.safety.after import ends_briefly
 from agents.sentences import sentences
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Enrichment, Intent
@@ -62,7 +63,9 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
 
         with station("guard"):
             heard = await answer.heard(house.watch.hear_again(said, enrichment, blocks))
-        if not heard.is_danger:  # who is in danger waits for no model
+        earlier = remembered(ticket.turn.heard_last)
+        over = house.watch.settles(said, earlier)
+        if not heard.is_danger and not (over and ends_briefly(said)):  # who is in danger waits for no model
             with station("embed"):
                 embedded = await embedding.embed(house.embedder, said, enrichment)
             with station("guard"):
@@ -71,8 +74,7 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             await answer.reassure(enrichment, house.roster)
             return
 
-        earlier = remembered(ticket.turn.heard_last)
-        if over := house.watch.settles(said, earlier):
+        if over:
             answer.routed(enrichment, over, house.roster.agents[EMERGENCY])
             await answer.say(house.watch.wording.settled)
             return

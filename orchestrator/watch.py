@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-from agents.embedding import asks_about_it, asks_of_something, refers, says_little, wishes
+from agents.embedding import asks_of_something
 from agents.ports import Embedded
 from agents.roster import Specialist
-from agents.safety.guard import STILL, Reason, Verdict, staying
+from agents.safety import after
+from agents.safety.guard import STILL, Reason, Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
-from agents.safety.retold import CLOSING, Before, added, replies
+from agents.safety.retold import Before, added, replies
 from agents.safety.text import MOST
 from agents.safety.wording import ROUTER, Wording
-from agents.values import EMERGENCY, NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
+from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Transaction
@@ -40,9 +41,6 @@ MOST_PARTS: Final = 64
 
 LOOKS_BACK: Final = 12
 """How many turns before this one are asked what was known before."""
-
-AT_ONCE: Final = 3
-"""The tier of danger now."""
 
 
 class Listener(Protocol):
@@ -168,10 +166,10 @@ class Watch:
             log.error("guard_failed", exc_info=error)
             return False
 
-    def hear_still(self, said: str, earlier: Hearing) -> Hearing:
+    def hear_still(self, said: str, asked: str, earlier: Hearing) -> Hearing:
         """What stays of the danger of the last answer; all of it, where the guard cannot say."""
         try:
-            return Hearing(self.guard.still(said, earlier.verdict))
+            return Hearing(after.at_once(self.guard, said, asked, earlier.verdict))
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             return Hearing(earlier.verdict)
@@ -229,22 +227,8 @@ class Watch:
         return Hearing(Verdict("emergency", 3, (ROUTER,))), intent
 
     def hear_after(self, said: str, enrichment: Enrichment, intent: Intent, earlier: Hearing) -> Hearing:
-        """The danger of the last answer, which is not over, unless the message names something else.
-
-        Something else is a question or a wish of its own, a new complaint, or more than a few words that
-        somebody knows what to do with; beside danger now, a few words of a complaint belong to that.
-        """
-        verdict = earlier.verdict
-        if not verdict.flagged:
-            return Hearing()
-        if enrichment.phase != CLOSING:
-            now = verdict.kind == "emergency" and verdict.tier == AT_ONCE
-            asks = (asks_of_something(said) or wishes(said)) and not refers(said)
-            tells = enrichment.trigger == NEW_CONCERN and not (now and says_little(said))
-            routed = intent.intent not in (UNCLEAR, OUT_OF_SCOPE) and not says_little(said)
-            if asks or tells or (routed and not asks_about_it(said)):
-                return Hearing()
-        return Hearing(staying(verdict))
+        """The danger of the last answer, which is not over, unless the message names something else."""
+        return Hearing(after.understood(said, enrichment, intent, earlier.verdict))
 
     def settles(self, said: str, earlier: Hearing) -> Intent | None:
         """Where a message belongs that says of the danger of the last answer that it is over."""
@@ -271,18 +255,20 @@ class Watch:
         """The rules by which a brain may not say this, those of the specialist among them; none: it may."""
         return self.output.refusals(sentence, who.lines if who else {})
 
-    def note(self, tx: Transaction, about: "About", stage: Stage, hearing: Hearing) -> None:
-        """Keep what was heard in a message, and that staff is to be told."""
+    def note(
+        self, tx: Transaction, about: "About", stage: Stage, hearing: Hearing, *, lately: bool = True
+    ) -> None:
+        """Keep what was heard in a message, and that staff is to be told where it was written `lately`."""
         if hearing.failed:
-            self._keep(tx, about, stage, "guard_failed", 0, ())
+            self._keep(tx, about, stage, "guard_failed", 0, (), tells_staff=lately)
         elif hearing.language:
             rules = (f"{LANGUAGE}{hearing.language}",)
             self._keep(tx, about, stage, "guard_failed", 0, rules, tells_staff=False)
         if hearing.is_danger:
             verdict = hearing.verdict
-            told_already = STILL in verdict.rule_ids
+            tells_staff = lately and STILL not in verdict.rule_ids
             self._keep(
-                tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids, tells_staff=not told_already
+                tx, about, stage, verdict.kind, verdict.tier, verdict.rule_ids, tells_staff=tells_staff
             )
 
     def note_refusal(self, tx: Transaction, about: "About", said: str, rules: Iterable[str]) -> None:
@@ -332,11 +318,11 @@ def _brings_nothing(said: str, enrichment: Enrichment, embedded: Embedded) -> bo
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which message something was heard in."""
+    """Which message something was heard in; one that was synchronised later is of no turn."""
 
     conversation_id: str
     message_id: str
-    turn: int
+    turn: int | None
 
 
 def remembered(events: Sequence[SafetyEvent]) -> Hearing:

@@ -3,12 +3,14 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
+from agents.safety.after import CALLED, MEANWHILE
 from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
 
@@ -54,6 +56,8 @@ class _Texts(_Section):
     crisis: Mapping[str, tuple[Text, ...]]
     violence: Mapping[str, tuple[Text, ...]]
     again: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]]
+    meanwhile: Annotated[tuple[Text, ...], Field(min_length=2)]
+    called: Annotated[tuple[Text, ...], Field(min_length=2)]
     foreign: Mapping[str, str]
 
 
@@ -81,6 +85,10 @@ class Wording:
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
         """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
+        for rule, texts in ((MEANWHILE, self._texts.meanwhile), (CALLED, self._texts.called)):
+            if rule in verdict.rule_ids:
+                text = texts[(earlier - 1) % len(texts)]
+                return tuple(_begun(each.format_map(self._numbers)) for each in (text.first, *text.rest))
         kind = _kind(verdict)
         tiers: Mapping[str, tuple[Text, ...]] = getattr(self._texts, kind)
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
@@ -114,6 +122,8 @@ def load(folder: Path, region: str) -> Wording:
         wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE])
         for language in (OTHER, *texts.foreign):
             wording.foreign(language)
+        for rule, at in product((MEANWHILE, CALLED), range(len(texts.meanwhile) + len(texts.called))):
+            wording.answer(Verdict("emergency", rule_ids=(rule,)), at)
         for kind, tiers in (
             (Verdict("emergency"), texts.emergency),
             (Verdict("crisis"), texts.crisis),

@@ -190,10 +190,11 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             click.echo(json.dumps(told))
         else:
             staff = f"  staff: {alert.state} after {alert.attempts} tries" if alert else ""
+            where = "synchronised" if event.turn is None else f"turn {event.turn}"
             rules = " ".join(event.rules) or "-"
             click.echo(
                 f"{told['at']}  {event.kind:<12} {event.tier}  {event.stage:<8} {rules}"
-                f"  {event.conversation_id} turn {event.turn}{staff}"
+                f"  {event.conversation_id} {where}{staff}"
             )
     if not found and not as_json:
         click.echo("The guard has done nothing yet.")

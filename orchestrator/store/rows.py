@@ -335,14 +335,17 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class SafetyEvent:
-    """What the guard did about a message: at which stage, how grave, and by which rules."""
+    """What the guard did about a message: at which stage, how grave, and by which rules.
+
+    A message that was synchronised later belongs to no turn.
+    """
 
     table: ClassVar[Table] = tables.safety_events
 
     id: str
     conversation_id: str
     message_id: str
-    turn: int
+    turn: int | None
     stage: str
     kind: str
     tier: int

@@ -86,7 +86,7 @@ class Safety:
         self,
         conversation_id: str,
         message_id: str,
-        turn: int,
+        turn: int | None,
         *,
         stage: str,
         kind: str,

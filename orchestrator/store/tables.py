@@ -608,7 +608,7 @@ safety_events: Final = _table(
     _text("id"),
     _text("conversation_id"),
     _text("message_id"),
-    _whole("turn"),
+    _whole("turn", null=True),
     _text("stage"),
     _text("kind"),
     _whole("tier"),
@@ -629,6 +629,7 @@ safety_events: Final = _table(
     _one_of("stage", SAFETY_STAGES),
     _one_of("kind", SAFETY_KINDS),
     ("tier", "CASE WHEN kind IN ('emergency', 'crisis') THEN tier BETWEEN 1 AND 3 ELSE tier = 0 END"),
+    ("of_a_turn", "turn IS NOT NULL OR stage = 'message'"),
     Index("ix_safety_events_message", "message_id"),
     Index("ix_safety_events_conversation", "conversation_id", "created_at"),
 )

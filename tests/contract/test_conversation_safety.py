@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -214,6 +215,38 @@ async def test_what_was_said_while_nobody_was_there_is_heard_too(address: str) -
         frames = await peer.until(lambda frame: frame.type == SENTENCE)
 
         assert (frames[-1].stanza, frames[-1].meta) == (0, {"safety": "emergency", "tier": 3})
+
+
+async def test_danger_that_was_synchronised_leaves_an_event_and_alerts_where_it_is_new(address: str) -> None:
+    watch = replace(a_watch(), alerts=True)
+    now = datetime.now(UTC)
+
+    def earlier(local_id: str, contents: str, hours: int, role: str = "user") -> dict[str, str]:
+        at = (now - timedelta(hours=hours)).isoformat()
+        return {"localId": local_id, "role": role, "contents": contents, "createdAt": at}
+
+    items = [
+        earlier("old", CHEST, 30),
+        earlier("tea", "I had some tea", 3),
+        earlier("asked", "Any thoughts of harming yourself?", 2, "assistant"),
+        earlier("reply", "yes", 2),
+        earlier("new", CHEST, 1),
+        earlier("new", "I had some cake", 1),
+    ]
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        for _ in range(2):
+            response = await peer.request(SYNC, messages=items)
+        ids = {each["localId"]: each.get("serverId") for each in reversed(response.body["syncedMessages"])}
+        order = [ids[local_id] for local_id in ("old", "reply", "new")]
+        found = sorted(await events(house, peer), key=lambda event: order.index(event.message_id))
+        alerts = await house.store.read(lambda tx: [tx.safety.alert_of(each.id) for each in found])
+
+        assert [(each.message_id, each.turn, each.stage, each.kind, each.tier) for each in found] == [
+            (ids["old"], None, "message", "emergency", 3),
+            (ids["reply"], None, "message", "crisis", 2),
+            (ids["new"], None, "message", "emergency", 3),
+        ]
+        assert [alert is not None for alert in alerts] == [False, True, True]
 
 
 async def test_danger_interrupts_the_answer_that_is_still_running(address: str) -> None:
@@ -602,6 +635,68 @@ async def test_danger_that_is_over_or_in_good_hands_is_not_spoken_of_again(addre
         assert "".join(frame.body["text"] for frame in of_type(SENTENCE, frames)) == a_watch().wording.settled
         await peer.ask("ok")
         assert len(await events(house, peer)) == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "can I take aspirin",
+        "should I give him his tablets?",
+        "how much water should I drink?",
+        "can I drive to the hospital myself?",
+        "is it ok to wait until tomorrow",
+        "how long will the ambulance take",
+    ],
+)
+async def test_what_may_be_taken_or_done_meanwhile_is_for_the_call_handler(address: str, asked: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask(CHEST)
+        once, again = [of_type(SENTENCE, await peer.ask(asked)) for _ in range(2)]
+        await peer.ask("the ambulance is here")
+        later = of_type(SENTENCE, await peer.ask(asked))
+
+        told = " ".join(frame.body["text"] for frame in once)
+        assert once[0].meta["safety"] == again[0].meta["safety"] == "emergency"
+        assert "call handler" in told
+        assert "Do not wait" in told
+        assert once[0].body["text"] != again[0].body["text"]
+        assert [set(event.rules) & {"meanwhile", "still"} for event in await events(house, peer)] == [
+            set(),
+            {"meanwhile", "still"},
+            {"meanwhile", "still"},
+        ]
+        assert "safety" not in later[0].meta
+
+
+@pytest.mark.parametrize(
+    "called", ["I have called 999", "yes", "help is on the way", "my wife is calling them"]
+)
+async def test_who_has_called_is_not_told_to_call_and_may_say_more(address: str, called: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask(CHEST)
+        answers = [of_type(SENTENCE, await peer.ask(said)) for said in (called, "my ankle hurts", "thanks")]
+        over = of_type(SENTENCE, await peer.ask("they are here now"))
+        calm = of_type(SENTENCE, await peer.ask("my ankle hurts"))
+
+        told = [" ".join(frame.body["text"] for frame in answer) for answer in answers]
+        assert [answer[0].meta.get("safety") for answer in answers] == ["emergency"] * 3
+        assert told[0].startswith("Good that help is called")
+        assert "too; until help is there" in told[1]
+        assert not any("nobody has called" in each for each in told)
+        assert over[0].body["text"] == a_watch().wording.settled
+        assert "safety" not in calm[0].meta
+
+
+async def test_a_few_words_of_a_complaint_wait_until_danger_now_is_over(address: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask(CHEST)
+        beside = of_type(SENTENCE, await peer.ask("runny nose"))
+        await peer.ask("it's gone now, I'm fine")
+        calm = of_type(SENTENCE, await peer.ask("runny nose"))
+
+        assert beside[0].meta["safety"] == "emergency"
+        assert "safety" not in calm[0].meta
+        assert "runny nose" in calm[0].body["text"]
 
 
 async def test_help_that_is_not_there_ends_nothing(address: str) -> None:

@@ -16,7 +16,7 @@ from orchestrator.store import drift, refusals
 from orchestrator.store.drivers import Driver, Sqlite, driver_for
 from orchestrator.store.tables import metadata
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema there has been, oldest first; the last is the one this program needs."""
 
 _NEEDED: Final = REVISIONS[-1]
