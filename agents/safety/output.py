@@ -15,7 +15,7 @@ from agents.errors import BadRules
 from agents.safety.text import clean
 
 _ADVERBS: Final = (
-    r"(?:(?:may|might|could|can|will|would|must|should|do|does|probably|likely|most likely|definitely|"
+    r"(?:(?:may|might|could|can|will|would|must|should|do|does|probably|most probably|likely|most likely|definitely|"
     r"clearly|almost certainly|certainly|obviously|just|only|also|well|really|simply|now|very likely|still)"
     r"\s+){0,4}"
 )

@@ -15,7 +15,7 @@ from tools.toolchain import CHECKOUT
 
 SETS = [
     read(Path(__file__).parent / f"{name}.toml")
-    for name in ("answers", "answers_later", "answers_unseen", "answers_last")
+    for name in ("answers", "answers_later", "answers_unseen", "answers_last", "answers_after")
 ]
 REFUSED = [sentence for each in SETS for sentence in each["refused"]]
 ALLOWED = [sentence for each in SETS for sentence in each["allowed"]]
