@@ -15,9 +15,9 @@ from agents.errors import BadRules
 from agents.safety.text import clean
 
 _ADVERBS: Final = (
-    r"(?:(?:may|might|could|can|will|would|must|should|do|does|probably|most probably|likely|most likely|definitely|"
-    r"clearly|almost certainly|certainly|obviously|just|only|also|well|really|simply|now|very likely|still)"
-    r"\s+){0,4}"
+    r"(?:(?:may|might|could|can|will|would|must|should|do|does|probably|likely|most likely|definitely|"
+    r"most probably|clearly|almost certainly|certainly|obviously|just|only|also|well|really|simply|now|"
+    r"very likely|still)\s+){0,4}"
 )
 _CONTRACTIONS: Final = (
     (re.compile(r"\bcan'?t\b|\bcan not\b"), "cannot"),
