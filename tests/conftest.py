@@ -28,8 +28,10 @@ pytest_plugins = [
 # There is a worker per processor at least, so none computes on more than one; numpy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# `make check` looks at fewer examples of what `make test` looks at more.
-settings.register_profile("quick", max_examples=15)
+# `make check` looks at fewer examples of what `make test` looks at more; no test fails for taking its time.
+settings.register_profile("quick", max_examples=15, deadline=None)
+settings.register_profile("whole", deadline=None)
+settings.load_profile("whole")
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"

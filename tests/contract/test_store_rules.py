@@ -111,7 +111,6 @@ WORLD: tuple[IsRow, ...] = (
     Quarantined("q2", "c1", "active_session", "{", "not JSON", "agent", NOW),
     SafetyEvent("e1", "c1", "m1", 1, "message", "emergency", 3, ("stroke.face",), NOW),
     SafetyEvent("e2", "c1", "m1", 1, "answer", "refused", 0, (), NOW),
-    SafetyEvent("e3", "c1", "m1", None, "message", "crisis", 2, ("self_harm",), NOW),
     SafetyAlert("l1", "e1", "pending", 0, NOW, None, NOW, NOW),
     SafetyAlert("l2", "e2", "sent", 1, NOW, "busy", NOW, NOW),
     SafetyRefusal("e1", "You have gout.", NOW),

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from psycopg import sql
-from sqlalchemy import create_engine, insert, make_url, text
+from sqlalchemy import create_engine, insert, make_url
 
 from orchestrator.errors import (
     DATABASE_FORBIDDEN,
@@ -175,33 +174,6 @@ def test_every_schema_there_has_been_is_brought_up_with_what_it_holds(
     store = Store.open(empty_url, clock=HandClock(), ids=CountedIds())
     assert store.write_now(lambda tx: tx.conversations.create("eve")).user_id == "eve"
     store.close_now()
-
-
-def test_what_the_guard_kept_is_there_when_its_table_was_made_anew(empty_url: str) -> None:
-    upgrade(empty_url, to="0005")
-    wanted = ("conversations", "messages", "turns", "safety_events", "safety_alerts", "safety_refusals")
-    rows = [row for row in WORLD if row.table.name.removeprefix("alicia_") in wanted]
-    rows = [row for row in rows if getattr(row, "id", "") != "e3"]  # is of no turn
-    engine = create_engine(empty_url)
-    with engine.begin() as plain:
-        plain.execute(text("PRAGMA foreign_keys = ON" if empty_url.startswith("sqlite") else "SELECT 1"))
-        for row in rows:
-            given = {field.name: getattr(row, field.name) for field in fields(row)}
-            plain.execute(insert(row.table).values({key: it for key, it in given.items() if it is not None}))
-    engine.dispose()
-
-    upgrade(empty_url)
-
-    store = Store.open(empty_url, clock=HandClock(), ids=CountedIds())
-    kept = store.read_now(lambda tx: [(each.id, tx.safety.alert_of(each.id)) for each in tx.safety.all()])
-    store.close_now()
-    assert [(event, alert.id if alert else None) for event, alert in kept] == [("e1", "l1"), ("e2", "l2")]
-    with connected(empty_url) as connection:
-        assert [
-            alert for (alert,) in connection.execute("SELECT said FROM safety_refusals ORDER BY event_id")
-        ]
-        if empty_url.startswith("sqlite"):
-            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_our_list_of_schemas_is_that_of_the_steps() -> None:
