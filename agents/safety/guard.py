@@ -12,12 +12,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from agents.safety import rules as book
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
-from agents.safety.rules import BARE, HAS_IT, Kind, Replies, Rule, RuleBook
+from agents.safety.rules import BARE, HAS_IT, Kind, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
-Answer: TypeAlias = Literal["yes", "no", "unsure"]
+Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
 CALM: Final = 0
 LONGEST_ANSWER: Final = 5
 """Of how many words the longest phrase is that answers a question."""
@@ -47,6 +47,14 @@ LEANS: Final = frozenset(("not_safe", "help.not_called"))
 """The rules that hear what means most with the danger that was spoken of before."""
 _OVER: Final = "reply.over"
 _MEANS: Final = "reply.means"
+_BARE_MEANS: Final = "reply.bare_means"
+_PLACES: Final[Mapping[Pick, int]] = {"first": 0, "second": 1, "last": -1}
+_OPTIONS: Final = re.compile(r"\s*,?\s*\bor\b\s*|\s*,\s*", re.IGNORECASE)
+_BESIDE_MEANS: Final = frozenset((
+    "a", "an", "the", "my", "some", "with", "by", "from", "off", "on", "in", "into", "under", "out",
+    "of", "it", "its", "is", "maybe", "probably", "yes", "yeah", "just", "right", "here", "there", ",", ".",
+))  # fmt: skip
+"""What may stand beside a means where nothing else is said."""
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
 MOST_OF_A_CONCEPT: Final = 40
@@ -126,10 +134,22 @@ class _Heard(NamedTuple):
     stops: frozenset[str]
     bound: frozenset[str]
     """Those of the stops that take even a crisis back."""
+    parts: tuple[Found, ...] = ()
+    """What it is made of, if of several: the words between those are not its own."""
 
     def stopped(self, kind: Kind) -> frozenset[str]:
         """What takes it back for a rule of this kind."""
         return self.bound if kind == "crisis" else self.stops
+
+    def shares_words(self, other: "_Heard") -> bool:
+        """Whether both were heard in the same words, so that they are one finding and not two."""
+        if self.found.end <= other.found.start or other.found.end <= self.found.start:
+            return False
+        return any(
+            one.start < another.end and another.start < one.end
+            for one in self.parts or (self.found,)
+            for another in other.parts or (other.found,)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +175,8 @@ class _Listened:
         return any(
             self._thought(found) == self._thought(each)
             if kind == "emergency"
-            else self._is_about(found, each) and not self._is_a_time(each)
+            else (each.start <= found.start and found.end <= each.end)
+            or (self._is_about(found, each) and not self._is_a_time(each))
             for each in by
         )
 
@@ -200,7 +221,12 @@ class Guard:
             for phrase in phrases:
                 self._phrases.add(f"asked.{concept}", phrase)
         content = set(self._phrases.vocabulary)
-        for name, phrases in ((_OVER, rules.replies.over), (_MEANS, rules.replies.means)):
+        replies = rules.replies
+        for name, phrases in (
+            (_OVER, replies.over),
+            (_MEANS, replies.means),
+            (_BARE_MEANS, replies.bare_means),
+        ):
             for phrase in phrases:
                 self._phrases.add(name, phrase)
         for reason, section in language.cues.items():
@@ -214,9 +240,14 @@ class Guard:
             language.persons,
             language.talk,
             language.negative,
+            language.general,
+            language.complements,
+            language.grave,
+            language.living,
         )
         known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
         known |= grammar.asks | grammar.openings | grammar.persons | grammar.talk
+        known |= grammar.general | grammar.complements | grammar.grave | grammar.living
         self._answers = _Answers(rules.replies)
         known |= self._answers.vocabulary
         expand = {short: tuple(words.split()) for short, words in language.expand.items()}
@@ -301,7 +332,7 @@ class Guard:
         """
         if not earlier.flagged or self.is_over(text):
             return Verdict()
-        if earlier.is_of_oneself and self._says(text, _MEANS):
+        if earlier.is_of_oneself and self._names_means(text):
             return METHOD
         own = self.check(text).rule_ids
         leans = bool(own) and LEANS.issuperset(own)
@@ -312,6 +343,17 @@ class Guard:
         """Whether one of the phrases of a reply is said and not denied."""
         heard = self._listen(text).heard.get(name, ())
         return any("negated" not in each.stops and not each.found.guessed for each in heard)
+
+    def _names_means(self, text: str) -> bool:
+        """Whether somebody names what they may do it with; with a loose word, if nothing else is said."""
+        if self._says(text, _MEANS):
+            return True
+        words = self._reader.read(text)
+        places = [
+            range(each.start, each.end) for each in self._phrases.find(words) if each.concept == _BARE_MEANS
+        ]
+        named = {at for place in places for at in place}
+        return bool(named) and all(at in named or word.text in _BESIDE_MEANS for at, word in enumerate(words))
 
     def explain(self, text: str) -> list[Reason]:
         """Every rule that fired or was stopped, with the words that did it."""
@@ -407,8 +449,11 @@ class Guard:
         """What a short reply says of what was asked: "yes" to "any thoughts of harming yourself?"."""
         answers = self._answers.of([word.text for word in self._reader.read(text)])
         verdict = Verdict()
-        names_means = self._says(text, _MEANS)
-        for question in _questions(context) if answers or names_means else ():
+        names_means = self._names_means(text)
+        pick = self._answers.picks([word.text for word in self._reader.read(text)])
+        for question in _questions(context) if answers or names_means or pick else ():
+            if pick:
+                verdict = verdict.raised_by(self._picked(question, pick))
             put = self._listen(question)
             asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
             for answer in answers:
@@ -417,12 +462,24 @@ class Guard:
                 verdict = verdict.raised_by(METHOD)
         return verdict
 
+    def _picked(self, question: str, pick: Pick) -> Verdict:
+        """What it says to choose one of what a question offers: "the second one"."""
+        options = _OPTIONS.split(question)
+        place = _PLACES[pick]
+        if not -len(options) <= place < len(options) or len(options) < 2:
+            return Verdict()
+        own = f"{_as_own_words(options[place], _I)}. {_as_own_words(options[place], _ME)}"
+        return self._answered(self._listen(options[place]), self._listen(own), "yes")
+
     def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
         """What an answer says to a question, as it was `put` and as it is `asked` in the person's words."""
         reverse = {name: put.heard[key] for name in self._reverse if (key := f"asked.{name}") in put.heard}
         if answer == ("yes" if reverse else "no"):
             return Verdict()
-        verdict = self._verdict(replace(put, heard=reverse) if reverse else asked, ASKED)
+        if reverse and answer == "after all":
+            return Verdict()
+        takes_nothing_back = ASKED | {"negated"} if answer == "after all" else ASKED
+        verdict = self._verdict(replace(put, heard=reverse) if reverse else asked, takes_nothing_back)
         if answer == "unsure":
             return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
         return verdict
@@ -448,8 +505,13 @@ class _Answers:
             "yes": _spelled((*replies.yes, *replies.plain)),
         }
         self._someone = _spelled(replies.someone)
+        self._after_all = _spelled(replies.after_all)
+        self._picks: dict[str, Pick] = {
+            phrase: pick for pick, phrases in replies.picks.items() for phrase in _spelled(phrases)
+        }
         self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
-        self.vocabulary = frozenset(word for phrase in self._light for word in phrase.split())
+        known = self._light.union(self._after_all, self._picks)
+        self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
         """What a reply answers first, and what else it says plainly: "no... actually yes" is both."""
@@ -472,7 +534,13 @@ class _Answers:
             answer, length = self._begins(rest, self._plain)
             if answer == "yes" or (answer == "no" and length == len(rest)):
                 answers.append(answer)
+            elif first == "no" and " ".join(rest) in self._after_all:
+                answers.append("after all")
         return tuple(dict.fromkeys(answers))
+
+    def picks(self, said: Sequence[str]) -> Pick | None:
+        """Which of what was asked a reply chooses, if it says no more than that."""
+        return self._picks.get(" ".join(self._without_fillers([word for word in said if _is_word(word)])))
 
     def says_nothing(self, said: Sequence[str]) -> bool:
         """Whether there are only words that say nothing themselves, or none."""
@@ -549,7 +617,8 @@ def _together(
 ) -> tuple[_Heard, ...] | None:
     """One finding of each group, close to the first one's, that is neither taken back nor explained away.
 
-    Those taken back count where `even_if` allows it; without `even_if` all do.
+    No two of them are the same words: "cold hands" are no cold place with a cold hand in it. Those taken back
+    count where `even_if` allows it; without `even_if` all do.
     """
     heard = listened.heard
     for group in groups:
@@ -571,7 +640,11 @@ def _together(
     for first in candidates[0]:
         chosen = [first]
         for others in candidates[1:]:
-            near = _near(first.found, others, rule.within)
+            near = [
+                each
+                for each in _near(first.found, others, rule.within)
+                if not any(each.shares_words(one) for one in chosen)
+            ]
             if not near:
                 break
             chosen.append(min(near, key=lambda each: _gap(first.found, each.found)))
@@ -600,7 +673,8 @@ def _compounded(
             end = max(each.found.end for each in chosen)
             stops = _NONE.union(*(each.stops for each in chosen))
             bound = _NONE.union(*(each.bound for each in chosen))
-            made.append(_Heard(Found(name, start, end), stops, bound))
+            parts = tuple(part for each in chosen for part in each.parts or (each.found,))
+            made.append(_Heard(Found(name, start, end), stops, bound, parts))
     return made
 
 

@@ -15,6 +15,10 @@ _DATES: Final = frozenset((
     "in", "since", "from", "of", "until", "till", "around", "about", "early", "late", "mid", "back",
     "year", "by", "during",
 ))  # fmt: skip
+_NOT_ITS: Final = frozenset((
+    ".", ",", "years", "year", "months", "month", "weeks", "week", "days", "day", "hours", "minutes", "times",
+))  # fmt: skip
+"""What stands between a number and a word that it does not measure: "30 years, sugars 5 to 9"."""
 _AFTER_A_DATE: Final = frozenset((".", ",", "and", "but", "-", ")"))
 HISTORY: Final = "history"
 """A year is heard as this cue."""
@@ -74,20 +78,27 @@ class Gauge:
         if values:
             for each in found:
                 if (measure := self._measures.get(each.concept)) is not None:
-                    said.extend(self._beside(measure, each, values))
+                    said.extend(self._beside(measure, each, values, words))
         return said
 
     @staticmethod
-    def _beside(measure: Measure, found: Found, values: Mapping[int, float]) -> list[Found]:
-        """What the nearest number before it and the nearest one after it say: either may be another's."""
+    def _beside(
+        measure: Measure, found: Found, values: Mapping[int, float], words: Sequence[Word]
+    ) -> list[Found]:
+        """What the nearest number before it and the nearest one after it say: either may be another's.
+
+        One before it is another's where a comma or "years" stands between.
+        """
         places = (
             range(found.start - 1, found.start - 2 - measure.before, -1),
             range(found.end, found.end + 1 + measure.after),
         )
-        nearest = [next((at for at in side if at in values), None) for side in places]
+        before, after = (next((at for at in side if at in values), None) for side in places)
+        if before is not None and any(word.text in _NOT_ITS for word in words[before + 1 : found.start]):
+            before = None
         return [
             Found(band.concept, min(at, found.start), max(at + 1, found.end), negative=True)
-            for at in nearest
+            for at in (before, after)
             if at is not None
             for band in measure.bands
             if band.low <= values[at] <= band.high

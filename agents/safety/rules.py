@@ -14,6 +14,7 @@ Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]*$")]
 Phrases: TypeAlias = tuple[Annotated[str, Field(min_length=1)], ...]
 Tier: TypeAlias = Literal[1, 2, 3]
 Kind: TypeAlias = Literal["emergency", "crisis"]
+Pick: TypeAlias = Literal["first", "second", "last"]
 
 ANYWHERE: Final = 60
 """How many words apart the findings of a rule may stand unless it says otherwise: about one message."""
@@ -50,6 +51,10 @@ class Language(_Section):
     openings: frozenset[str]
     persons: frozenset[str]
     talk: frozenset[str]
+    complements: frozenset[str]
+    grave: frozenset[str]
+    living: frozenset[str]
+    general: frozenset[str]
     expand: Mapping[str, str]
     written: Mapping[str, str]
     look_alikes: frozenset[str]
@@ -118,7 +123,9 @@ class Replies(_Section):
     """replies.toml: what a bare "yes" or "no" means after a question.
 
     `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
-    `at_a_loss` leaves the danger of the last answer as it was, `over` ends it, and `means` make it graver.
+    `after_all` turns a "no" around, `picks` choose one of what was asked. `at_a_loss` leaves the danger of
+    the last answer as it was, `over` ends it, and `means` make it graver; so do the `bare_means` if nothing
+    else is said.
     """
 
     fillers: Phrases
@@ -127,9 +134,12 @@ class Replies(_Section):
     no: Phrases
     unsure: Phrases
     someone: Phrases
+    after_all: Phrases
     at_a_loss: Phrases
     over: Phrases
     means: Phrases
+    bare_means: Phrases
+    picks: Mapping[Pick, Phrases]
     reverse: Mapping[Name, Phrases]
 
 

@@ -1,6 +1,6 @@
 """How far a 'no', an 'if' or a 'years ago' reaches: which words of a text do not speak of here and now."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from agents.safety.phrases import Found
 from agents.safety.text import Word
 
-Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself"]
+Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself", "touching"]
 Binds: TypeAlias = Literal["theme", "story", "case", "past", "end", "seen"]
 FARTHEST_THEME: Final = 6
 """How many words may stand between "an essay on" and the danger that it names as its theme."""
@@ -48,7 +48,8 @@ _NOW: Final = frozenset((
 ))  # fmt: skip
 """Words that say of a crisis that it is now, or may come."""
 _PAST: Final = frozenset((
-    "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor",
+    "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor", "scars",
+    "shot", "died", "hung", "broke", "beaten",
 ))  # fmt: skip
 _HAS: Final = frozenset((
     "am", "im", "is", "are", "have", "hurts", "hurting", "aches", "aching", "goes", "going",
@@ -74,6 +75,24 @@ _TIMES: Final = {
 """What makes of a cue a mere time: "since they discharged me", "while watching the news"."""
 FARTHEST_TIME: Final = 4
 """How many words may stand between "while" or "after" and what is said to be the time of it."""
+HAPPEN: Final = frozenset(("collapsed", "fainted", "drowned"))
+"""The concepts that are findings where they happen to somebody."""
+_HAPPENS: Final = ("collaps", "drown", "faint", "slump")
+_HELPERS: Final = frozenset((
+    "has", "had", "have", "is", "was", "were", "just", "suddenly", "completely", "finally", "nearly",
+    "almost", "then", "totally", "simply", "also", "all", "been", "being", "got",
+))  # fmt: skip
+_DETERMINERS: Final = frozenset(
+    ("the", "my", "our", "his", "her", "their", "your", "a", "an", "this", "that", "whole")
+)
+_THIS: Final = frozenset(("this", "that", "these", "those"))
+_IS: Final = frozenset(("is", "are"))
+OF_A_THING: Final = "of_a_thing"
+"""Why despair of anything but life ("lost all hope of finding my keys"), or what befell no one, stops."""
+DESPAIR: Final = "passive"
+"""The concept whose phrases say all of it, unless they go on."""
+FARTHEST_COMPLEMENT: Final = 4
+"""How many words after "of" or "with" say what something is about."""
 IMPERSONAL: Final = "impersonal"
 """Why a question that speaks of nobody ("does a stroke hurt?") is stopped."""
 
@@ -84,7 +103,9 @@ class Grammar:
 
     `breaks` turn it around ("but"), `subjects` begin a new thought, `asks` open a question after `openings`
     ("hi, ..."), `persons` show that somebody is spoken of, `talk` that it is of the conversation itself, and
-    `nots` deny what follows.
+    `nots` deny what follows. One of the `general` words makes a question after "is" one about a thing.
+    Despair that one of the `complements` follows is about what comes then, unless that is `grave`.
+    What is said of anything but the `living` ("the roof collapsed") is said of a thing.
     """
 
     breaks: Set[str]
@@ -94,6 +115,10 @@ class Grammar:
     persons: Set[str]
     talk: Set[str]
     nots: Set[str]
+    general: Set[str] = frozenset()
+    complements: Set[str] = frozenset()
+    grave: Set[str] = frozenset()
+    living: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +146,14 @@ class Stop:
     end: int
     cue_start: int
     cue_end: int
+    touching: bool = False
+    """Whether it stops only what ends within its cue: "can't breathe in these jeans"."""
 
     def covers(self, found: Found) -> bool:
         """Whether it takes a finding back. One that says 'not' itself is not negated once more."""
         if self.reason == "negated" and found.negative:
+            return False
+        if self.touching and found.end <= self.cue_start:
             return False
         inside = self.start <= found.start and found.end <= self.end
         return inside and not (found.start <= self.cue_start and self.cue_end <= found.end)
@@ -141,7 +170,7 @@ class Scopes:
         self._subjects = grammar.subjects
         self._grammar = grammar
 
-    def stops(self, words: Sequence[Word], found: Iterable[Found]) -> list[Stop]:
+    def stops(self, words: Sequence[Word], found: Sequence[Found]) -> list[Stop]:
         """Where the cues among what was found reach. What takes danger back must be typed, not guessed."""
         cues = [
             (each, cue)
@@ -154,7 +183,7 @@ class Scopes:
             if cue.spares and not (cue.reach == "earlier" and self._is_denied(words, each))
         ]
         stops = [
-            Stop(each.concept, *self._reach(words, each, cue), each.start, each.end)
+            Stop(each.concept, *self._reach(words, each, cue), each.start, each.end, cue.reach == "touching")
             for each, cue in cues
             if not cue.spares
             and not (cue.binds in ("end", "seen") and self._is_denied(words, each))
@@ -162,6 +191,11 @@ class Scopes:
                 each.concept in reasons and start <= each.start and each.end <= end
                 for reasons, start, end in spared
             )
+        ]
+        stops += [
+            Stop(OF_A_THING, each.start, each.end, thing, thing + 1)
+            for each in found
+            if (thing := self._thing(words, each)) is not None
         ]
         return stops + [
             Stop(IMPERSONAL, start, end, asked, asked + 1)
@@ -179,12 +213,13 @@ class Scopes:
                 between.add(words[stop.cue_start].text)
                 return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_BEFORE_A_NOUN | _PAUSES)
             case "past":
-                said = _said(words, stop, found)
+                said = _told(words, stop, found)
                 if stop.cue_end <= found.start:
                     said |= {word.text for word in words[stop.cue_start : stop.cue_end]} - _NOW
                 return said.isdisjoint(_NOW) and any(_is_past(word) for word in said)
             case "theme" | "story" | "case":
-                near = -1 < found.start - stop.cue_end <= FARTHEST_THEME or found.end == stop.cue_start
+                begins_after = stop.cue_start <= found.start and found.start - stop.cue_end <= FARTHEST_THEME
+                near = begins_after or found.end == stop.cue_start
                 return near and _said(words, stop, found).isdisjoint(_OWNERS | _PAUSES)
             case _:
                 return True
@@ -208,10 +243,39 @@ class Scopes:
         """Where the question begins, if a sentence is one and speaks of nobody."""
         grammar = self._grammar
         asked = next((at for at in range(start, end) if words[at].text not in grammar.openings), None)
-        if asked is None or words[asked].text not in grammar.asks:
+        if asked is None or not self._asks(words, asked, end):
             return None
         speaks_of_somebody = any(word.text in grammar.persons for word in words[asked + 1 : end])
         return None if speaks_of_somebody else asked
+
+    def _asks(self, words: Sequence[Word], asked: int, end: int) -> bool:
+        """Whether a question begins here that may be about a thing."""
+        if words[asked].text in _IS:
+            return any(word.text in self._grammar.general for word in words[asked + 1 : end])
+        return words[asked].text in self._grammar.asks
+
+    def _thing(self, words: Sequence[Word], found: Found) -> int | None:
+        """Where it is said that a finding is about a thing, if it is."""
+        if found.concept == DESPAIR:
+            return found.end if self._goes_on(words, found.end) else None
+        if found.concept in HAPPEN and words[found.start].text.startswith(_HAPPENS):
+            return self._to_a_thing(words, found.start - 1)
+        return None
+
+    def _goes_on(self, words: Sequence[Word], at: int) -> bool:
+        """Whether words of despair go on here, and say of what: "given up on the garden"."""
+        if at + 1 >= len(words) or words[at].text not in self._grammar.complements:
+            return False
+        of_what = [word.text for word in words[at + 1 : at + 1 + FARTHEST_COMPLEMENT]]
+        is_named = of_what[0][0].isalnum() and of_what[0] not in _THIS
+        return is_named and self._grammar.grave.isdisjoint(of_what)
+
+    def _to_a_thing(self, words: Sequence[Word], at: int) -> int | None:
+        """Where the thing is that it happened to, if a word with an article before it names one."""
+        while at > 0 and words[at].text in _HELPERS:
+            at -= 1
+        named = at > 0 and words[at].text.isalpha() and words[at - 1].text in _DETERMINERS
+        return at if named and words[at].text not in self._grammar.living else None
 
     def _is_denied(self, words: Sequence[Word], cue: Found) -> bool:
         """Whether a "not" stands right before it: what has "not gone away" is there."""
@@ -226,7 +290,7 @@ class Scopes:
                 return self._thought(words, cue, ENDS | self._breaks)
             case "clause":
                 return self._thought(words, cue, ENDS | self._breaks | _PAUSES)
-            case "before" | "earlier":
+            case "before" | "earlier" | "touching":
                 edges = ENDS | self._breaks if kind.reach == "before" else ENDS
                 start = cue.start
                 while start > max(cue.start - kind.most, 0) and words[start - 1].text not in edges:
@@ -285,6 +349,15 @@ def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
     """The words of a finding, and those from its cue, or from where the thought begins, to it."""
     start = stop.cue_end if stop.cue_end <= found.start else stop.start
     return {word.text for word in words[start : max(found.end, stop.cue_start)]}
+
+
+def _told(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
+    """The same of a past: who "used to be" is no more, and who "got beaten" was."""
+    start = stop.cue_end if stop.cue_end <= found.start else stop.start
+    if start == stop.cue_end and words[start - 1].text == "to":
+        start += 1
+    said = [word.text for word in words[start : max(found.end, stop.cue_start)]]
+    return {word for word, after in pairwise((*said, "")) if not (word == "got" and _is_past(after))}
 
 
 def _is_a_time(words: Sequence[Word], stop: Stop, found: Found, times: Set[str]) -> bool:

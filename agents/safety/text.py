@@ -15,8 +15,12 @@ _RUN: Final = re.compile(r"([a-z])\1{2,}")
 _LETTERS_APART: Final = re.compile(r"\b(?:[a-z] ){3,}[a-z]\b")
 _KEEP_S: Final = frozenset(("it", "he", "she", "that", "what", "who", "there", "here", "where", "how", "let"))
 _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
-_NUMBER: Final = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
+_DISGUISED: Final = re.compile(r"(?<![a-z0-9@$!])[a-z]*[0-9@$!][a-z0-9@$!]*")
+_SIGNS: Final = str.maketrans("0134579@$!", "oieastgasi")
+_OTHER_SIGNS: Final = str.maketrans("0134579@$!", "oleastgasl")
+"""A 1 and a ! may stand for an i or an l."""
 SHORTEST_TO_CORRECT: Final = 4
+SHORTEST_DISGUISED: Final = 3
 SHORTEST_WITH_A_GAP: Final = 5
 SHORTEST_OF_TWO_WORDS: Final = 7
 """Of how many letters a word is, at least, that is read where two known words stand."""
@@ -105,9 +109,22 @@ class Reader:
         return plain[spans[start][0] : spans[end - 1][1]]
 
     def _plain(self, text: str) -> str:
-        return (
-            self._signs.sub(lambda form: self.written[form[0]], clean(text)) if self.written else clean(text)
-        )
+        plain = clean(text)
+        if self.written:
+            plain = self._signs.sub(lambda form: self.written[form[0]], plain)
+        return _DISGUISED.sub(self._undisguised, plain)
+
+    def _undisguised(self, found: re.Match[str]) -> str:
+        """A word that matters, with digits and signs for letters in it ("su1c1de"); "b12" is none."""
+        typed = found[0]
+        word = typed.rstrip("!")
+        letters = sum(letter.isalpha() for letter in word)
+        if len(word) < SHORTEST_DISGUISED or 2 * letters < len(word) or letters == len(word):
+            return typed
+        for signs in (_SIGNS, _OTHER_SIGNS):
+            if (meant := word.translate(signs)) in self.worth_correcting:
+                return meant + typed[len(word) :]
+        return typed
 
     def _words(self, piece: str) -> tuple[Word, ...]:
         """What a piece of text is read as: one word mostly, more when it was short for them."""
