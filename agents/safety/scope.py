@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from agents.safety.phrases import Found
+from agents.safety.phrases import Found, forms
 from agents.safety.text import Word
 
 Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself", "touching"]
@@ -77,7 +77,9 @@ FARTHEST_TIME: Final = 4
 """How many words may stand between "while" or "after" and what is said to be the time of it."""
 HAPPEN: Final = frozenset(("collapsed", "fainted", "drowned"))
 """The concepts that are findings where they happen to somebody."""
-_HAPPENS: Final = ("collaps", "drown", "faint", "slump")
+_HAPPENS: Final = frozenset(
+    form for verb in ("collapse~", "drown~", "faint~", "slump~") for form in forms(verb)
+)
 _HELPERS: Final = frozenset((
     "has", "had", "have", "is", "was", "were", "just", "suddenly", "completely", "finally", "nearly",
     "almost", "then", "totally", "simply", "also", "all", "been", "being", "got",
@@ -258,7 +260,7 @@ class Scopes:
         """Where it is said that a finding is about a thing, if it is."""
         if found.concept == DESPAIR:
             return found.end if self._goes_on(words, found.end) else None
-        if found.concept in HAPPEN and words[found.start].text.startswith(_HAPPENS):
+        if found.concept in HAPPEN and words[found.start].text in _HAPPENS:
             return self._to_a_thing(words, found.start - 1)
         return None
 
