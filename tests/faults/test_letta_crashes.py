@@ -148,7 +148,7 @@ async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it
     assert digests == opened.read_now(partial(digests_here, "c1"))
     revisions, written = opened.read_now(lambda tx: (_revisions(tx), _written(tx)))
     assert written == revisions
-    assert check(opened) == []
+    assert check(opened, quiesced=True, mirrored=True) == []
 
 
 def _revisions(tx: Transaction) -> list[tuple[str, int]]:
