@@ -5,6 +5,7 @@ then does what the command does, from its first line on.
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -99,6 +100,8 @@ def nursery() -> Iterator[Nursery]:
 def main(line: socket.socket) -> None:
     """Fork on every request until the other end is closed."""
     _import_everything()
+    gc.collect()
+    gc.freeze()  # what never changes is neither looked through nor, for that, copied by a child
     children: set[int] = set()
     while True:
         packet, fds, _, _ = socket.recv_fds(line, MESSAGE, 3)
@@ -133,8 +136,6 @@ def _import_everything() -> None:
     import alembic.command
     import psycopg
 
-    import orchestrator.api.app
-    import orchestrator.api.server
     import orchestrator.cli
     import orchestrator.letta_upkeep
     import tests.faults.changes
@@ -162,12 +163,19 @@ def _once(load: Callable[..., object]) -> Callable[..., object]:
 
 async def _answer_once(folder: str) -> None:
     from orchestrator import logs
+    from orchestrator.api.app import create_app
+    from orchestrator.api.keys import Keys
+    from orchestrator.api.server import listening
     from orchestrator.settings import load
     from orchestrator.wiring import build_house
     from tests.peers import conversing
 
     logs.configure("error")
-    async with build_house(load(given={"data.dir": folder})).open() as house, conversing(house) as peer:
+    async with (
+        build_house(load(given={"data.dir": folder})).open() as house,
+        listening(create_app(house, Keys(Path(folder)))),
+        conversing(house) as peer,
+    ):
         await peer.ask()
 
 
