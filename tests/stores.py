@@ -1,4 +1,4 @@
-"""A fresh store for each test, on SQLite and on Postgres, looked through when the test has ended."""
+"""An empty store for each test, on SQLite and on Postgres, looked through when the test has ended."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from orchestrator.store.database import Store
 from orchestrator.store.invariants import check
 from orchestrator.store.soundness import unsound
 from tests.builders import CountedIds, HandClock
-from tests.servers.postgres import fresh_database
+from tests.servers.postgres import KeptDatabase, fresh_database
 
 DATABASES = ("sqlite", "postgres")
 
@@ -34,6 +34,14 @@ def postgres_template(postgres_server_url: str) -> Iterator[str]:
         yield make_url(url).database or ""
 
 
+@pytest.fixture(scope="session")
+def postgres_kept(postgres_server_url: str, postgres_template: str) -> Iterator[KeptDatabase]:
+    """The database of this worker's tests."""
+    kept = KeptDatabase(postgres_server_url, postgres_template)
+    yield kept
+    kept.close()
+
+
 @contextmanager
 def empty_store(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """The address of a migrated and empty database of one kind."""
@@ -41,8 +49,8 @@ def empty_store(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iter
         shutil.copyfile(request.getfixturevalue("sqlite_template"), folder / "store.db")
         yield f"sqlite:///{folder / 'store.db'}"
     else:
-        server = request.getfixturevalue("postgres_server_url")
-        with fresh_database(server, template=request.getfixturevalue("postgres_template")) as url:
+        kept: KeptDatabase = request.getfixturevalue("postgres_kept")
+        with kept.lent() as url:
             yield url
 
 

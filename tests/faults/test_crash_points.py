@@ -31,7 +31,8 @@ IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and p
 
 SWEEPS = [
     *((point, 1, 1) for point in IN_EVERY_TURN if not point.endswith("_send")),
-    *(("before_send", first, 2) for first in (1, 2)),
+    ("before_send", 1, 2),
+    pytest.param("before_send", 2, 2, marks=pytest.mark.soak),
     ("after_send", 1, 6),
 ]
 """Which points, from which pass on and in which steps. After one stanza is before the next."""
