@@ -37,13 +37,7 @@ settings.load_profile("whole")
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
 
 
-LONGEST_FIRST = (
-    "tests/faults/test_letta_restart",
-    "tests/faults",
-    "letta",
-    "tests/integration",
-    "tests/browser",
-)
+LONGEST_FIRST = ("tests/faults", "letta", "tests/integration", "tests/browser")
 
 
 @pytest.hookimpl(trylast=True)

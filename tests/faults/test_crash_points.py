@@ -58,16 +58,14 @@ async def test_who_dies_at_an_arrow_loses_nothing(
     assert kills > 0
 
 
+@pytest.mark.parametrize("where", ["there", pytest.param("at the end", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("point", IN_EVERY_TURN)
-async def test_who_dies_while_recovering_loses_nothing_either(
-    nursery: Nursery, tmp_path: Path, point: str
-) -> None:
-    for second in (point, "before_end_commit"):
-        async with a_place(nursery, tmp_path / second) as place:
-            deaths = [f"{point}:1", f"{second}:1"]
-            run = await converse(place, Client(), SAID, "recalling", faults=deaths)
+async def test_who_dies_while_recovering_loses_nothing_either(place: Place, point: str, where: str) -> None:
+    deaths = [f"{point}:1", f"{point if where == 'there' else 'before_end_commit'}:1"]
 
-        assert (len(run.deaths), run.problems) == (2, []), second
+    run = await converse(place, Client(), SAID, "recalling", faults=deaths)
+
+    assert (len(run.deaths), run.problems) == (2, [])
 
 
 @pytest.mark.parametrize("point", [point for point in IN_EVERY_TURN if point not in ONLY_WITH_SENTENCES])

@@ -26,6 +26,7 @@ from tools.servers.letta import Address, letta_database, serving
 pytestmark = pytest.mark.timeout(900)
 
 TAG: Final = "restarted"
+CONVERSATIONS: Final = 20
 AT_ONCE: Final = 3
 """More than a Letta server answers in good time."""
 
@@ -105,9 +106,9 @@ async def all_shown(house: House, talks: Sequence[Talk]) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.parametrize("conversations", [5, pytest.param(20, marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
-    tmp_path: Path, conversations: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.letta_upkeep.EVERY_SECONDS", 0.5)
     with a_restarted_letta() as server:
@@ -116,12 +117,12 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
             async with AsyncExitStack() as line:
                 talks = [
                     Talk(await line.enter_async_context(conversing(house, f"person_{number}")))
-                    for number in range(conversations)
+                    for number in range(CONVERSATIONS)
                 ]
                 with_it = await ask_all(talks, "I am having a headache")
 
                 answering = asyncio.create_task(ask_all(talks, "8"))
-                while sum(len(talk.heard) > 1 for talk in talks) < conversations // 4:  # noqa: ASYNC110
+                while sum(len(talk.heard) > 1 for talk in talks) < CONVERSATIONS // 4:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 await asyncio.to_thread(server.kill)
                 without = await answering

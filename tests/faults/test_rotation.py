@@ -13,6 +13,10 @@ from tests.stores import empty_store
 from tools.toolchain import CHECKOUT
 
 BOTH = pytest.mark.parametrize("sign", [1, -1], ids=["before it", "after it"])
+EITHER = pytest.mark.parametrize(
+    "sign", [pytest.param(1, marks=pytest.mark.soak), -1], ids=["before it", "after it"]
+)
+"""After one statement is before the next."""
 LEAST = 30
 """A rotation is more statements than this."""
 
@@ -52,7 +56,7 @@ def test_a_rotation_is_whole_or_has_not_begun_wherever_the_process_died(tmp_path
 
 
 @pytest.mark.requirement("001-033", "001-034", "001-118")
-@BOTH
+@EITHER
 def test_so_it_is_on_a_server(request: pytest.FixtureRequest, tmp_path: Path, sign: int) -> None:
     with empty_store("postgres", request, tmp_path) as url:
         begun(url)
