@@ -6,7 +6,7 @@ QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
 unexport PYTHONDONTWRITEBYTECODE  # set in many container images; every process would compile everything anew
 
-.PHONY: help setup ready run livekit letta test check lint bench soak conversations requirements pins wheel clean
+.PHONY: help setup ready run livekit letta test check quick ledger lint bench soak conversations requirements pins wheel clean
 
 help:
 	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
@@ -46,7 +46,12 @@ test: setup lint
 	@$(BIN)/python -m tools.ledger
 
 check: ready lint
+	@$(MAKE) --no-print-directory -j 2 quick ledger
+
+quick:
 	@$(BIN)/pytest -q -n 2 --dist loadfile --hypothesis-profile quick $(QUICK)
+
+ledger:
 	@$(BIN)/python -m tools.ledger
 
 lint: ready
