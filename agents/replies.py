@@ -521,16 +521,14 @@ _REPEATED_NO: Final = re.compile(
 
 _FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
-_NEITHER: Final = re.compile(
-    r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*(?:in |on )?(?:the )?", re.IGNORECASE
-)
+_NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
+_NEITHER: Final = re.compile(rf"{_NOT_THOSE.pattern}(?:in |on )?(?:the )?", re.IGNORECASE)
 _UNSIDED: Final = re.compile(r"^(?:left|right|upper|lower|inner|outer|top|bottom) (?=\w)")
 _HARMLESS: Final = re.compile(
     r"[,;.]? (?:but )?[\w' -]+ (?:is|are|isn't too bad|aren't too bad) ?(?:fine|ok|okay|alright"
     r"|no problem)\b.*",
     re.IGNORECASE,
 )
-_NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
 _HERE: Final = re.compile(
     r"\b(?:right |just |over )?(?:here|there)[, ]+(?:just |right )?|\b(?:right|just) (?=behind|under|below"
     r"|above|between|around|next|in |on )",

@@ -223,9 +223,7 @@ async def serving(
         **os.environ,
         "ANAMNESIS_FAULT": fault,
         "ANAMNESIS_DATABASE_URL": database_url,
-        "LIVEKIT_URL": address.url,
-        "LIVEKIT_API_KEY": address.api_key,
-        "LIVEKIT_API_SECRET": address.api_secret,
+        **address.environment,
     }
     with log.open("wb") if log else nullcontext() as stderr:
         server = await asyncio.create_subprocess_exec(

@@ -18,16 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     port = chosen.port or free_port()
     try:
         with running_livekit(new_address(), [f"http://127.0.0.1:{port}/v1/livekit/webhook"]) as address:
-            told = {
-                "LIVEKIT_URL": address.url,
-                "LIVEKIT_API_KEY": address.api_key,
-                "LIVEKIT_API_SECRET": address.api_secret,
-            }
             print(
                 f"LiveKit listens at {address.url}; `anamnesis chat --livekit --server URL` goes through it."
             )
             print("URL is the address of the page below, with its key in quotes.", flush=True)
-            sys.exit(serve(port, told, further))
+            sys.exit(serve(port, address.environment, further))
     except SetupError as failure:
         sys.exit(f"\n{failure}")
 

@@ -21,12 +21,7 @@ WAYS_GONE = "performance.getEntriesByType('resource').map(({ name }) => new URL(
 @contextmanager
 def a_house(nursery: Nursery, data: Path, address: Address, *changes: str) -> Iterator[House]:
     """`anamnesis serve` with that LiveKit server, perhaps changed as `tests.faults.changes` says."""
-    environment = {
-        "LIVEKIT_URL": address.url,
-        "LIVEKIT_API_KEY": address.api_key,
-        "LIVEKIT_API_SECRET": address.api_secret,
-    }
-    with sound_in_the_end(House(nursery, data, environment)) as house:
+    with sound_in_the_end(House(nursery, data, address.environment)) as house:
         yield house.start(*changes)
 
 

@@ -16,6 +16,7 @@ from orchestrator.store.database import Store
 from orchestrator.wire.ids import RandomIds
 from tests.faults.client import PATIENCE, Client, Cut
 from tests.nursery import Nursery
+from tools.servers.livekit import Address
 
 LEASE_SECONDS: Final = 0.25
 """Short, because whoever comes after a killed process has to wait for its lease to end."""
@@ -97,11 +98,13 @@ class Place:
     lease_seconds: float = LEASE_SECONDS
     settings: dict[str, object] = field(default_factory=dict)
     """What every server here is told besides."""
+    livekit: Address | None = None
     servers: list[Server] = field(default_factory=list)
 
     async def start(self, *changes: str, fault: str = "", **settings: object) -> Server:
         """Start a server, which dies at `fault`; `changes` are names of tests.faults.changes."""
         environment = {
+            **(self.livekit.environment if self.livekit else {}),
             "ANAMNESIS_FAULT": fault,
             "ANAMNESIS_DATABASE_URL": self.database_url,
             "ANAMNESIS_TURN_LEASE_SECONDS": str(self.lease_seconds),

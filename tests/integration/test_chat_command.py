@@ -252,21 +252,13 @@ def test_a_line_that_is_not_text_is_passed_over_and_told(nursery: Nursery, tmp_p
     assert done.stdout.count('"isFinal":true') == 1
 
 
-def livekit_at(address: Address) -> dict[str, str]:
-    """The settings of a server that has that LiveKit."""
-    return {
-        "livekit_url": address.url,
-        "livekit_api_key": address.api_key,
-        "livekit_api_secret": address.api_secret,
-    }
-
-
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with a_place(nursery, tmp_path / "theirs") as place:
-        server = await place.start(**livekit_at(livekit))
+        place.livekit = livekit
+        server = await place.start()
         options = ["chat", "--json", "--server", server.page, *(["--livekit"] if livekit_too else [])]
         done = await asyncio.to_thread(
             nursery.run, tmp_path / "ours", *options, typed=b"I am having a headache\n8\n"
@@ -296,7 +288,8 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
     nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with a_place(nursery, tmp_path / "theirs") as place:
-        server = await place.start(**livekit_at(livekit))
+        place.livekit = livekit
+        server = await place.start()
         options = ["chat", "--json", "--server", server.page]
         options += ["--livekit"] if livekit_too else []
         killed = await asyncio.create_subprocess_exec(

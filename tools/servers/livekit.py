@@ -37,6 +37,15 @@ class Address:
         scheme, _, rest = self.url.partition("://")
         return f"{scheme}://{self.api_key}:{self.api_secret}@{rest}"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tells `anamnesis` of it."""
+        return {
+            "LIVEKIT_URL": self.url,
+            "LIVEKIT_API_KEY": self.api_key,
+            "LIVEKIT_API_SECRET": self.api_secret,
+        }
+
     @classmethod
     def parse(cls, text: str) -> "Address":
         """What `str` made of one."""
