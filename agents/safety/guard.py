@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -277,15 +277,12 @@ class Guard:
             [(Band(each.concept, *each.upper), Band(each.concept, *each.lower)) for each in heard.pressures],
         )
         self._compounds = [
-            (name, book.combinations(compound.when), compound.within)
+            (name, groups, compound.within)
             for name, compound in heard.compounds.items()
+            for groups in book.combinations(compound.when)
         ]
         self._names = tuple(
-            name
-            for _, combinations, _ in self._compounds
-            for groups in combinations
-            if HAS_IT in groups[-1]
-            for name in groups[0]
+            name for _, groups, _ in self._compounds if HAS_IT in groups[-1] for name in groups[0]
         )
         self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
         self._worth_asking = _by_concept(self._rules)
@@ -385,7 +382,8 @@ class Guard:
             if number == fired:
                 continue
             rule = self._rules[number].rule
-            if _together(listened, each, rule, _even_if(rule, each) | also):
+            even_if = _even_if(rule, each)
+            if _together(listened, each, rule, even_if | also if also else even_if):
                 verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
                 fired = number
         return verdict
@@ -402,10 +400,10 @@ class Guard:
         found += self._gauge.find(words, found)
         found += _cries(words)
         stops = self._scopes.stops(words, found)
-        stopped: dict[int, list[Stop]] = {}
+        stopped: dict[int, list[Stop]] = defaultdict(list)
         for stop in stops:
             for at in range(stop.start, stop.end):
-                stopped.setdefault(at, []).append(stop)
+                stopped[at].append(stop)
         heard: dict[str, list[_Heard]] = {}
         for each in found:
             if each.concept not in self._cues:
@@ -414,8 +412,9 @@ class Guard:
                 heard.setdefault(each.concept, []).append(one)
         for name, often in heard.items():
             heard[name] = _first_and_last(often)
-        for name, combinations, within in self._compounds:
-            for groups in combinations:
+        names = heard.keys()
+        for name, groups, within in self._compounds:
+            if not (names.isdisjoint(groups[0]) or names.isdisjoint(groups[-1])):
                 if made := _compounded(heard, name, groups, within):
                     heard.setdefault(name, []).extend(made)
         ends = self._scopes.thoughts(words)
@@ -424,6 +423,8 @@ class Guard:
     def _taken_back(self, words: Sequence[Word], found: Found, near: Sequence[Stop]) -> _Heard:
         """A finding, and which of the stops that reach to its beginning take it back."""
         stops = [stop for stop in near if stop.covers(found)]
+        if not stops:
+            return _Heard(found, _NONE, _NONE)
         scopes = self._scopes
         reasons = [stop.reason for stop in stops if not scopes.is_statement(words, stop, found)]
         bound = [stop.reason for stop in stops if scopes.binds(words, stop, found)]

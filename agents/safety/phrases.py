@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from agents.safety.text import Word
 
@@ -27,10 +27,16 @@ class Found(NamedTuple):
     guessed: bool = False
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(NamedTuple):
+    """What was heard where a phrase is this far, and what may come next."""
+
+    concepts: list[tuple[str, bool]]
     children: dict[str, "_Node"]
-    concepts: tuple[tuple[str, bool], ...] = ()
+
+
+_Open: TypeAlias = tuple[dict[str, _Node], int, int, bool]
+"""A phrase that is not at its end: what may come next, where it began, how many small words were skipped, and
+whether a word of it was guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class PhraseBook:
     """
 
     def __init__(self, between: Set[str], negative: Set[str], others: "Others") -> None:
-        self._root = _Node({})
+        self._root = _Node([], {})
         self._others = others
         self._between = between
         self._negative = negative
@@ -87,43 +93,43 @@ class PhraseBook:
         node, before = self._root, ""
         for word in words:
             if (child := node.children.get(word)) is None:
-                child = node.children[word] = _Node({})
+                child = node.children[word] = _Node([], {})
                 self.vocabulary.add(word)
                 if before:
                     self.pairs.add((before, word))
             node, before = child, word
         said = (concept, words[0] in self._negative)
         if said not in node.concepts:
-            node.concepts = (*node.concepts, said)
+            node.concepts.append(said)
 
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""
         found: list[Found] = []
-        open_at: list[tuple[dict[str, _Node], int, int, bool]] = []
+        open_at: list[_Open] = []
         root, between = self._root.children, self._between
         for at, (text, readings, _) in enumerate(words):
-            still_open: list[tuple[dict[str, _Node], int, int, bool]] = []
-            typed = readings[-1]
+            begun: list[_Open] = []
             for reading in readings:
-                is_guess = reading != typed
-                for children, start, _, guessed in open_at:
+                is_guess = reading != readings[-1]
+                for children, start, _, was_guess in open_at:
                     if reading in children:
-                        child = children[reading]
-                        for name, no in child.concepts:
-                            found.append(Found(name, start, at + 1, no, guessed or is_guess))
-                        if child.children:
-                            still_open.append((child.children, start, 0, guessed or is_guess))
+                        concepts, further = children[reading]
+                        guessed = was_guess or is_guess
+                        for name, no in concepts:
+                            found.append(Found(name, start, at + 1, no, guessed))
+                        if further:
+                            begun.append((further, start, 0, guessed))
                 if reading in root:
-                    child = root[reading]
-                    for name, no in child.concepts:
+                    concepts, further = root[reading]
+                    for name, no in concepts:
                         found.append(Found(name, at, at + 1, no, is_guess))
-                    if child.children:
-                        still_open.append((child.children, at, 0, is_guess))
-            if open_at and text in between:
+                    if further:
+                        begun.append((further, at, 0, is_guess))
+            if text in between:
                 for children, start, skipped, guessed in open_at:
                     if skipped < MOST_BETWEEN:
-                        still_open.append((children, start, skipped + 1, guessed))
-            open_at = still_open
+                        begun.append((children, start, skipped + 1, guessed))
+            open_at = begun
         return found
 
 

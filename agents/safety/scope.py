@@ -59,6 +59,8 @@ _HAS: Final = frozenset((
 _JOINS: Final = frozenset((",", "and", "so", "-"))
 _ENDS_OF_A_LIST: Final = frozenset((",", "and", "-", ":"))
 _PAUSES: Final = frozenset((",", ":", "("))
+_NOT_ITS_END: Final = _BEFORE_A_NOUN | _PAUSES
+_NOT_ITS_THEME: Final = _OWNERS | _PAUSES
 _OR: Final = frozenset(("or", "nor", "either"))
 _BESIDE_A_NOT: Final = frozenset((
     "really", "fully", "completely", "quite", "entirely", "all", "yet", "been", "be", "being", "feel",
@@ -167,7 +169,9 @@ class Scopes:
     def __init__(self, cues: Mapping[str, Cue], grammar: Grammar) -> None:
         self._cues = cues
         self._binds = {reason: cue.binds for reason, cue in cues.items()}
-        self._breaks = grammar.breaks
+        self._turns = ENDS | grammar.breaks
+        self._rests = self._turns | _PAUSES
+        self._thought_ends = self._turns | _JOINS
         self._talk = grammar.talk
         self._subjects = grammar.subjects
         self._grammar = grammar
@@ -213,7 +217,7 @@ class Scopes:
             case "end" | "seen":
                 between = {word.text for word in words[found.end : stop.cue_start]}
                 between.add(words[stop.cue_start].text)
-                return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_BEFORE_A_NOUN | _PAUSES)
+                return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_NOT_ITS_END)
             case "past":
                 said = _told(words, stop, found)
                 if stop.cue_end <= found.start:
@@ -222,13 +226,15 @@ class Scopes:
             case "theme" | "story" | "case":
                 begins_after = stop.cue_start <= found.start and found.start - stop.cue_end <= FARTHEST_THEME
                 near = begins_after or found.end == stop.cue_start
-                return near and _said(words, stop, found).isdisjoint(_OWNERS | _PAUSES)
+                return near and _said(words, stop, found).isdisjoint(_NOT_ITS_THEME)
             case _:
                 return True
 
     def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
         """Whether somebody is said to have it, whatever the rest of the sentence is about."""
         binds = self._binds.get(stop.reason)
+        if binds is None:
+            return False
         if binds in _TIMES and _is_a_time(words, stop, found, _TIMES[binds]):
             return True
         if binds == "seen":
@@ -289,11 +295,11 @@ class Scopes:
             case "itself":
                 return cue.start, cue.end
             case "sentence":
-                return self._thought(words, cue, ENDS | self._breaks)
+                return self._thought(words, cue, self._turns)
             case "clause":
-                return self._thought(words, cue, ENDS | self._breaks | _PAUSES)
+                return self._thought(words, cue, self._rests)
             case "before" | "earlier" | "touching":
-                edges = ENDS | self._breaks if kind.reach == "before" else ENDS
+                edges = self._turns if kind.reach == "before" else ENDS
                 start = cue.start
                 while start > max(cue.start - kind.most, 0) and words[start - 1].text not in edges:
                     start -= 1
@@ -312,9 +318,12 @@ class Scopes:
 
     def thoughts(self, words: Sequence[Word]) -> list[int]:
         """Where a thought ends: with the sentence, or where somebody or something new begins."""
-        joins = _JOINS | self._breaks
+        last, subjects = len(words) - 1, self._subjects
         return [
-            at for at, word in enumerate(words) if word.text in ENDS or self._new_thought(words, at, joins)
+            at
+            for at, word in enumerate(words)
+            if word.text in self._thought_ends
+            and (word.text in ENDS or (at < last and words[at + 1].text in subjects))
         ]
 
     def _new_thought(self, words: Sequence[Word], at: int, joins: Set[str] = _JOINS) -> bool:
@@ -325,7 +334,7 @@ class Scopes:
         """To the end of the thought: a 'but', a new subject, or the end of a list of things."""
         for at in range(start, min(start + kind.most, len(words))):
             text = words[at].text
-            if text in ENDS or text in self._breaks:
+            if text in self._turns:
                 return at
             if self._new_thought(words, at, _ENDS_OF_A_LIST):
                 return at
@@ -342,7 +351,7 @@ class Scopes:
         for word in words[at : at + 12]:
             if word.text in _OR:
                 return True
-            if word.text in ENDS or word.text in self._breaks or word.text in self._subjects:
+            if word.text in self._turns or word.text in self._subjects:
                 return False
         return False
 

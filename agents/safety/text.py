@@ -4,6 +4,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import add
 from typing import Final, NamedTuple
 
 _PIECES: Final = re.compile(r"\d+(?:[.,/]\d+)*|[a-z]+(?:['*]+[a-z]+)*|[.!?;\n\[\]{}<>=#|\\]+|,|[-:()]")
@@ -75,6 +77,8 @@ class Reader:
     written: Mapping[str, str] = field(default_factory=dict)
     pairs: Set[tuple[str, str]] = frozenset()
     _signs: re.Pattern[str] = field(init=False, repr=False)
+    _whole: frozenset[str] = field(init=False, repr=False)
+    """The words that are known again where a space fell into them."""
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
     _alike: Mapping[tuple[str, int], list[str]] = field(init=False, repr=False)
     _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
@@ -82,6 +86,8 @@ class Reader:
     def __post_init__(self) -> None:
         forms = "|".join(re.escape(form) for form in sorted(self.written, key=len, reverse=True))
         object.__setattr__(self, "_signs", re.compile(rf"(?<![a-z0-9])(?:{forms})(?![a-z0-9])"))
+        whole = (word for word in (*self.worth_correcting, *self.expand) if len(word) >= SHORTEST_WITH_A_GAP)
+        object.__setattr__(self, "_whole", frozenset(whole))
         alike: dict[tuple[str, int], list[str]] = {}
         for word in sorted(self.worth_correcting):
             alike.setdefault((word[0], len(word)), []).append(word)
@@ -95,12 +101,11 @@ class Reader:
 
     def read(self, text: str) -> list[Word]:
         """The words of a text."""
-        seen = self._seen
-        return [
-            word
-            for piece, _, _ in self._pieces(self._plain(text))
-            for word in seen.get(piece) or self._words(piece)
-        ]
+        seen, plain = self._seen, self._plain(text)
+        pieces = _PIECES.findall(plain)
+        if not self._whole.isdisjoint(map(add, pieces, islice(pieces, 1, None))):
+            pieces = [piece for piece, _, _ in self._pieces(plain)]
+        return [word for piece in pieces for word in seen.get(piece) or self._words(piece)]
 
     def quote(self, text: str, start: int, end: int) -> str:
         """How the words from `start` to `end` of a text were written."""
@@ -206,7 +211,7 @@ class Reader:
 
     def _is_torn(self, this: str, following: str) -> bool:
         whole = this + following
-        if len(whole) < SHORTEST_WITH_A_GAP or not (whole in self.worth_correcting or whole in self.expand):
+        if whole not in self._whole:
             return False
         if this in self.known and following in self.known:
             return len(whole) >= SHORTEST_OF_TWO_WORDS and (this, following) not in self.pairs
@@ -250,16 +255,15 @@ def _once(word: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many slips (a letter more, less, another, or two exchanged) lie between two words, 3 for more."""
-    if abs(len(one) - len(other)) > 2:
-        return 3
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        before, last, row = row, before, [i]
-        for j, against in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-    return min(row[-1], 3)
+    """How many slips lie between two words that are the same, or become so, with a letter less: one or two.
+
+    A slip is a letter more, less, another, or two exchanged.
+    """
+    if len(one) != len(other):
+        return 1
+    apart = [at for at, (letter, against) in enumerate(zip(one, other, strict=True)) if letter != against]
+    if len(apart) == 2:
+        first, second = apart
+        exchanged = second == first + 1 and one[first] == other[second] and one[second] == other[first]
+        return 1 if exchanged else 2
+    return min(len(apart), 2)
