@@ -1,48 +1,13 @@
 """The station that embeds a message once per turn, for routing, recall and whoever else compares it."""
 
 import asyncio
-import re
 from typing import Final
 
-from agents.lexicon import word_set
+from agents.leaning import asks_about_it, says_little, tells_of_it
 from agents.ports import Embedded, Embedder
-from agents.reading import asks_back
 from agents.values import NEW_CONCERN, Enrichment
 
 _TOPICS: Final = ("concern", "request")
-_FEW: Final = 6
-_SHORT: Final = 12
-_WISHES: Final = re.compile(
-    r"(?:(?:and|also|actually|anyway|by the way|oh|ok(?:ay)?|please|now|could you|can you)\W+)*"
-    r"(?:i(?:'d| would| also| just| really)* (?:want|need|like)\b|(?:please|help|let's)\b"
-    r"|(?:tell|give|send|show|get|book|cancel|find|make|write|play|order|explain|translate)\b"
-    r" (?:me|us|a|an|my|the|some)\b)",
-    re.IGNORECASE,
-)
-_REFERS: Final = re.compile(
-    r"\b(?:it|its|this|that|these|those|them|they|their|he|him|his|she|her|one|ones|same|other"
-    r"|then|still|keep|more|again|instead|otherwise|too|now)\b",
-    re.IGNORECASE,
-)
-_OF_IT: Final = re.compile(
-    r"\W*(?:(?:and|but|so|well|oh)\W+)*(?:it|they|these|those)(?:'s|'ve|'re)?\b", re.IGNORECASE
-)
-_SEEMS_TO_REFER: Final = re.compile(
-    r"\bis it (?:\w+ )?(?:to|that|if|going)\b|\btime is it\b"
-    r"|\bth(?:is|at) (?:practice|clinic|surgery|hospital|app|week|month|year|morning|evening)\b",
-    re.IGNORECASE,
-)
-_FIT_ANYTHING: Final = word_set(
-    "a about actually after all always am an and any anything are as at away bad be before best better "
-    "between bring by can cause come cost could dangerous day days did difference do doctor does doing "
-    "done else enough every expect far fast few first for from get give go going good happen happens harm "
-    "has have help helps high hours how hurt i if in is know last late long look low many matter may me "
-    "mean means measure might minutes much must my myself need needed next no normal not of often ok okay "
-    "old on or out possible quickly really reason result results safe see serious should so something "
-    "soon sure take takes test than the there thing think times to together try tests use usual usually "
-    "value values wait was way week weeks well what what's when where which who why will with without "
-    "work works worried worry worse would wrong years you your"
-)
 
 
 async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Embedded:
@@ -57,36 +22,3 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Emb
     text = enrichment.enriched_message if bare and about_something else " ".join(message.split())
     vectors = await asyncio.to_thread(embedder.embed, [text])
     return Embedded(text, vectors[0], bare)
-
-
-def says_little(message: str) -> bool:
-    """Whether a message means little without the question before it: a few words that ask for nothing."""
-    return len(message.split()) <= _FEW and not asks_back(message) and not wishes(message)
-
-
-def asks_about_it(message: str) -> bool:
-    """Whether a question points to what was said before, or has only words that fit whatever that was."""
-    if len(message.split()) > _SHORT or not asks_back(message) or wishes(message):
-        return False
-    return refers(message) or not asks_of_something(message)
-
-
-def tells_of_it(message: str) -> bool:
-    """Whether a short statement begins with what was said before: `it came a month after I began`."""
-    return len(message.split()) <= _SHORT and _OF_IT.match(message) is not None and not asks_back(message)
-
-
-def refers(message: str) -> bool:
-    """Whether a message points to something that was said before."""
-    return _REFERS.search(_SEEMS_TO_REFER.sub("", message)) is not None
-
-
-def asks_of_something(message: str) -> bool:
-    """Whether a message is a question with at least one word that does not fit just anything."""
-    words = set(re.findall(r"[a-z]+(?:'[a-z]+)?", _REFERS.sub("", message).lower()))
-    return asks_back(message) and not words <= _FIT_ANYTHING
-
-
-def wishes(message: str) -> bool:
-    """Whether a message begins by asking for something, be it politely."""
-    return _WISHES.match(message.lstrip(" .,;:!?'\"()*-~")) is not None

@@ -16,6 +16,8 @@ from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
+_FEW: Final = 8
+_POINTS_BACK: Final = re.compile(r"\b(?:it|its|this|that|they|them|he|she)\b", re.IGNORECASE)
 _MOST_REMEMBERED: Final = 1024
 """After how many messages it is remembered what was known; each turn takes up that of the one before."""
 _LIGHT: Final = word_set(
@@ -175,11 +177,11 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
         goes_on = (bool(before) and not understood.asks) or (
             understood.asks and not first and "request" not in now
         )
-        return _fit(
-            told + (recap(now, told, teller) if goes_on or question else _about(now, told, teller, first))
-        )
+        tail = recap(now, told, teller) if goes_on or question else _about(now, told, teller, first)
+        return _fit(told + tail + _went_on_with(understood, told + tail))
     told = "; ".join(understood.sentences)
     tail = recap(now, told, teller) if not understood.new_concern else _wished(now, told, first)
+    tail += _went_on_with(understood, told + tail)
     answered = set(kinds_asked(before)) & set(understood.answers)
     uncovered = _uncovered(plain, told)
     if before and not understood.corrected and (uncovered or not answered):
@@ -191,6 +193,13 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
     elif first and len(understood.sentences) == 1:
         told += " - initial health query"
     return _fit(told + tail)
+
+
+def _went_on_with(understood: Understood, told: str) -> str:
+    """The question that the person asked before, where this one is part of it or a few words add to it."""
+    inquiries = understood.known.inquiries
+    earlier = inquiries[:-1] if understood.asks else () if understood.sentences else inquiries[:1]
+    return "".join(f' (after asking "{each}")' for each in earlier if each.lower() not in told.lower())
 
 
 def _wished(now: dict[str, str], told: str, first: bool) -> str:
@@ -210,12 +219,10 @@ def _asked(before: str, told: str) -> str:
 
 
 def _about(now: dict[str, str], told: str, teller: Teller, first: bool) -> str:
-    """A message of its own needs no recap, but one that says `it` does."""
-    if (
-        first
-        or now.keys().isdisjoint(_KIND_ORDER)
-        or not re.search(r"\b(?:it|this|that|they|them|he|she)\b", told, re.IGNORECASE)
-    ):
+    """A message of its own needs no recap, but one that says `it` does, and one of a few words."""
+    if first or now.keys().isdisjoint(_KIND_ORDER):
+        return ""
+    if len(told.split()) > _FEW and not _POINTS_BACK.search(told):
         return ""
     return recap(now, told, teller)
 

@@ -45,6 +45,7 @@ UNSETTLED: Final = "unsettled"
 
 _NO_VALUE: Final = re.compile(rf"(?:no|stopped) |{'|'.join((NONE, UNSPECIFIED, NOT_SURE, NOT_SAID))}$")
 _MOST_VALUE: Final = 200
+_MOST_INQUIRY: Final = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,15 @@ class Exchange:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known after some turns; `shelved` are the facts of concerns that gave way to others, `asked`
-    the kinds that were asked for and are still open, `passed` those of them whose question met no answer.
+    the kinds that were asked for and are still open, `passed` those of them whose question met no answer,
+    `inquiries` the person's last question and those that only went on with it.
     """
 
     facts: tuple[Fact, ...] = ()
     shelved: tuple[tuple[Fact, ...], ...] = ()
     asked: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
+    inquiries: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, str]:
@@ -77,6 +80,11 @@ class Known:
         still_open = {*self.asked, *kinds} - self.values.keys()
         passed_over = {*self.passed, *(kinds if passed else ())} & still_open
         return replace(self, asked=tuple(sorted(still_open)), passed=tuple(sorted(passed_over)))
+
+    def inquired(self, question: str, *, half: bool) -> "Known":
+        """The same after a question of the person; one that is only `half` asked goes on with the last."""
+        kept = self.inquiries[:1] if half else ()
+        return replace(self, inquiries=(*kept, question[:_MOST_INQUIRY].strip()))
 
 
 @dataclass(frozen=True, slots=True)

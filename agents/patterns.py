@@ -212,7 +212,7 @@ SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 ASKS: Final = _re(
     r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"
     r"|would|will|was|were|have|has|to|much"
-    r"|many|often|long|about|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
+    r"|many|often|long|about|if|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
     r"|(?:can|could|should|would|do|does|did|is|are|will|may|am|have you|has)\b"
 )
 ASKS_INSIDE: Final = _re(
@@ -224,6 +224,8 @@ ASKS_UNMARKED: Final = _re(
     r"|is it (?:ok|okay|safe|alright|all right|fine|normal|dangerous|harmful|possible|bad)"
     r" (?:to|for|if|that)\b[\w' -]+$"
     r"|(?:what is|what are|what's|how much|how many) (?:the|a|an) [\w' -]+$"
+    r"|(?:(?:and|but|so|ok|okay|oh),? )?(?:what if [\w' -]+|how (?:long|often|much|many|soon|far)"
+    r"(?: for| a day| a week| each time)?|why(?: not)?|how come|what for|like what|such as what)$"
     r"|(?:is|are) (?!(?:it|they|very|really|quite|so|still|not|pretty|getting|all|a bit|fairly|usually"
     r"|mostly)\b)[\w'-]+(?: [\w'-]+){0,3} (?:dangerous|safe|contagious|catching|serious|harmful|curable"
     r"|hereditary|infectious|fatal|addictive|treatable|normal|deadly|bad for (?:me|you)|common)$"
@@ -231,6 +233,23 @@ ASKS_UNMARKED: Final = _re(
     r"|lower|kill|lead|prevent|trigger|harm)\b[\w' -]*$"
 )
 """A question that has no mark at its end, by a beginning that no answer has."""
+
+_NO_SUBJECT: Final = (
+    r"(?:n't|not|also|really|still|only|just|barely|hardly|always|often|sometimes|never|so|very|quite|too|all"
+    r"|now|worse|better|pretty|feel|have|get|hurt|be|see|take|want|need|know|think|go|like|love|prefer|say"
+    r"|rather|sleep|walk|eat|drink|move|breathe|hear|stand|sit|swallow|bend|lift|manage|run|smell|use|do|with"
+    r"|a (?:bit|little|lot)|\w+ing|sore|painful|red|swollen|itchy|hot|hard|stiff|numb|tender|bad|gone|ok|okay"
+    r"|fine|good|mostly|usually|under|over|in|on|at|from|about|due|down|up|back)\b"
+)
+ASKS_UNASKED: Final = _re(
+    r"(?!.*\b(?:my|i'm|i am|i've|i have|i had|i get|our)\b)(?:"
+    rf"(?:can|could|should|would|will|does|is|are) (?!{_NO_SUBJECT})[\w'-]+ [\w' ,/-]+$"
+    r"|do (?:i|you|we|they|people|adults|children|kids|babies|men|women|all|most) [\w' ,/-]+$"
+    r"|(?:what|which|how|why|who)(?:'s|'re)? (?!(?:i|my|he|she|we|it|they|the|you)\b)[\w' ,/-]+$"
+    r"|(?:when|where) (?:can|could|should|would|will|do|does|is|are) [\w' ,/-]+$)"
+)
+"""The same where nothing was asked, so that nobody answers: `can adults get whooping cough`. One who
+speaks of what is theirs states it as well: `why does my knee hurt`."""
 
 HYPOTHETICAL: Final = word_set(
     "worried afraid scared fear could might maybe possibly wonder wondering if whether think suspect case "

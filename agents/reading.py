@@ -16,6 +16,7 @@ from agents.patterns import (
     ALLERGY,
     ASKS,
     ASKS_INSIDE,
+    ASKS_UNASKED,
     ASKS_UNMARKED,
     BETTER,
     DOCTOR,
@@ -67,9 +68,11 @@ BESIDE: Final = "beside"
 
 
 class Text:
-    """A message with its words and what of the lexicon its statements mention."""
+    """A message with its words and what of the lexicon its statements mention. What is said `unasked` answers
+    nothing, so that it may be a question by its beginning alone.
+    """
 
-    def __init__(self, message: str, lexicon: Lexicon) -> None:
+    def __init__(self, message: str, lexicon: Lexicon, *, unasked: bool = False) -> None:
         self.lexicon = lexicon
         self.whole = plain(message)
         spoken = ROLE_TEXT.sub(" ", self.whole)  # nobody but us speaks for us
@@ -79,7 +82,7 @@ class Text:
         for sentence in sentences:
             if sentence in self.injected:
                 continue
-            statement, question = _parted(sentence)
+            statement, question = _parted(sentence, unasked)
             if question:
                 self.asked.append(question)
             if statement:
@@ -550,9 +553,9 @@ def sided(text: Text, part: Mention, texts: list[str]) -> str:
     return " ".join(texts[first : part.last])
 
 
-def _parted(sentence: str) -> tuple[str, str]:
+def _parted(sentence: str, unasked: bool) -> tuple[str, str]:
     """The statement and the question in one sentence; either may be empty."""
-    if ASKS_UNMARKED.match(sentence):
+    if ASKS_UNMARKED.match(sentence) or (unasked and ASKS_UNASKED.match(sentence)):
         return "", sentence
     if not sentence.endswith("?"):
         return sentence, ""

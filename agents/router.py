@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from agents.embedding import refers, wishes
+from agents.leaning import refers, wishes
 from agents.linear import Classes, Linear, train
 from agents.ports import Embedded, Embedder, Vectors
 from agents.reading import asks_back

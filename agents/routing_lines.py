@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.embedding import says_little
 from agents.errors import UnreadableLine
+from agents.leaning import says_little
 from agents.ports import Embedded, Embedder
 from agents.router import Router
 from agents.safety.guard import Guard

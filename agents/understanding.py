@@ -16,6 +16,7 @@ from agents.known import (
     Understood,
     same_concern,
 )
+from agents.leaning import half_asked
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
@@ -186,7 +187,7 @@ class Understanding:
 
     def understand(self, known: Known, message: str, before: str, turn: int) -> Understood:
         """The message of a turn, said after the text `before`."""
-        text = Text(message, self._lexicon)
+        text = Text(message, self._lexicon, unasked=not questions(before))
         plain = re.sub(r"[^\w' ]", "", text.whole.lower()).strip()
         asked = tuple(_of_the_concern(_as_confirmation(each), known) for each in questions(before))
         alone = len(asked) == 1 and asked[0].form != "polar"
@@ -259,9 +260,15 @@ class Understanding:
         answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind in kinds))
         if replies and not answers and not told.new_concern:
             answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind not in _NO_ANSWER))
-        if not replies and not answers and not told.new_concern:
-            self._request(told, text, plain, asked, first=not values)
         asks = bool(text.asked) or asks_back(text.whole)
+        own_question = text.asked[-1] if text.asked else text.whole
+        half = asks and half_asked(own_question)
+        if not replies and not answers and not told.new_concern:
+            self._request(told, text, plain, asked, first=not values, half=half)
+        if asks:
+            told.known = told.known.inquired(own_question, half=half)
+        elif told.new_concern or any(fact.kind == "request" for fact in told.facts):
+            told.known = replace(told.known, inquiries=())
         return Understood(
             known=told.known.asked_for(kinds, passed=asks or corrected is not None or _pass_by(replies)),
             corrected=corrected is not None,
@@ -450,7 +457,9 @@ class Understanding:
         """`it's not that, it's my knee`: the concern gives way."""
         return bool(re.search(r"\b(?:it's|it is|is) not that\b|\bnot that\b", text.whole, re.IGNORECASE))
 
-    def _request(self, told: Told, text: Text, plain: str, asked: Sequence[Question], *, first: bool) -> None:
+    def _request(
+        self, told: Told, text: Text, plain: str, asked: Sequence[Question], *, first: bool, half: bool
+    ) -> None:
         """What the person wants when it is neither a complaint nor an answer; kept in their words."""
         if (
             (told.facts and ("concern" in told.known.values or not first))
@@ -459,6 +468,7 @@ class Understanding:
                 and "request" in told.known.values
                 and (asked or _POINTS_BACK.search(text.asked[-1]))
             )
+            or (half and "request" in told.known.values)
             or text.injected
             or plain in self._small_talk["acknowledgements"]
             or len(plain.split()) < 3

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-from agents.embedding import asks_of_something
+from agents.leaning import asks_of_something
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after

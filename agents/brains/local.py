@@ -5,9 +5,9 @@ import re
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from agents.embedding import wishes
 from agents.enriching import Enricher
 from agents.known import Exchange
+from agents.leaning import wishes
 from agents.lexicon import Lexicon
 from agents.patterns import INJECTED
 from agents.ports import Brief, Embedded

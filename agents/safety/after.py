@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agents.embedding import asks_about_it, asks_of_something, refers, says_little, wishes
+from agents.leaning import asks_about_it, asks_of_something, refers, says_little, wishes
 from agents.reading import asks_back
 from agents.safety.guard import STILL, Verdict, staying
 from agents.safety.retold import CLOSING

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agents.embedding import asks_about_it, asks_of_something, embed, says_little
+from agents.embedding import embed
+from agents.leaning import asks_about_it, asks_of_something, says_little
 from tests.houses import a_watch
 from tests.models import a_router, embedded, minilm
 from tests.talks import Talk, Told
