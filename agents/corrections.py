@@ -35,6 +35,7 @@ _SORRY: Final = re.compile(
 )
 """What takes something back by an excuse: `sorry, right knee`."""
 
+_NAME: Final = re.compile(r"[^\W\d_]{3,}")
 _ITS_DOSE: Final = re.compile(
     r"\b(?:it's|it is|they're|that's) (?:actually )?\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|g|units?)\b", re.I
 )
@@ -58,27 +59,29 @@ class Corrections:
         self._marks = any_of(lexicon.group("corrections.marks"))
         self._parts = lexicon.group("body.parts")
 
-    def read(self, text: Text, known: Known, turn: int) -> tuple[Understood, Text] | None:
+    def read(
+        self, text: Text, known: Known, turn: int, asked: Sequence[Question] = ()
+    ) -> tuple[Understood, Text] | None:
         """A part of a message that takes back something known and says what is right, and what is left of
-        the message without it.
+        the message without it; `asked` is what the message may answer instead.
         """
         if not known.values or text.injected or _was_never_said(text.stated, known.values):
             return None
         pieces = [piece for piece in _PIECES.split(text.stated) if piece]
         for at, piece in enumerate(pieces):
-            if understood := self._read(Text(piece, self._lexicon), known, turn):
+            if understood := self._read(Text(piece, self._lexicon), known, turn, asked):
                 left = " ".join([*(f"{each.rstrip(' .,')}." for each in pieces[:at] + pieces[at + 1 :])])
                 return understood, Text(left, self._lexicon)
         return None
 
-    def _read(self, text: Text, known: Known, turn: int) -> Understood | None:
+    def _read(self, text: Text, known: Known, turn: int, asked: Sequence[Question]) -> Understood | None:
         values = known.values
-        low = text.stated
+        low = _AS_SAID.sub("", text.stated)
         mark = self._marks.search(low.lower()) or _SORRY.search(low)
         denied = list(_NOT_THAT.finditer(low))
         taken_back = [(each, kind) for each in denied if (kind := _kind_with(values, each[1]))]
         anew = rating_anew(low, _top_of(values["severity"])) if "severity" in values else ""
-        dosed = _ITS_DOSE.search(low) and _other_dose(low, values)
+        dosed = _ITS_DOSE.search(low) and _other_dose(low, values, asked)
         if not taken_back and mark is None and not anew and not dosed:
             return None
         rest = _SAID_BUT.sub("", low)
@@ -92,10 +95,13 @@ class Corrections:
             rest,
             flags=re.IGNORECASE,
         ).strip(" ,.")
+        bare = _BARE.fullmatch(rest)
+        if bare and not taken_back and not _MEANT.search(low) and _answers_with_number(asked, values):
+            return None
         told = Told(turn, known)
         pure = Text(rest, self._lexicon)
         kinds = [kind for _, kind in taken_back]
-        right = list(self._right_instead(pure, rest, kinds, values))
+        right = list(self._right_instead(pure, rest, kinds, values, asked))
         if anew and not any(each.kind == "severity" for each in right):
             right = [Said("severity", f"{anew}/{_top_of(values['severity'])}")]
         for said in right:
@@ -104,7 +110,7 @@ class Corrections:
                 continue
             if said.kind in LISTS:
                 gone = [each[1].lower() for each, kind in taken_back if kind == said.kind]
-                told.drop(said.kind, gone or [said.value.split()[0].lower()])
+                told.drop(said.kind, gone or _NAME.findall(said.value.lower())[:1])
             elif not old and said.kind != "concern":
                 continue
             if said.kind == "concern" and not _same_part(said.value, old):
@@ -140,13 +146,18 @@ class Corrections:
         )
 
     def _right_instead(
-        self, text: Text, rest: str, kinds: Sequence[str], values: Mapping[str, str]
+        self,
+        text: Text,
+        rest: str,
+        kinds: Sequence[str],
+        values: Mapping[str, str],
+        asked: Sequence[Question],
     ) -> Iterator[Said]:
         named = next((kind for kind in kinds if kind in NAMED), "")
         found = [replace(each, kind=named) if named and each.kind in NAMED else each for each in stated(text)]
         given = {each.kind for each in found}
         yield from (each for each in found if each.kind in values)
-        if dosed := _other_dose(rest, values):
+        if dosed := _other_dose(rest, values, asked):
             yield Said("medications", dosed)
             if new := DOSE.search(dosed):
                 yield Said("dose", new[1], BESIDE)
@@ -216,30 +227,59 @@ class Corrections:
         yield Said("location", where)
 
 
+_AS_SAID: Final = re.compile(
+    r",? *\b(?:like|as) i (?:already |just )?(?:said|wrote|mentioned|told you)\b(?: before| already)?",
+    re.IGNORECASE,
+)
+"""What a person repeats takes nothing back."""
+
+_BARE: Final = re.compile(
+    r"(?:an? |about |around |like |only |just |it's |it is |that |is |at )*(\d+(?:[.,]\d+)?|[a-z]+)"
+    r"(?: really| now| today| it is| actually| each| or so|ish)*[.! ]*",
+    re.IGNORECASE,
+)
+_MEANT: Final = re.compile(
+    r"\b(?:meant?|make (?:that|it)|call it|scratch|strike|mistake|typo|wrong|misspoke|miscounted)\b",
+    re.IGNORECASE,
+)
+_OF_AMOUNT: Final = re.compile(r"(?:how|when|since when|for how|(?:at )?what time|by when)\b|.*\bfever\b")
+
+
+def _answers_with_number(asked: Sequence[Question], values: Mapping[str, str]) -> bool:
+    """Whether a mere number answers what was asked and is not known yet: `sorry, 71` is then an age."""
+    return any(each.numeric and not values.keys() & set(each.kinds) for each in asked)
+
+
 def _was_never_said(text: str, values: Mapping[str, str]) -> bool:
     """Whether a number is taken back that nothing known has: `6, not 8` then answers what was asked."""
     denied = [each[1] for each in _NOT_THAT.finditer(text) if each[1].isdecimal()]
     return bool(denied) and not any(_kind_with(values, each) for each in denied)
 
 
-def _other_dose(rest: str, values: Mapping[str, str]) -> str:
-    """The medicine whose dose is put right: `it's 40 mg`, or a mere `40` where nothing else is a number."""
+def _other_dose(rest: str, values: Mapping[str, str], asked: Sequence[Question]) -> str:
+    """The medicine whose dose is put right: `it's 40 mg`, or a mere `40` where nothing else is a number and
+    nothing was asked that an amount or a time answers.
+    """
     medicines = [each for each in values.get("medications", "").split(", ") if DOSE.search(each)]
-    if len(medicines) != 1:
+    if len(medicines) != 1 or (old := DOSE.search(medicines[0])) is None:
         return ""
-    bare = (
-        re.match(r"(?:it's |it is |that )*(\d+(?:[.,]\d+)?)\b(?! ?/)", rest)
-        if not values.keys() & _RATED and " not " not in f" {rest} "
-        else None
-    )
-    dose = DOSE.search(rest)
-    if dose is None and bare is None:
+    if dose := DOSE.search(rest):
+        alike = bool(_IN_PIECES.search(dose[1])) == bool(_IN_PIECES.search(old[1]))
+        return DOSE.sub(dose[1], medicines[0]) if alike else ""
+    elsewhere = any(each.numeric or _OF_AMOUNT.match(each.core) for each in asked if not _of_dose(each))
+    bare = None if elsewhere or values.keys() & _RATED else _BARE.fullmatch(rest)
+    if bare is None or not bare[1][0].isdigit():
         return ""
-    old = DOSE.search(medicines[0])
-    unit = re.sub(r"^[\d.,]+", "", old[1]) if old else ""
-    new = dose[1] if dose else f"{bare[1]}{unit}" if bare else ""
-    return DOSE.sub(new, medicines[0]) if new else ""
+    unit = old[1].lstrip("0123456789.,")
+    return DOSE.sub(f"{bare[1]}{unit}", medicines[0])
 
+
+def _of_dose(question: Question) -> bool:
+    return "dose" in question.kinds and " times " not in question.core
+
+
+_IN_PIECES: Final = re.compile(r"(?:tablets?|pills?|puffs?|drops?)$", re.IGNORECASE)
+"""A dose that says how many, not how strong."""
 
 _RATED: Final = frozenset(("severity", "age", "duration"))
 

@@ -203,7 +203,7 @@ class Understanding:
         told = Told(turn, known)
         switch = self._switches.search(text.whole.lower()) is not None
         likened = "quality" in kinds and _LIKENS.match(text.stated)  # says how it feels, takes nothing back
-        corrected, text = (None, text) if likened else self._corrected(told, text, turn)
+        corrected, text = (None, text) if likened else self._corrected(told, text, asked)
         if corrected is not None and not text.stated:
             return replace(corrected, known=corrected.known.asked_for(kinds, passed=True), sentiment=feels)
         found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
@@ -282,11 +282,11 @@ class Understanding:
             sentiment=feels,
         )
 
-    def _corrected(self, told: Told, text: Text, turn: int) -> tuple[Understood | None, Text]:
+    def _corrected(self, told: Told, text: Text, asked: Sequence[Question]) -> tuple[Understood | None, Text]:
         """What a message puts right, and what else it says."""
         if named_outright(text.subjects, text.words, text.stated):
             return None, text
-        correction = self._corrections.read(text, told.known, turn)
+        correction = self._corrections.read(text, told.known, told.turn, asked)
         if correction is None:
             return None, text
         corrected, left = correction
