@@ -191,23 +191,48 @@ MEASURE: Final = _re(
     r"\b(\d{2,3}(?:[.,]\d+)? ?(?:kg|kilos?|lbs?|pounds|stone|cm|bmi)|\d ?(?:ft|foot|feet|')\s?\d{0,2}"
     r"|\d[.,]\d\d ?m)\b"
 )
+_OF_FACTS: Final = r"(?:allerg|medica|condition|severity|fact|intent|onset|diagnos)\w*"
+_ORDERS: Final = (
+    r"(?:^|[,:;\"'-] ?|\b(?:and|then|please|to|from now on|can you|could you|would you"
+    r"|you (?:must|should|will|have to|need to)) )(?:(?:please|now|also|just|then|so) )*(?:"
+    r"(?:add|put|write|enter|log|note|record|register|save|store|insert|include|append|list|update|change"
+    r"|edit|mark|document)\b"
+    r"(?! (?:it|that|this|them|these|those)(?: all)?(?: down)? (?:to|in|into|on|under)\b[^:]*$)"
+    r".{0,80}\b(?:my|the|your) (?:\w+ )?(?:records?|files?|charts?|notes|profile|summary|medical history)\b"
+    r"|(?:add|put|enter|register|list|include|update|mark)\b.{0,40}"
+    rf" (?:to|under|as|among|in|include) (?:my|the) {_OF_FACTS}"
+    rf"|(?:set|change|reset|update) (?:my |the |all |key )*{_OF_FACTS}(?: facts?)? ?(?:to\b|as\b|so\b|=|:)"
+    r"|(?:mark|treat|list|record|register|flag|label|consider) (?:me|(?:the |this )?user) as\b"
+    r"|(?:store|save|log|write)(?: this| that)? ?:|(?:\w+ )?the following ?:"
+    r"|(?:pretend|imagine|assume|suppose|let's say|act like|say|as if)(?: that)?"
+    r" (?:i|we)(?:'d|'ve| had| have)? (?:said|told|wrote|mentioned|answered)\b"
+    r"|pretend (?:that )?(?:i|my)\b)"
+)
+"""Orders to write something down as a fact: nobody else does it, and they bring what is to be written."""
+
 INJECTED: Final = _re(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|prompts?|rules"
     r"|guidelines|everything (?:above|before)|previous|prior|above)\b"
-    r"|\bsystem prompt\b|\byou are now\b|\bpretend (?:to be|you are|that you)\b|\bact as (?:if|a|an"
-    r"|my)\b|\bjailbreak|\bdeveloper mode\b"
+    r"|\bsystem prompt\b|\byou are now\b|\bpretend (?:to be|you are|that you)\b|(?<!\bi )\bact as (?:if|a|an"
+    r"|my|the)\b|\bjailbreak|\bdeveloper mode\b"
     r"|\b(?:write|store|save|put|add|set|insert|update|delete|erase|overwrite|record"
     r"|append)\b.{0,60}\b(?:memory|memories|block|blocks|context_summary|active_session"
     r"|conversation_history|database|severity (?:to|as|=))\b"
-    r"|\bnew instructions?\b|</?(?:system|assistant|user|instructions?)>|\[(?:system|inst)\]"
-    r"|^\W*(?:system|assistant|admin|developer)(?: \w+)? ?:|\brespond only with\b|\brepeat after me\b"
-    r"|\b(?:set|change|reset) (?:my |the |all )?(?:allerg|medica|condition|severity|fact|intent)\w* (?:to"
-    r"|as)\b"
+    r"|\bnew (?:instructions?|rule|task)\b|\binsert into\b"
+    r"|\b(?:the|this|every|all|any) users? (?:is|are|has|have|takes?|suffers?|said|says|wants?)\b"
+    r"|</?(?:system|assistant|user|instructions?)>|\[(?:system|inst)\]"
+    r"|^\W*(?:system|admin|developer|instructions?|override|command)(?: \w+)? ?:"
+    r"|(?:^|[\s\"'])(?:assistant|user|human|ai) ?: |\brespond only with\b|\brepeat after me\b"
     r"|\bclassify (?:everything|this|me|it|all)\b"
+    rf"|\b{_OF_FACTS} ?= ?[\w\"']|{_ORDERS}"
 )
-ROLE_TEXT: Final = _re(
-    r"[\[<({]\s*(?:system|assistant|agent|admin|developer|inst|tool)\b[^\])>}]*(?:[\])>}]|$)"
+FOREIGN: Final = _re(
+    r"```.*?(?:```|$)|\[inst\].*?(?:\[/inst\]|$)|<(\w+)[^<>]*>.*?</\1>"
+    r"|[\[<({]\s*/?(?:system|assistant|agent|admin|developer|inst|tool)\b[^\])>}]*(?:[\])>}]|$)"
+    r"|\{[^{}]*\}|\{\s*[\"'][^{}]*$|\[\s*(?:[\"'][^\]]*)?\]|\w+\.\w+\([^)]*\)"
 )
+"""What is written for a machine, or in another's name: code, data, marks that end a turn."""
+
 SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 ASKS: Final = _re(
     r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"

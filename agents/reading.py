@@ -23,6 +23,7 @@ from agents.patterns import (
     DOSE,
     ENDS_NEGATION,
     FELT_WHEN,
+    FOREIGN,
     HELPS,
     HYPOTHETICAL,
     IF_ONLY,
@@ -40,7 +41,6 @@ from agents.patterns import (
     PREGNANT,
     RATED,
     READING,
-    ROLE_TEXT,
     SENTENCE,
     SINCE,
     STARTED,
@@ -75,9 +75,8 @@ class Text:
     def __init__(self, message: str, lexicon: Lexicon, *, unasked: bool = False) -> None:
         self.lexicon = lexicon
         self.whole = plain(message)
-        spoken = ROLE_TEXT.sub(" ", self.whole)  # nobody but us speaks for us
-        sentences = [part for part in SENTENCE.split(spoken.strip()) if part]
-        self.injected = [part for part in sentences if INJECTED.search(part)]
+        sentences = [part for part in SENTENCE.split(_spoken(self.whole)) if part]
+        self.injected = [part for part in sentences if INJECTED.search(part)] if sentences else [self.whole]
         self.asked, kept = [], []
         for sentence in sentences:
             if sentence in self.injected:
@@ -192,6 +191,13 @@ class Text:
 _NO_BEHIND: Final = (["no"], ["none"], ["nope"], ["nah"], ["never"])
 _ENDS: Final[tuple[list[str], ...]] = ([], [","], ["."], ["!"], [";"])
 _EXCEPT: Final = word_set("apart except besides bar than from")
+
+
+def _spoken(text: str) -> str:
+    """A text without what is not the person's own; one piece may hold another."""
+    while (shorter := FOREIGN.sub(" ", text)) != text:
+        text = shorter
+    return text.strip()
 
 
 def asks_back(text: str) -> bool:

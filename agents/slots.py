@@ -154,7 +154,8 @@ _BETWEEN_ITEMS: Final = re.compile(
 _BEFORE_ITEM: Final = re.compile(
     r"^(?:(?:yes|yeah|yep|well|um|a bit of|bit of|some|only|just|sometimes|usually|i take"
     r"|i'm on|i am on|i use"
-    r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight)\s+)+",
+    r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight"
+    r"|(?:put|write|note|add|jot)(?: down| in)?|allerg(?:y|ies):|med(?:s|ications?):|conditions?:)\s+)+",
     re.IGNORECASE,
 )
 _NOT_CERTAIN: Final = re.compile(
@@ -162,8 +163,7 @@ _NOT_CERTAIN: Final = re.compile(
 )
 _BEHIND_ITEM: Final = re.compile(
     r"\s+(?:sometimes|mainly|usually|daily|too|as well|i think|at the moment|now|occasionally|please"
-    r"|only|allergy|mostly"
-    r"|again"
+    r"|only|allergy|mostly|again|(?:on|to) the list"
     r"|once in a while|now and then|lol|haha|lmao|tho|unfortunately|sadly|i guess|i suppose|i believe)$",
     re.IGNORECASE,
 )
