@@ -21,6 +21,8 @@ Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
 CALM: Final = 0
 LONGEST_ANSWER: Final = 5
 """Of how many words the longest phrase is that answers a question."""
+LATEST_ANSWER: Final = 10
+"""How many words may be said before an answer comes."""
 _NONE: Final[frozenset[str]] = frozenset()
 _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
     "emergency": frozenset((IMPERSONAL, "topic", "educational")),
@@ -452,9 +454,12 @@ class Guard:
         verdict = Verdict()
         names_means = self._names_means(text)
         pick = self._answers.picks([word.text for word in self._reader.read(text)])
-        for question in _questions(context) if answers or names_means or pick else ():
+        figure = self._gauge.first_figure(self._reader.read(text))
+        for question in _questions(context) if answers or names_means or pick or figure else ():
             if pick:
                 verdict = verdict.raised_by(self._picked(question, pick))
+            if figure:
+                verdict = verdict.raised_by(self._measured(question, figure))
             put = self._listen(question)
             asked = self._listen(f"{_as_own_words(question, _I)}. {_as_own_words(question, _ME)}")
             for answer in answers:
@@ -471,6 +476,22 @@ class Guard:
             return Verdict()
         own = f"{_as_own_words(options[place], _I)}. {_as_own_words(options[place], _ME)}"
         return self._answered(self._listen(options[place]), self._listen(own), "yes")
+
+    def _measured(self, question: str, figure: str) -> Verdict:
+        """What a bare number says to a question for a reading: "1.6" to "what is his blood sugar?"."""
+        words = self._reader.read(question)
+        readings = [
+            " ".join(word.text for word in words[found.start : found.end])
+            for found in self._phrases.find(words)
+            if self._gauge.is_reading(found.concept)
+        ]
+        if not readings:
+            return Verdict()
+        said = ". ".join(f"{reading} {figure}" for reading in readings)
+        own = _as_own_words(question, _I)
+        if not self._verdict(self._listen(own), ASKED).flagged:
+            said = f"{said}. {own}"
+        return self._verdict(self._listen(said), ASKED)
 
     def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
         """What an answer says to a question, as it was `put` and as it is `asked` in the person's words."""
@@ -505,13 +526,14 @@ class _Answers:
             "unsure": _spelled(replies.unsure),
             "yes": _spelled((*replies.yes, *replies.plain)),
         }
+        self._no_more = _spelled(replies.no_more)
         self._someone = _spelled(replies.someone)
         self._after_all = _spelled(replies.after_all)
         self._picks: dict[str, Pick] = {
             phrase: pick for pick, phrases in replies.picks.items() for phrase in _spelled(phrases)
         }
         self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
-        known = self._light.union(self._after_all, self._picks)
+        known = self._light.union(self._no_more, self._after_all, self._picks)
         self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
@@ -525,8 +547,10 @@ class _Answers:
             return ("yes",)
         first, length = self._begins(rest, self._all)
         if first is None:
-            return ()
+            return self._at_last(thoughts)
         if first == "yes" and rest[0] not in self._plain["yes"]:
+            if any(self._begins(thought, {"no": self._no_more})[0] for thought in thoughts[1:]):
+                return ()
             denied, _ = self._begins(rest[length:], {"no": self._plain["no"]})
             first = denied or first
         answers = [first]
@@ -538,6 +562,20 @@ class _Answers:
             elif first == "no" and " ".join(rest) in self._after_all:
                 answers.append("after all")
         return tuple(dict.fromkeys(answers))
+
+    def _at_last(self, thoughts: Sequence[Sequence[str]]) -> tuple[Answer, ...]:
+        """The answer of a short reply that comes to it late: "the tongue yes", "since an hour ago, yes"."""
+        told = 0
+        for number, thought in enumerate(thoughts):
+            answer, length = self._begins(self._without_fillers(thought), self._plain) if number else (None, 0)
+            if answer == "yes" or (answer == "no" and length == len(thought)):
+                return (answer,)
+            told += len(thought)
+            if told > LATEST_ANSWER:
+                break
+            if thought[-1] in self._plain["yes"]:
+                return ("yes",)
+        return ()
 
     def picks(self, said: Sequence[str]) -> Pick | None:
         """Which of what was asked a reply chooses, if it says no more than that."""

@@ -15,6 +15,10 @@ _DATES: Final = frozenset((
     "in", "since", "from", "of", "until", "till", "around", "about", "early", "late", "mid", "back",
     "year", "by", "during",
 ))  # fmt: skip
+_COUNTED: Final = frozenset((
+    "years", "year", "months", "month", "weeks", "week", "days", "day", "hours", "hour", "minutes", "minute",
+    "times", "am", "pm",
+))  # fmt: skip
 _NOT_ITS: Final = frozenset((
     ".", ",", "years", "year", "months", "month", "weeks", "week", "days", "day", "hours", "minutes", "times",
 ))  # fmt: skip
@@ -80,6 +84,18 @@ class Gauge:
                 if (measure := self._measures.get(each.concept)) is not None:
                     said.extend(self._beside(measure, each, values, words))
         return said
+
+    def is_reading(self, concept: str) -> bool:
+        """Whether a number after it is what an instrument says: a temperature, not an age."""
+        return concept in self._measures and self._measures[concept].after > 0
+
+    def first_figure(self, words: Sequence[Word]) -> str | None:
+        """The first number of a text, unless it counts something itself: "2 hours"."""
+        said = [word.text for word in words]
+        figures = (at for at, text in enumerate(said) if _value(text) is not None)
+        at = next(figures, None)
+        counts = at is not None and at + 1 < len(said) and said[at + 1] in _COUNTED
+        return None if at is None or counts else said[at]
 
     @staticmethod
     def _beside(

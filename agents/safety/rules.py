@@ -123,7 +123,7 @@ class Replies(_Section):
     """replies.toml: what a bare "yes" or "no" means after a question.
 
     `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
-    `after_all` turns a "no" around, `picks` choose one of what was asked. `at_a_loss` leaves the danger of
+    `no_more` ends what was once, `after_all` turns a "no" around, `picks` choose one of what was asked. `at_a_loss` leaves the danger of
     the last answer as it was, `over` ends it, and `means` make it graver; so do the `bare_means` if nothing
     else is said.
     """
@@ -134,6 +134,7 @@ class Replies(_Section):
     no: Phrases
     unsure: Phrases
     someone: Phrases
+    no_more: Phrases
     after_all: Phrases
     at_a_loss: Phrases
     over: Phrases
