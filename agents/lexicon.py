@@ -56,7 +56,8 @@ class Lexicon:
         for name, entries in self._groups.items():
             if name.split(".")[0] not in _SCANNED:
                 continue
-            owned = {f"{each}'s" for each in entries} if name == "people.relatives" else set()
+            owners = entries if name == "people.relatives" else frozenset()
+            owned = {f"{each}{mark}" for each in owners for mark in ("'s", "s")}  # `my babys cough`
             for entry in sorted(entries | owned | {plural(each) for each in entries if name in _COUNTED}):
                 parts = tuple(word.text for word in words_of(entry))
                 self._by_first.setdefault(parts[0], []).append((parts, name))

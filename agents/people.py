@@ -77,7 +77,24 @@ def _is_own(texts: list[str], at: int, named: set[int]) -> bool:
 
 
 def _name(mention: Mention, words: Sequence[Word], stated: str) -> str:
-    return stated[words[mention.first].start : words[mention.last - 1].end].lower().removesuffix("'s")
+    name = stated[words[mention.first].start : words[mention.last - 1].end].lower().removesuffix("'s")
+    ahead = words[mention.last].text if mention.last < len(words) else "."
+    one = name.removesuffix("s")
+    if one == name or name in _NAMED_WITH_S or (one not in _ONLY_ONE and ahead in _OF_SEVERAL):
+        return name
+    return one  # `my daughters arm` is that of one
+
+
+_NAMED_WITH_S: Final = word_set("kids twins gramps pops missus")
+_ONLY_ONE: Final = word_set(
+    "mum mom mam mother dad father husband wife girlfriend boyfriend gf bf partner spouse hubby baby"
+)
+_OF_SEVERAL: Final = word_set(
+    ". , ; : - ! ? ( are aren't were weren't have haven't do don't did didn't both all and or who that keep "
+    "feel get want need seem can can't could will won't would say said think had just also each always never "
+    "still of in with at as too"
+)
+"""What stands behind more than one: `my daughters have`."""
 
 
 def _as_subject(mention: Mention, texts: list[str], words: Sequence[Word], stated: str) -> str | None:

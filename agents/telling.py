@@ -1,7 +1,7 @@
 """What a person said, told in the third person so that a stranger understands it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agents.lexicon import word_set
@@ -11,10 +11,10 @@ from agents.values import NONE
 _AUXILIARY: Final = re.compile(
     r"(do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may)(?:n't)? (.+)"
 )
+_SIDED: Final = "left|right|upper|lower|blood|stomach|chest|heart|sore|other"
 _SUBJECTS: Final = re.compile(
     r"(you guys|you|it|there|this|that|they|he|she|anything|anyone|someone|something"
-    r"|(?:your|the|his|her|this|that|any|these|those) (?:(?:left|right|upper|lower|blood|stomach"
-    r"|chest|heart|sore|other) )?[\w'-]+)\b ?(.*)"
+    rf"|(?:your|the|his|her|this|that|any|these|those) (?:(?:{_SIDED}) )?[\w'-]+)\b ?(.*)"
 )
 _THIRD: Final = {
     r"\bi'm\b": "they are",
@@ -99,12 +99,22 @@ _UNCOUNTED: Final = word_set(
 
 
 class Teller:
-    """Tells of a concern: `concern` is its name, `relative` who has it if not the person."""
+    """Tells of a concern: `concern` is its name, `relative` who has it if not the person; `relatives` finds
+    whom a question can name.
+    """
 
-    def __init__(self, concern: str = "", relative: str = "", *, clause: bool = False) -> None:
+    def __init__(
+        self,
+        concern: str = "",
+        relative: str = "",
+        *,
+        clause: bool = False,
+        relatives: re.Pattern[str] | None = None,
+    ) -> None:
         self.concern = concern
         self.relative = f"their {relative}" if relative else ""
         self.clause = clause
+        self._relatives = relatives
 
     @property
     def about(self) -> str:
@@ -115,7 +125,7 @@ class Teller:
             return f'"{self.concern}"'
         if self.concern.startswith("feeling "):
             return f"{self.relative} {self.concern}".strip()
-        return f"{self.relative}'s {self.concern}" if self.relative else f"the {self.concern}"
+        return f"{_of(self.relative)} {self.concern}" if self.relative else f"the {self.concern}"
 
     @property
     def who(self) -> str:
@@ -142,7 +152,7 @@ class Teller:
         match kind:
             case "severity":
                 rated = re.fullmatch(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?/(\d+)", value)
-                name = f"{self.relative}'s {self.concern}" if self.relative else self.concern
+                name = f"{_of(self.relative)} {self.concern}" if self.relative else self.concern
                 name = f'"{name}"' if self.clause and name else name
                 if rated is None:
                     return f"User describes {name or 'the'} severity as {said}"
@@ -183,7 +193,7 @@ class Teller:
                     else f"User says {said} {'help' if _SEVERAL.search(said) else 'helps'}"
                 )
             case "associated_symptoms" if said.endswith("(gone by now)"):
-                return f"{self.who}'s {said.removesuffix(' (gone by now)')} is gone by now"
+                return f"{_of(self.who)} {said.removesuffix(' (gone by now)')} is gone by now"
             case "progression" if said == "gone":
                 return f"User says {self.about} is gone"
             case "associated_symptoms" if said.startswith("no feeling "):
@@ -249,15 +259,20 @@ class Teller:
                 return f"{self.who} has {items}" if yes else f"{self.who} has no {items}"
             return None
         auxiliary, rest = found[1], found[2]
-        parted = _SUBJECTS.fullmatch(rest)
+        parted = (self._relatives and self._relatives.fullmatch(rest)) or _SUBJECTS.fullmatch(rest)
         if parted is None or not parted[2]:
             return None
         subject, rest = parted[1], parted[2]
+        if parted.re is self._relatives:
+            subject = subject.replace("your", "User's", 1)
         if yes:
             rest = re.sub(r"\bany(?:thing|one|body)\b", _as_some, rest)
             rest = re.sub(r"\bany (?=\w)", "", rest)
             rest = re.sub(r"^ever ", "", rest)
-        predicate = _predicate(auxiliary, subject, rest, yes or subject in ("anything", "anyone"))
+        several = auxiliary in ("do", "have", "are", "were") and _OF_SEVERAL.match(subject)
+        predicate = _predicate(
+            auxiliary, "they" if several else subject, rest, yes or subject in ("anything", "anyone")
+        )
         predicate = _swapped(f" {predicate}".replace(" is not any ", " is no "), _ASKEDS)
         said = f"{self._subject(subject, yes)}{predicate}"
         return said if said.startswith("User") else f"User says {said}"
@@ -277,7 +292,25 @@ class Teller:
             )
         if subject.startswith("any "):
             return subject[4:] if yes else f"no {subject[4:]}"
-        return re.sub(r"^your ", f"{self.who}'s ", subject)
+        return re.sub(r"^your ", f"{_of(self.who)} ", subject)
+
+
+_OF_SEVERAL: Final = re.compile(r"(?:your|user's|the|his|her|these|those) ", re.IGNORECASE)
+
+
+def _of(name: str) -> str:
+    """A name before what is theirs: `son's`, `kids'`."""
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def relatives_in_questions(names: Iterable[str]) -> re.Pattern[str]:
+    """Finds a relative or something of theirs where a question is about it: `your son`, `your son's ear`."""
+    listed = "|".join(re.escape(each) for each in sorted(names, key=len, reverse=True))
+    return re.compile(
+        rf"(your (?:(?:little|older|younger|eldest|\d+[ -](?:year|month|week|day)s?[ -]old) )?"
+        rf"(?:(?:{listed})s?|\d+[ -](?:year|month|week|day)s?[ -]old)"
+        rf"(?:(?:'s|(?<=s)') (?:(?:{_SIDED}) )?[\w-]+)?)(?!') (.*)"
+    )
 
 
 def _as_some(found: re.Match[str]) -> str:

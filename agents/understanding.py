@@ -25,7 +25,7 @@ from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fragments, is_aside
-from agents.telling import Teller, third_person
+from agents.telling import Teller, relatives_in_questions, third_person
 from agents.values import NONE
 from memory_blocks.models import Sentiment
 
@@ -164,6 +164,7 @@ class Understanding:
         self._clauses = lexicon.group("complaints.clauses")
         self._verbs = lexicon.group("complaints.verbs")
         self._parts = lexicon.group("body.parts")
+        self._relatives = relatives_in_questions(lexicon.group("people.relatives"))
         self._negative, self._positive = lexicon.group("feeling.negative"), lexicon.group("feeling.positive")
         self._small_talk = {
             name: lexicon.group(f"replies.{name}") for name in ("thanks", "acknowledgements", "greetings")
@@ -174,8 +175,13 @@ class Understanding:
         concern = known.get("concern", "")
         relative = known.get("about_whom", "")
         if concern:
-            return Teller(concern, relative, clause=self.is_clause(concern))
-        return Teller(known.get("request", ""), relative, clause=True)
+            return Teller(concern, relative, clause=self.is_clause(concern), relatives=self._relatives)
+        return Teller(known.get("request", ""), relative, clause=True, relatives=self._relatives)
+
+    def _relative_in(self, question: Question) -> str:
+        """Whom a yes-or-no question is about: `wife` of `does your wife smoke?`"""
+        found = self._relatives.fullmatch(question.core.partition(" ")[2])
+        return found[1].removeprefix("your ") if found and question.form == "polar" else ""
 
     def is_clause(self, concern: str) -> bool:
         """Whether a concern is a piece of a sentence rather than the name of something."""
@@ -190,6 +196,9 @@ class Understanding:
         text = Text(message, self._lexicon, unasked=not questions(before))
         plain = re.sub(r"[^\w' ]", "", text.whole.lower()).strip()
         asked = tuple(_of_the_concern(_as_confirmation(each), known) for each in questions(before))
+        relative = "" if "about_whom" in known.values or not asked else self._relative_in(asked[-1])
+        if relative:  # what is said of them is no fact of the person's own
+            asked = (*asked[:-1], replace(asked[-1], kinds=()))
         alone = len(asked) == 1 and asked[0].form != "polar"
         if alone and (instead := _INSTEAD.match(text.stated)):  # `the right. no wait, the left`
             text = Text(instead[1], self._lexicon)
@@ -209,6 +218,8 @@ class Understanding:
         found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
         found += self._allergic_to_it(text, before)
         found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
+        if relative:
+            found = [replace(each, of=each.of or relative) for each in found]
         found, complaints = self._whose(told, text, found, complaints, asked)
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
         of_others = bool(told.known.values.get("about_whom")) and any(
