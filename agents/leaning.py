@@ -1,6 +1,7 @@
 """Whether a message leans on what was said before, or stands on its own."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from agents.lexicon import word_set
@@ -90,6 +91,18 @@ def tells_of_it(message: str) -> bool:
 def refers(message: str) -> bool:
     """Whether a message points to something that was said before."""
     return _REFERS.search(_SEEMS_TO_REFER.sub("", message)) is not None
+
+
+def names_again(message: str, earlier: Iterable[str]) -> bool:
+    """Whether a message names something that was named in what was said earlier."""
+    named = {word for text in earlier for word in _names(text)}
+    return not named.isdisjoint(_names(message))
+
+
+def _names(text: str) -> set[str]:
+    """The words of a text that say what it is about, without the mark of a plural."""
+    words = re.findall(r"[a-z]{3,}(?:'[a-z]+)?", _REFERS.sub("", text).lower())
+    return {word.rstrip("s") for word in words if word not in _FIT_ANYTHING}
 
 
 def asks_of_something(message: str) -> bool:

@@ -7,21 +7,33 @@ from typing import Final
 
 from agents.enriching import Enricher
 from agents.known import Exchange
-from agents.leaning import wishes
+from agents.leaning import names_again, wishes
 from agents.lexicon import Lexicon
 from agents.patterns import INJECTED
 from agents.ports import Brief, Embedded
-from agents.questions import name_of
+from agents.questions import kinds_asked, last_question, name_of
 from agents.roster import Roster
 from agents.router import Router
 from agents.speaking import answer_to
 from agents.tools.wishes import told, wish_in
-from agents.values import EMERGENCY, KIND, OUT_OF_SCOPE, UNCLEAR, Enrichment, Fact, Intent
+from agents.values import (
+    COORDINATOR,
+    EMERGENCY,
+    KIND,
+    NEW_CONCERN,
+    OUT_OF_SCOPE,
+    UNCLEAR,
+    Enrichment,
+    Fact,
+    Intent,
+)
 from memory_blocks.models import Blocks, Turn
 
 _SURELY: Final = 0.8  # so sure one must be that a reply asks for something else
-_STAYS: Final = 0.8  # how sure it is that a few words without a topic of their own go on with the running one
-_NOTHING_NEW: Final = "new_message"
+_STAYS: Final = 0.8  # how sure it is that what brings no topic of its own goes on with the running one
+_CLEARLY: Final = 0.7  # so sure one must be that a question, a wish or a complaint leaves the running topic ...
+_SURELY_ELSE: Final = 0.9  # ... and where it speaks of what was spoken of, or of a goal that was asked for
+_ASKS: Final = "question"
 
 
 class LocalBrain:
@@ -64,10 +76,7 @@ class LocalBrain:
         if INJECTED.search(embedded.text):
             return _intent(before, 0.95, "Tells the agents what to do, which changes no topic")
         if not enrichment.answers:
-            routed = self._router.route(embedded, before)
-            if embedded.bare and enrichment.trigger == _NOTHING_NEW and routed.intent != EMERGENCY:
-                return _intent(before, max(_STAYS, routed.confidence), "A few words that bring no new topic")
-            return routed
+            return self._weighed(self._router.route(embedded, before), before, enrichment, blocks, embedded)
         if "goal" not in enrichment.answers and not embedded.bare and wishes(embedded.text):
             wish = self._router.route(embedded, before)
             if wish.intent in self._roster.agent_types and wish.confidence >= _SURELY:
@@ -75,6 +84,40 @@ class LocalBrain:
         what = name_of(enrichment.answers[0]).removesuffix(" rating 1-10")
         about = enrichment.known.get("concern", "the running topic")
         return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
+
+    def _weighed(
+        self, routed: Intent, before: str, enrichment: Enrichment, blocks: Blocks, embedded: Embedded
+    ) -> Intent:
+        """Where a message belongs that answers nothing: to leave a running topic takes more than to begin one.
+
+        What names no complaint, asks nothing and wishes for nothing goes on with what it was said to. What
+        does leaves where it clearly belongs elsewhere; where that is open, the coordinator asks once.
+        """
+        if routed.intent in (before, EMERGENCY):
+            return routed
+        turns = blocks.conversation_history.turns
+        asked = _answer(turns[-1])
+        wish, question = wishes(embedded.text), enrichment.trigger == _ASKS
+        nothing_new = enrichment.trigger != NEW_CONCERN and not question and not wish
+        if nothing_new and (embedded.bare or last_question(asked)):
+            return _intent(before, max(_STAYS, routed.confidence), "A statement that brings no new topic")
+        a_goal = wish and "goal" in kinds_asked(asked)
+        if routed.intent == OUT_OF_SCOPE and not a_goal:
+            return routed
+        said = [turn.user_message.content for turn in turns]
+        of_it = a_goal or (not embedded.bare and names_again(embedded.text, said))
+        if routed.intent != UNCLEAR and routed.confidence >= (_SURELY_ELSE if of_it else _CLEARLY):
+            return routed
+        if of_it or before in routed.between or not (question or wish):
+            return _intent(before, _STAYS, "Does not clearly leave the running topic")
+        if routed.intent == UNCLEAR or _speaker(turns[-1]) == COORDINATOR:
+            return routed
+        return Intent(
+            intent=UNCLEAR,
+            confidence=round(1 - routed.confidence, 4),
+            reasoning=f"May leave {before} for {routed.intent} ({routed.confidence:.2f})",
+            between=(routed.intent, before),
+        )
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer a few words at a time, giving way to others in between."""
@@ -91,6 +134,10 @@ class LocalBrain:
 
 def _answer(turn: Turn | None) -> str:
     return turn.agent_response.content if turn and turn.agent_response else ""
+
+
+def _speaker(turn: Turn) -> str:
+    return turn.agent_response.agent_type if turn.agent_response else ""
 
 
 def _running(blocks: Blocks) -> str | None:

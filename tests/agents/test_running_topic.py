@@ -67,6 +67,40 @@ async def test_what_is_clearly_something_else_is_followed(opening: str, message:
     assert (await last(opening, message)).intent.intent == topic
 
 
+@pytest.mark.parametrize(
+    ("opening", "statement"),
+    [
+        ("my blood pressure has been high for years", "i put a lot of salt on everything to be fair"),
+        ("I have asthma and it's been bad", "the cat sleeps on my bed I'm afraid"),
+        ("my lower back is sore", "I sit at a desk all day with a rubbish chair"),
+        ("I can't sleep", "I have a beer or two to calm down"),
+        ("I want to lose some weight", "erm I'd like to fit into my wedding suit by May"),
+        ("I want to start running", "I want to do the charity 10k in spring"),
+        ("my period is late", "I've been training really hard for a marathon"),
+        ("I missed two of my blood pressure tablets", "Saturday and Sunday, we were at my mother in law's"),
+        ("I need a sick note", "I've had the flu since Tuesday"),
+    ],
+)
+async def test_a_statement_said_to_a_question_stays_with_who_asked_it(opening: str, statement: str) -> None:
+    assert (await last(opening, statement)).intent.intent == (await last(opening)).intent.intent
+
+
+async def test_a_question_about_something_that_was_named_stays_with_its_topic() -> None:
+    told = await last("my son has a rash on his arm", "5", "he is allergic to eggs", "what about the eggs?")
+
+    assert told.intent.intent == "GENERAL_HEALTH"
+
+
+async def test_who_may_want_to_leave_a_topic_is_asked_once() -> None:
+    talk = Talk()
+    await talk.say("there's a rash on my stomach")
+    asked = await talk.say("could it be the new tablets?")
+    again = await talk.say("could it be the new tablets?")
+
+    assert (asked.agent, set(asked.intent.between)) == ("COORDINATOR", {"MEDICATION", "GENERAL_HEALTH"})
+    assert again.agent != "COORDINATOR"
+
+
 async def test_an_aside_does_not_lose_the_topic() -> None:
     told = await last("I cannot sleep", "what time is it in Tokyo?", "two weeks")
 
