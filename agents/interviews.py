@@ -21,7 +21,8 @@ class Section(BaseModel):
 class Question(Section):
     """One question of an interview. A fact of any kind in `asks` answers it; summaries call it `topic`.
 
-    With `about` it is asked only of concerns that have one of these words, with `not_about` of none that has.
+    With `about` it is asked only of concerns that have one of these words, with `not_about` of none that has;
+    with `given` only where something of that kind is known to be there, with `not_given` where nothing is.
     """
 
     asks: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], ...], Field(min_length=1)]
@@ -29,6 +30,8 @@ class Question(Section):
     topic: _Text
     about: tuple[_Text, ...] = ()
     not_about: tuple[_Text, ...] = ()
+    given: str = ""
+    not_given: str = ""
 
     def fits(self, concern: str) -> bool:
         """Whether it makes sense to ask it about a concern."""

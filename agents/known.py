@@ -48,6 +48,11 @@ _MOST_VALUE: Final = 200
 _MOST_INQUIRY: Final = 110
 
 
+def has_some(value: str) -> bool:
+    """Whether the value of a kind names something that is there: not `no statins`, not `none reported`."""
+    return value == UNSPECIFIED or any(each and not _NO_VALUE.match(each) for each in value.split(", "))
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One turn as it was spoken: what the person said and what was answered."""

@@ -77,7 +77,8 @@ def _re(text: str) -> re.Pattern[str]:
 HAS_SPAN: Final = _re(rf"(?<!of the )\b{SPAN}\b")
 HAS_MOMENT: Final = _re(rf"\b(?<!come ){MOMENT}")
 SINCE: Final = _re(
-    rf"\b(?:ever since|since|starting|as of)(?: about| around| like)? (?!then\b|it\b)({MOMENT}|{_WORDS})"
+    rf"\b(?:ever since|since|starting(?= (?:about |around |like |right |just )?(?:{MOMENT}|after|when|before"
+    rf"|during|while|in|on|at|from)\b)|as of)(?: about| around| like)? (?!then\b|it\b)({MOMENT}|{_WORDS})"
 )
 STARTED: Final = _re(
     r"\b(?:started|began|begun|came on|come on|first (?:noticed|felt|saw|had|got)(?: it| this| "
@@ -251,11 +252,13 @@ ASKS_UNMARKED: Final = _re(
     r"|(?:what is|what are|what's|how much|how many) (?:the|a|an) [\w' -]+$"
     r"|(?:(?:and|but|so|ok|okay|oh),? )?(?:what if [\w' -]+|how (?:long|often|much|many|soon|far)"
     r"(?: for| a day| a week| each time)?|why(?: not)?|how come|what for|like what|such as what)$"
+    r"|how (?:much|many|often|long|soon)(?: [\w'-]+){0,4} (?:can|could|should|may|must|do|does|would|is|are"
+    r"|will) [\w' -]+$"
     r"|(?:is|are) (?!(?:it|they|very|really|quite|so|still|not|pretty|getting|all|a bit|fairly|usually"
     r"|mostly)\b)[\w'-]+(?: [\w'-]+){0,3} (?:dangerous|safe|contagious|catching|serious|harmful|curable"
     r"|hereditary|infectious|fatal|addictive|treatable|normal|deadly|bad for (?:me|you)|common)$"
-    r"|(?:does|do|can|could|will) (?:a |an |the |my )?[\w'-]+(?: [\w'-]+)? (?:cause|affect|interact|raise"
-    r"|lower|kill|lead|prevent|trigger|harm)\b[\w' -]*$"
+    r"|(?:does|do|can|could|will|would) (?:a |an |the |my )?[\w'-]+(?: [\w'-]+)? (?:cause|affect|interact"
+    r"|raise|lower|kill|lead|prevent|trigger|harm|help|work)\b[\w' -]*$"
 )
 """A question that has no mark at its end, by a beginning that no answer has."""
 

@@ -48,6 +48,7 @@ from agents.patterns import (
     WORSE,
 )
 from agents.people import SELF
+from agents.taking import is_over, only_spoken_of, taken_anyway
 from agents.values import NONE
 
 
@@ -130,6 +131,13 @@ class Text:
     def written(self, mention: Mention) -> str:
         """A mention just as the person wrote it."""
         return self.stated[self.words[mention.first].start : self.words[mention.last - 1].end]
+
+    def around(self, mention: Mention) -> tuple[str, str]:
+        """The words of its sentence before and behind a mention, in small letters."""
+        small = self.stated.lower()
+        before = small[: self.words[mention.first].start]
+        behind = small[self.words[mention.last - 1].end :]
+        return SENTENCE.split(before)[-1], SENTENCE.split(behind)[0]
 
     def _denied(self) -> Iterator[int]:
         texts = [word.text for word in self.words]
@@ -371,12 +379,22 @@ def in_passing(text: Text) -> Iterator[Said]:
     for question in text.asked:
         if expecting := _ASKS_WHILE.search(question):
             yield Said("pregnancy", expecting[1], BESIDE)
-        words = words_of(question)
-        for mention in text.lexicon.mentions(words):
-            if mention.group == "medicines.names":
-                name = question[words[mention.first].start : words[mention.last - 1].end].lower()
-                yield Said("asked_about", name, BESIDE)
-                return
+        yield from _medicines_asked_about(question, text.lexicon)
+
+
+def _medicines_asked_about(question: str, lexicon: Lexicon) -> Iterator[Said]:
+    """The first medicine that a question is about, and those that the person takes by its words: `with my
+    warfarin`.
+    """
+    words, about = words_of(question), False
+    for mention in (each for each in lexicon.mentions(words) if each.group == "medicines.names"):
+        start = words[mention.first].start
+        name = question[start : words[mention.last - 1].end]
+        if taken_anyway(question[:start]):
+            yield Said("medications", name, BESIDE)
+        elif not about:
+            about = True
+            yield Said("asked_about", name.lower(), BESIDE)
 
 
 def _medicines(text: Text, allergens: str) -> Iterator[Said]:
@@ -389,6 +407,7 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
             continue
         found = True
         before = texts[max(0, mention.first - 4) : mention.first]
+        around = text.around(mention)
         of = text.of(mention.first)
         if name.lower().rstrip("s") in _ANY_MEDICINE and set(before) & _DISLIKES:
             continue
@@ -396,9 +415,9 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
             continue
         if mention.first in text.denied:
             yield Said("medications", f"no {'other ' if before[-1:] == ['other'] else ''}{name}", of=of)
-        elif {"stopped", "quit", "off"} & set(before) or _is_over(text, mention):
+        elif is_over(*around):
             yield Said("medications", f"stopped {name}", of=of)
-        elif _only_spoken_of(before, low[text.words[mention.last - 1].end :]):
+        elif only_spoken_of(*around):
             yield Said("asked_about", name.lower(), BESIDE, of)
         else:
             start, end = text.words[mention.first].start, text.words[mention.last - 1].end
@@ -438,43 +457,6 @@ def _beside(low: str, dose: re.Match[str], start: int, end: int) -> bool:
     if dose.end() <= start:
         return low[dose.end() : start].strip() in ("", "of")
     return dose.start() < end or low[end : dose.start()].strip(" ,(") in ("", "at", "about", "like", "is")
-
-
-_WAS_TAKEN: Final = re.compile(
-    r"\b(?:used to (?:take|use|be on|have)|came off|come off|finished|was on|were on|was taking)\b[^.;,]*$"
-)
-_TAKEN_ONCE: Final = re.compile(
-    r"[\w ,-]{0,20}\b(?:years|months) (?:ago|back)\b|[\w -]{0,12}\bas a (?:child|kid|teen)"
-)
-
-
-def _is_over(text: Text, mention: Mention) -> bool:
-    """Whether a medicine is said to be taken no more: `used to be on omeprazole`."""
-    small = text.stated.lower()
-    start, end = text.words[mention.first].start, text.words[mention.last - 1].end
-    behind = _TAKEN_ONCE.match(small[end:])
-    since = re.search(r"\b(?:start|since|began|put|been|on|went)\w*\b", small[:start])
-    return _WAS_TAKEN.search(small[:start]) is not None or (behind is not None and since is None)
-
-
-def _only_spoken_of(before: list[str], behind: str) -> bool:
-    """Whether a medicine is asked about or proposed rather than taken: `tell me about statins`."""
-    proposed = {"suggested", "recommended", "offered", "considering", "mentioned"} & set(before)
-    wished = {"thinking", "wondering", "asking"} & set(before) and not {
-        "my",
-        "off",
-        "stop",
-        "stopping",
-    } & set(before)
-    about = before[-1:] == ["about"] or before[-2:] in (
-        ["about", "the"],
-        ["about", "taking"],
-        ["about", "trying"],
-    )
-    not_yet = re.match(
-        r"[^.;]*\b(?:haven't|have not|not) (?:started|taken|begun|tried)\b", behind, re.IGNORECASE
-    )
-    return bool(proposed or wished or about or not_yet)
 
 
 _ANY_MEDICINE: Final = word_set("pill tablet painkiller medicine medication antibiotic supplement")

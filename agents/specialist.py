@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agents.interviews import Question
+from agents.known import has_some
 from agents.roster import Specialist
 
 
@@ -14,7 +15,10 @@ def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Qu
     return tuple(
         question
         for question in specialist.interview.questions
-        if known.keys().isdisjoint(question.asks) and question.fits(concern)
+        if known.keys().isdisjoint(question.asks)
+        and question.fits(concern)
+        and (not question.given or has_some(known.get(question.given, "")))
+        and not has_some(known.get(question.not_given, ""))
     )
 
 

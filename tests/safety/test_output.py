@@ -35,7 +35,18 @@ MEDICINES = (
     "half a tablet of lorazepam at night",
     "insulin, 10 units at night",
 )
-NOT_SAID = {"about", "not_about", "together_with", "unless", "asks", "source", "topic", "sources"}
+NOT_SAID = {
+    "about",
+    "not_about",
+    "given",
+    "not_given",
+    "together_with",
+    "unless",
+    "asks",
+    "source",
+    "topic",
+    "sources",
+}
 
 
 @cache
