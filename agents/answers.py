@@ -13,7 +13,7 @@ from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
 from agents.telling import Teller, third_person
-from agents.values import LISTS, NONE
+from agents.values import LISTS, NONE, WANTS
 
 
 class Answers:
@@ -273,7 +273,7 @@ class Answers:
         if picked not in question.options and not whole:
             return False
         if question.asked == MENU and not whole:
-            told.sentences.append(f"User wants to talk about: {picked}")
+            told.sentences.append(f"{WANTS}{picked}")
             return True
         asked = with_only(question, picked)
         declared = teller.declares(replace(question, core=asked), yes=True) if asked else None

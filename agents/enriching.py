@@ -12,7 +12,7 @@ from agents.patterns import HAS_SPAN
 from agents.questions import kinds_asked, last_question, name_of, questions, without_options
 from agents.telling import Teller, recap
 from agents.understanding import Understanding
-from agents.values import MOST_ENRICHED, NEW_CONCERN, Enrichment, Fact
+from agents.values import MOST_ENRICHED, NEW_CONCERN, TOPIC_WANTED, Enrichment, Fact
 
 FIRST: Final = "No previous context - first message"
 _MOST_QUOTED: Final = 280
@@ -180,6 +180,8 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
         tail = recap(now, told, teller) if goes_on or question else _about(now, told, teller, first)
         return _fit(told + tail + _went_on_with(understood, told + tail))
     told = "; ".join(understood.sentences)
+    if understood.topic_wanted:
+        return _fit(told + recap(now, told, teller))
     tail = recap(now, told, teller) if not understood.new_concern else _wished(now, told, first)
     tail += _went_on_with(understood, told + tail)
     answered = set(kinds_asked(before)) & set(understood.answers)
@@ -281,6 +283,8 @@ def _trigger(first: bool, understood: Understood) -> str:
         return "new_session"
     if understood.corrected:
         return "correction"
+    if understood.topic_wanted:
+        return TOPIC_WANTED
     if understood.answers:
         return "follow_up" if understood.answers[0] == "noted" else f"{understood.answers[0]}_inquiry"
     return NEW_CONCERN if understood.new_concern else "question" if understood.asks else "new_message"

@@ -103,6 +103,7 @@ class Understood:
     replied: bool = False
     corrected: bool = False
     new_concern: bool = False
+    topic_wanted: bool = False
     asks: bool = False
     closes: bool = False
     sentiment: Sentiment = Sentiment.NEUTRAL

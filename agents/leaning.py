@@ -46,6 +46,16 @@ _INVERTED: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS_FOR: Final = re.compile(r"\b(?:what|how|why|which|where|who)(?:'s|'re)? \w+", re.IGNORECASE)
+_WANTS_TOPIC: Final = re.compile(
+    r"(?:\b(?:rather|(?:prefer|want|like|need) to|(?:can|could|shall) we|(?:can|could) i|let's|lets|please)"
+    r" (?:just |please |now |also )*(?:(?:talk|speak|chat) about|(?:focus|concentrate) on"
+    r"|(?:(?:go|get|come) back|return|move on|switch) to)"
+    r"|\b(?:can|could|will|would) you (?:please |also |just )*help(?: me)?(?: out)? with"
+    r"|^\W*(?:ok(?:ay)?,? |no,? |so )?back to)"
+    r" ([\w'-]+(?: [\w'-]+){0,4}?)"
+    r"(?= (?:instead|please|or not|now|then|first|though|at all)\b|[^\w\s'-]|\s*$)",
+    re.IGNORECASE,
+)
 _FIT_ANYTHING: Final = word_set(
     "a about actually after all always am an and any anything are as at away bad be before best better "
     "between bring by can cause come cost could dangerous day days did difference do doctor does doing "
@@ -103,6 +113,12 @@ def _names(text: str) -> set[str]:
     """The words of a text that say what it is about, without the mark of a plural."""
     words = re.findall(r"[a-z]{3,}(?:'[a-z]+)?", _REFERS.sub("", text).lower())
     return {word.rstrip("s") for word in words if word not in _FIT_ANYTHING}
+
+
+def topic_wanted(message: str) -> str:
+    """What a person would now rather talk about, in their words; nothing where they do not say so."""
+    found = _WANTS_TOPIC.search(message)
+    return found[1].strip() if found else ""
 
 
 def asks_of_something(message: str) -> bool:

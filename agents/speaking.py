@@ -14,7 +14,7 @@ from agents.reading import asks_back
 from agents.roster import Roster
 from agents.specialist import open_questions
 from agents.telling import is_when, placed, severity_word, with_article
-from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, Fact
+from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, TOPIC_WANTED, Fact
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
@@ -356,7 +356,8 @@ class _Talk:
 
     def asks(self) -> bool:
         """Whether the message is a question rather than an answer."""
-        return asks_back(self.brief.message) and not self.brief.enrichment.answers
+        enrichment = self.brief.enrichment
+        return asks_back(self.brief.message) and not enrichment.answers and enrichment.trigger != TOPIC_WANTED
 
     def told(self) -> str:
         """Something general: at once when asked, otherwise when the interview is well under way."""

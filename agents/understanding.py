@@ -16,7 +16,7 @@ from agents.known import (
     Understood,
     same_concern,
 )
-from agents.leaning import half_asked
+from agents.leaning import half_asked, topic_wanted
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
@@ -26,7 +26,7 @@ from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, s
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fragments, is_aside
 from agents.telling import Teller, relatives_in_questions, third_person
-from agents.values import NONE
+from agents.values import NONE, WANTS
 from memory_blocks.models import Sentiment
 
 _MOST_REQUEST: Final = 110
@@ -210,6 +210,15 @@ class Understanding:
         values = known.values
         kinds = {kind for question in asked for kind in question.kinds}
         told = Told(turn, known)
+        if values and (wanted := topic_wanted(text.whole)):
+            self._turn_to(told, wanted, text)
+            return Understood(
+                known=told.known.asked_for(kinds, passed=True),
+                sentences=tuple(told.sentences),
+                stated=tuple(told.facts),
+                topic_wanted=True,
+                sentiment=feels,
+            )
         switch = self._switches.search(text.whole.lower()) is not None
         likened = "quality" in kinds and _LIKENS.match(text.stated)  # says how it feels, takes nothing back
         corrected, text = (None, text) if likened else self._corrected(told, text, asked)
@@ -292,6 +301,23 @@ class Understanding:
             asks=asks,
             sentiment=feels,
         )
+
+    def _turn_to(self, told: Told, wanted: str, text: Text) -> None:
+        """Take up what the person would rather talk about: a complaint they named, or a part of the body."""
+        words = {word.text.rstrip("s") for word in words_of(wanted)}
+        named = [each.value for each in concerns(text) if each.kind == "concern"]
+        earlier = (told.known.facts, *told.known.shelved)
+        named += [fact.value for facts in earlier for fact in facts if fact.kind == "concern"]
+        parts = [f"{word.text} problem" for word in words_of(wanted) if word.text in self._parts]
+        concern = next((each for each in named if words & {word.rstrip("s") for word in each.split()}), "")
+        concern = concern or next(iter(parts), "")
+        if concern and not same_concern(concern, told.known.values.get("concern", "")):
+            told.shelve(concern)
+            if "concern" not in told.known.values:
+                told.say(Said("concern", concern), None)
+        told.sentences.append(f"{WANTS}{concern or third_person(wanted)}")
+        for said in stated(text):
+            told.say(said, self.teller(told.known.values))
 
     def _corrected(self, told: Told, text: Text, asked: Sequence[Question]) -> tuple[Understood | None, Text]:
         """What a message puts right, and what else it says."""

@@ -72,6 +72,13 @@ NEW_CONCERN: Final = "new_concern"
 """What moves a conversation when a complaint is named that was not there before."""
 
 
+TOPIC_WANTED: Final = "topic_wanted"
+"""What moves it when the person says what they would rather talk about."""
+
+WANTS: Final = "User wants to talk about: "
+"""How an enriched message begins that says so."""
+
+
 class Enrichment(Value):
     """A message made to stand on its own, and what is known by now.
 

@@ -22,6 +22,7 @@ from agents.values import (
     KIND,
     NEW_CONCERN,
     OUT_OF_SCOPE,
+    TOPIC_WANTED,
     UNCLEAR,
     Enrichment,
     Fact,
@@ -31,7 +32,7 @@ from memory_blocks.models import Blocks, Turn
 
 _SURELY: Final = 0.8  # so sure one must be that a reply asks for something else
 _STAYS: Final = 0.8  # how sure it is that what brings no topic of its own goes on with the running one
-_CLEARLY: Final = 0.7  # so sure one must be that a question, a wish or a complaint leaves the running topic ...
+_CLEARLY: Final = 0.7  # so sure one must be that a question, wish or complaint leaves the topic ...
 _SURELY_ELSE: Final = 0.9  # ... and where it speaks of what was spoken of, or of a goal that was asked for
 _ASKS: Final = "question"
 
@@ -75,6 +76,8 @@ class LocalBrain:
             return _intent(before, 0.95, "Takes leave of the running topic")
         if INJECTED.search(embedded.text):
             return _intent(before, 0.95, "Tells the agents what to do, which changes no topic")
+        if enrichment.trigger == TOPIC_WANTED:
+            return self._wanted(embedded, before, blocks)
         if not enrichment.answers:
             return self._weighed(self._router.route(embedded, before), before, enrichment, blocks, embedded)
         if "goal" not in enrichment.answers and not embedded.bare and wishes(embedded.text):
@@ -85,10 +88,22 @@ class LocalBrain:
         about = enrichment.known.get("concern", "the running topic")
         return _intent(before, 0.95, f"Follow-up response to {what} question about {about}")
 
+    def _wanted(self, embedded: Embedded, before: str, blocks: Blocks) -> Intent:
+        """Where that belongs which the person would rather talk about: where it was spoken of before, if not
+        here; else where it is like.
+        """
+        for turn in reversed(blocks.conversation_history.turns):
+            intent = turn.intent_classification.intent if turn.intent_classification else UNCLEAR
+            if intent not in (before, EMERGENCY, UNCLEAR, OUT_OF_SCOPE) and names_again(
+                embedded.text, [turn.user_message.content]
+            ):
+                return _intent(intent, _STAYS, "Wants to go back to what was spoken of before")
+        return self._router.route(embedded)
+
     def _weighed(
         self, routed: Intent, before: str, enrichment: Enrichment, blocks: Blocks, embedded: Embedded
     ) -> Intent:
-        """Where a message belongs that answers nothing: to leave a running topic takes more than to begin one.
+        """Where a message belongs that answers nothing: leaving a topic takes more than beginning one.
 
         What names no complaint, asks nothing and wishes for nothing goes on with what it was said to. What
         does leaves where it clearly belongs elsewhere; where that is open, the coordinator asks once.

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.embedding import embed
-from agents.leaning import asks_about_it, asks_of_something, says_little
+from agents.leaning import asks_about_it, asks_of_something, says_little, topic_wanted
 from tests.houses import a_watch
 from tests.models import a_router, embedded, minilm
 from tests.talks import Talk, Told
@@ -99,6 +99,47 @@ async def test_who_may_want_to_leave_a_topic_is_asked_once() -> None:
 
     assert (asked.agent, set(asked.intent.between)) == ("COORDINATOR", {"MEDICATION", "GENERAL_HEALTH"})
     assert again.agent != "COORDINATOR"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "message", "topic", "concern"),
+    [
+        (["I lie awake at night"], "I'd rather talk about my shoulder", "GENERAL_HEALTH", "shoulder problem"),
+        (
+            ["my neck hurts", "I want to book an appointment"],
+            "can you help with my neck or not",
+            "GENERAL_HEALTH",
+            "neck pain",
+        ),
+        (
+            ["my sugars are high, I have type 2 diabetes", "how do I lose weight?"],
+            "could we go back to my sugars please",
+            "CHRONIC_CARE",
+            "type 2 diabetes",
+        ),
+        (["my knee hurts"], "let's talk about my sleep instead", "SLEEP", "knee pain"),
+        (["my knee hurts"], "can you help me with my taxes", "OUT_OF_SCOPE", "knee pain"),
+    ],
+)
+async def test_what_a_person_would_rather_talk_about_is_taken_up(
+    earlier: list[str], message: str, topic: str, concern: str
+) -> None:
+    told = await last(*earlier, message)
+
+    assert (told.intent.intent, told.enrichment.known["concern"]) == (topic, concern)
+    assert told.enrichment.enriched_message.startswith("User wants to talk about: ")
+
+
+async def test_what_is_said_beside_the_topic_that_is_wanted_is_kept() -> None:
+    told = await last("I can't sleep", "I'd rather talk about my back, it started on Monday")
+
+    assert (told.intent.intent, told.enrichment.known["onset"]) == ("GENERAL_HEALTH", "Monday")
+
+
+def test_only_who_says_so_would_rather_talk_about_something() -> None:
+    said = ("I would like to talk to a doctor", "does heat help with back pain?", "I talk about it a lot")
+
+    assert [topic_wanted(each) for each in said] == ["", "", ""]
 
 
 async def test_an_aside_does_not_lose_the_topic() -> None:
