@@ -171,7 +171,10 @@ class Told:
             for fact in self.known.facts
             if fact.kind == kind and fact.turn < self.turn and not _NO_VALUE.match(fact.value)
         ]
-        if not earlier or self.known.values.get(UNSETTLED) == kind:
+        doubted = [fact.turn for fact in self.known.facts if (fact.kind, fact.value) == (UNSETTLED, kind)]
+        if self.turn in doubted:
+            return True
+        if not earlier or doubted:
             self.take_back(kind)
             self.drop(UNSETTLED, [kind])
             return False

@@ -59,6 +59,12 @@ _THAT_ONE: Final = re.compile(
 _ALONG: Final = re.compile(r"\b(\d{1,2} (?:weeks?|months?))\b(?! ago)", re.IGNORECASE)
 
 
+TAKES_IT: Final = re.compile(
+    r"\b(?:i|he|she)(?:'m| am|'s| is)?(?: only| just| also| still| do)? (?:takes?|taking|on)\b", re.IGNORECASE
+)
+"""What says that something is taken, whatever was asked: `i take aspirin` names no allergy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """How a message answers: what it says, and the question to which it says it.
@@ -241,6 +247,8 @@ class Replies:
         kind = next((each for each in question.kinds if each in NAMED), "")
         if re.match(r"(?:he|she|they|it|that|this|there|we)\b", text.stated, re.IGNORECASE):
             return  # `he is drinking more` names nothing
+        if kind == "allergies" and TAKES_IT.search(text.stated):
+            return
         if kind in ("medications", "other_medicines") and (unnamed := _UNNAMED.match(self.bare(text.stated))):
             yield Reply(question, Said(kind, ""), items=(unnamed[1],))
             return

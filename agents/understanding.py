@@ -8,6 +8,7 @@ from typing import Final
 from agents.answers import Answers
 from agents.complaints import concerns
 from agents.corrections import Corrections
+from agents.disowned import Disowned, Disowning
 from agents.known import (
     OF_CONCERN,
     UNSETTLED,
@@ -23,7 +24,7 @@ from agents.people import ANOTHER, SELF, named_outright
 from agents.questions import BEFORE_NOW, OF_TESTS, Question, name_of, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
-from agents.replies import Replies, Reply
+from agents.replies import TAKES_IT, Replies, Reply
 from agents.slots import NAMED, fragments, is_aside
 from agents.telling import Teller, relatives_in_questions, third_person
 from agents.values import NONE, WANTS
@@ -158,6 +159,7 @@ class Understanding:
         self._lexicon = lexicon
         self._replies = Replies(lexicon)
         self._answers = Answers(lexicon, self._replies, self.teller)
+        self._disowned = Disowning(lexicon)
         self._corrections = Corrections(lexicon, self._replies, self.teller)
         self._switches = any_of(lexicon.group("corrections.turns"))
         self._further = any_of(lexicon.group("corrections.further"))
@@ -221,6 +223,9 @@ class Understanding:
             )
         switch = self._switches.search(text.whole.lower()) is not None
         likened = "quality" in kinds and _LIKENS.match(text.stated)  # says how it feels, takes nothing back
+        disowned, text = self._disowned.read(text, known.facts)
+        for each in disowned:
+            _disown(told, each)
         corrected, text = (None, text) if likened else self._corrected(told, text, asked)
         if corrected is not None and not text.stated:
             return replace(corrected, known=corrected.known.asked_for(kinds, passed=True), sentiment=feels)
@@ -290,8 +295,10 @@ class Understanding:
         elif told.new_concern or any(fact.kind == "request" for fact in told.facts):
             told.known = replace(told.known, inquiries=())
         return Understood(
-            known=told.known.asked_for(kinds, passed=asks or corrected is not None or _pass_by(replies)),
-            corrected=corrected is not None,
+            known=told.known.asked_for(
+                kinds, passed=asks or corrected is not None or bool(disowned) or _pass_by(replies)
+            ),
+            corrected=corrected is not None or bool(disowned),
             leans_on=corrected.leans_on if corrected else (),
             sentences=tuple(dict.fromkeys(told.sentences)),
             stated=tuple(told.facts),
@@ -572,12 +579,21 @@ def _of_another(told: Told, said: Said, about: str) -> bool:
     return True
 
 
+def _disown(told: Told, given: Disowned) -> None:
+    """Keep whose something is; what was said of it before is not dropped for that, but asked about."""
+    if given.known:
+        told.doubts(given.kind)
+    about = told.known.values.get("about_whom", "")
+    if given.name:
+        _of_another(told, Said(given.kind, given.name, of=given.of), about)
+
+
 def _bearing(
     text: Text, asked: Sequence[Question], kinds: set[str], found: list[Said], complaints: list[Said]
 ) -> tuple[list[Said], list[Said]]:
     """What a message says after its question: `a glass on weekends` tells nothing of how often it hurts."""
     renamed = {"medications": "other_medicines"} if "other_medicines" in kinds else {}
-    if "allergies" in kinds and "medications" not in kinds:
+    if "allergies" in kinds and "medications" not in kinds and not TAKES_IT.search(text.stated):
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
     if any(OF_TESTS.search(each.core) for each in asked) and not _TAKES.search(text.stated):

@@ -14,3 +14,36 @@ def test_how_many_are_taken_does_not_take_back_what_is_taken(reply: str) -> None
 
     assert "bisoprolol 2.5 mg" in found.known["medications"]
     assert found.known["dose"] == "2.5 mg"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no actually the codeine is my sister",
+        "sorry, i'm not allergic to codeine, that's my sister",
+        "forget the codeine, that's my sister's",
+        "it's my sister who is allergic to codeine, not me",
+    ],
+)
+def test_an_allergy_that_is_a_relatives_is_neither_dropped_nor_taken_for_a_medicine(message: str) -> None:
+    history = (Exchange(1, "I'm allergic to codeine and I have a cough", "Do you take anything for it?"),)
+
+    found = enricher().enrich(message, history)
+
+    assert found.known["allergies"] == "codeine"
+    assert found.known["unsettled"] == "allergies"
+    assert found.known["family_history"] == "sister: allergic to codeine"
+    assert not {"medications", "about_whom"} & found.known.keys()
+    assert found.corrected
+
+
+def test_an_allergy_that_is_denied_once_more_is_gone() -> None:
+    history = (
+        Exchange(1, "I'm allergic to codeine and I have a cough", "Do you take anything for it?"),
+        Exchange(2, "sorry, the codeine is my sister", "Do you still have that allergy?"),
+    )
+
+    found = enricher().enrich("no", history)
+
+    assert "codeine" not in found.known["allergies"]
+    assert "unsettled" not in found.known
