@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from agents import people
+from agents.asides import without_asides
 from agents.lexicon import Lexicon, Mention, Word, plain, word_set, words_of
 from agents.patterns import (
     AGED,
@@ -88,6 +89,8 @@ class Text:
             if statement:
                 kept.append(statement)
         self.stated = " ".join(kept)
+        if not unasked:
+            self.stated = without_asides(self.stated)
 
     @cached_property
     def words(self) -> tuple[Word, ...]:

@@ -19,7 +19,8 @@ Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 _MARKS: Final = frozenset(".,;:!?'\"()*-~\u2026")
 _AROUND: Final = " .,;:!?'\"()*-~\u2026"
 _BEGINS_ANEW: Final = re.compile(
-    r"(?:please|i (?:want|need|would like|have a question)|i'd like|can you|could you|let's|help me)\b",
+    r"(?:please|i (?:want|need|would like|have a question)|i'd like|can you|could you|let's|help me"
+    r"|(?:get|give|find) me an? (?:human|person|agent|operator|nurse|doctor))\b",
     re.IGNORECASE,
 )
 _MOST_ANSWER: Final = 160
@@ -154,7 +155,7 @@ class Replies:
     ) -> tuple[Reply, ...]:
         """The replies in a message; `found` is what it says by itself, which need not be asked again."""
         message = text.whole.strip()
-        if not asked or not message or text.injected or (asks_back(message) and not text.stated):
+        if not asked or text.injected or not text.stated:
             return ()
         numbers = [question for question in asked if question.numeric and "measures" not in question.kinds]
         if len(numbers) > 1 and (together := self._in_order(text, numbers)):
@@ -431,7 +432,12 @@ class Replies:
         """A short reply as the value of what was asked; not one that begins something else."""
         message = text.stated
         bare = self.bare(message)
-        if not bare or len(bare) > _MOST_ANSWER or _BEGINS_ANEW.match(bare) or message.rstrip().endswith("?"):
+        if (
+            not re.search(r"\w", bare)
+            or len(bare) > _MOST_ANSWER
+            or _BEGINS_ANEW.match(bare)
+            or message.rstrip().endswith("?")
+        ):
             return
         if asks_back(message):
             if "goal" not in question.kinds:
@@ -558,8 +564,8 @@ _BESIDE_COMPLAINTS: Final = frozenset(
 )
 _DEGREES: Final = re.compile(r"\b(?:3[4-9]|4[0-2]|9[3-9]|10[0-8])(?:[.,]\d)?\b")
 _TRAILING: Final = re.compile(
-    r"[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|tho|maybe|i'd say|or so|tbh|lol|haha"
-    r"|ngl|to be honest|if i'm honest|honestly|i reckon|mate)$",
+    r"(?<!\ba)(?<!\bmy)[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|tho|maybe|i'd say"
+    r"|or so|tbh|lol|haha|ngl|to be honest|if i'm honest|honestly|i reckon|mate|thanks|thank you|cheers)$",
     re.IGNORECASE,
 )
 _BEFORE_PART: Final = word_set(

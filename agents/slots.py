@@ -80,7 +80,7 @@ _NAMING: Final = frozenset((*NAMED, "associated_symptoms"))
 _NAMES_NOTHING: Final = word_set(
     "a an the i it so too to of as all both some same before usual normal fine good great well ok okay "
     "otherwise lots lot loads few many several plenty list things stuff everything them those these wish "
-    "healthy perfect clue me never have not none whatsoever na"
+    "healthy perfect clue me never have not none whatsoever na matter doesn't thanks later enough cool"
 )
 
 
@@ -143,7 +143,7 @@ def fits(kind: str, value: str, text: Text) -> bool:
             return True
 
 
-def is_aside(value: str) -> bool:
+def turns_elsewhere(value: str) -> bool:
     """Whether a reply that fits nothing turns elsewhere: `hang on, the bell rang`, not `with the move`."""
     return _ELSEWHERE.search(value) is not None or _CLAUSE.match(value) is not None
 
@@ -184,12 +184,18 @@ _AND_THEN: Final = re.compile(
 )
 
 
+_BY_THE_WAY: Final = word_set(
+    "sadly unfortunately luckily thankfully apparently obviously probably definitely maybe honestly anyway"
+)
+
+
 def listed(value: str, kind: str, relatives: Collection[str]) -> tuple[str, ...]:
     """The names that a reply lists, each as it was written; none where it is more than a list. What is said
     of relatives is left out.
     """
     items = [_item(each) for each in _BETWEEN_ITEMS.split(_AND_THEN.sub("", value)) if each.strip()]
     items = [each for each in items if each and not set(each.lower().split()) & set(relatives)]
+    items = [each for each in items if each.lower() not in _BY_THE_WAY]
     if kind not in NAMED or not items or any(_is_no_name(each) for each in items):
         return ()
     return tuple(dict.fromkeys(items))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from agents.answers import Answers
+from agents.asides import is_aside
 from agents.complaints import concerns
 from agents.corrections import Corrections
 from agents.disowned import Disowned, Disowning
@@ -25,7 +26,7 @@ from agents.questions import BEFORE_NOW, OF_TESTS, Question, name_of, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import TAKES_IT, Replies, Reply
-from agents.slots import NAMED, fragments, is_aside
+from agents.slots import NAMED, fragments, turns_elsewhere
 from agents.telling import Teller, relatives_in_questions, third_person
 from agents.values import NONE, WANTS
 from memory_blocks.models import Sentiment
@@ -290,7 +291,7 @@ class Understanding:
         half = asks and half_asked(own_question)
         if not replies and not answers and not told.new_concern:
             self._request(told, text, plain, asked, first=not values, half=half)
-        if asks:
+        if asks and not is_aside(own_question):
             told.known = told.known.inquired(own_question, half=half)
         elif told.new_concern or any(fact.kind == "request" for fact in told.facts):
             told.known = replace(told.known, inquiries=())
@@ -514,6 +515,7 @@ class Understanding:
             )
             or (half and "request" in told.known.values)
             or text.injected
+            or (is_aside(text.whole) and not text.asked)
             or plain in self._small_talk["acknowledgements"]
             or len(plain.split()) < 3
         ):
@@ -647,7 +649,8 @@ def _bearing(
 def _pass_by(replies: Sequence[Reply]) -> bool:
     """Whether none of the replies answers anything."""
     return all(
-        not (each.said.kind or each.stance or each.verdicts or each.items) and is_aside(each.said.sentence)
+        not (each.said.kind or each.stance or each.verdicts or each.items)
+        and turns_elsewhere(each.said.sentence)
         for each in replies
     )
 
