@@ -5,17 +5,13 @@ where danger was heard and how grave it is; what the person wrote stays in the h
 """
 
 import asyncio
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from orchestrator.clock import as_text
-from orchestrator.errors import AnamnesisError
+from orchestrator.errors import ALERTS_NOT_SENT, AnamnesisError
 from orchestrator.logs import get_logger
 from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import SafetyAlert, SafetyEvent
@@ -24,45 +20,23 @@ log = get_logger()
 
 LOOK_SECONDS: Final = 1.0
 LONGEST_WAIT: Final = timedelta(minutes=5)
-OK: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """An address that alerts are posted to, as JSON."""
-
-    url: str
-    timeout_seconds: float
-
-    def __call__(self, alert: dict[str, Any]) -> str | None:
-        """Post one; why it did not arrive, by a name. Blocks, so not on a loop; no redirect is followed."""
-        request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
-            self.url,
-            data=json.dumps(alert).encode(),
-            headers={"Content-Type": "application/json", "User-Agent": "anamnesis"},
-        )
-        try:
-            with _OPENER.open(request, timeout=self.timeout_seconds) as answer:
-                status = int(answer.status)
-        except urllib.error.HTTPError as error:
-            status = error.code
-        except (OSError, ValueError) as error:
-            return type(error).__name__
-        return f"http_{status}" if status >= OK else None
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Whoever was configured is told, and nobody else."""
-
-
-_OPENER: Final = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+MOST_DOUBLED: Final = 9
+"""How often the wait for the next attempt doubles; by then it is the longest."""
+OVERDUE: Final = timedelta(minutes=1)
+"""How long after its time an alert that nobody has sent means that nobody sends any."""
+REMEMBERED: Final = timedelta(days=1)
+"""How long an alert that was given up is told of, unless another arrives."""
 
 
 class AlertDesk:
-    """Sends what is due, one after the other; of several processes, one sends each."""
+    """Sends what is due, one after the other; of several processes, one sends each.
 
-    def __init__(self, store: Store, deliver: Callable[[dict[str, Any]], str | None], attempts: int) -> None:
+    `deliver` tells why an alert did not arrive, by a name.
+    """
+
+    def __init__(
+        self, store: Store, deliver: Callable[[dict[str, Any]], Awaitable[str | None]], attempts: int
+    ) -> None:
         self._store, self._deliver, self._attempts = store, deliver, attempts
 
     async def run(self) -> None:
@@ -77,13 +51,13 @@ class AlertDesk:
 
     async def send_one(self) -> bool:
         """Send the next alert that is due; false when none is."""
-        if not await self._store.read(lambda tx: tx.safety.is_due()):
+        if not await self._store.read(lambda tx: tx.safety.is_due(tx.now)):
             return False
         taken = await self._store.write(_take)
         if taken is None:
             return False
         alert, event = taken
-        why = await asyncio.to_thread(self._deliver, _told(alert, event))
+        why = await self._deliver(_told(alert, event))
         if why is None:
             log.info("alert_sent", attempt=alert.attempts, kind=event.kind, tier=event.tier)
             await self._store.write(lambda tx: tx.safety.sent(alert))
@@ -91,6 +65,17 @@ class AlertDesk:
             log.warning("alert_not_sent", error=why, attempt=alert.attempts, kind=event.kind)
             await self._store.write(partial(_put_off, alert, why, alert.attempts < self._attempts))
         return True
+
+    async def arrive(self) -> None:
+        """Raise where staff is not told: an alert was sent in vain or given up, or is not sent at all."""
+        if why := await self._store.read(_trouble):
+            raise AnamnesisError(ALERTS_NOT_SENT, rule=why)
+
+
+def _trouble(tx: Transaction) -> str | None:
+    if tx.safety.is_due(tx.now - OVERDUE):
+        return "overdue"
+    return tx.safety.not_arrived(tx.now - REMEMBERED)
 
 
 def _take(tx: Transaction) -> tuple[SafetyAlert, SafetyEvent] | None:
@@ -100,7 +85,7 @@ def _take(tx: Transaction) -> tuple[SafetyAlert, SafetyEvent] | None:
 
 
 def _put_off(alert: SafetyAlert, why: str, again: bool, tx: Transaction) -> None:
-    wait = min(timedelta(seconds=2**alert.attempts), LONGEST_WAIT)
+    wait = min(timedelta(seconds=2 ** min(alert.attempts, MOST_DOUBLED)), LONGEST_WAIT)
     tx.safety.not_sent(alert, why, tx.now + wait if again else None)
 
 

@@ -311,6 +311,13 @@ MIRROR_UNAVAILABLE: Final = Problem(
     "What is stored stands, and is shown there again with the next turn.",
     severity=Severity.WARNING,
 )
+ALERTS_NOT_SENT: Final = Problem(
+    503,
+    "alerts_not_sent",
+    503,
+    "Staff could not be told that danger was heard ({rule}).",
+    "Check `safety.alert_url` and what answers there; `safety_events` has what they were not told.",
+)
 LIVEKIT_UNAVAILABLE: Final = Problem(
     503,
     "livekit_unavailable",

@@ -33,7 +33,7 @@ GRACE_SECONDS: Final = 10.0
 WHO_SECONDS: Final = 1.0
 """How often one looks whether somebody else answers by now."""
 AGAIN_SECONDS: Final = 0.5
-"""How long after the store failed one looks again; nobody may ever write again, and so wake the watch."""
+"""How long after something failed one tries again; nobody may ever write again, and so wake the watch."""
 
 
 class House:
@@ -67,6 +67,8 @@ class House:
         self._outbox = Outbox(store)
         self._checkup = Checkup(store)
         self._alerts = alerts(store) if alerts else None
+        if self._alerts is not None:
+            self._checkup.include("alerts", self._alerts.arrive)
         walk = stations(self._outbox)
         self._beside = [partial(work, walk) for work in beside]
         self.idle = Idle(self._outbox, walk.ledger, walk.shown, idle)
@@ -95,15 +97,16 @@ class House:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["House"]:
         """Take up what a former process left, and answer until the block ends."""
-        background = [
-            asyncio.create_task(self._turnstile.sweep()),
-            asyncio.create_task(self._watch()),
-            asyncio.create_task(self.idle.keep_looking()),
-            asyncio.create_task(self._tell_who_answers()),
+        works: list[Callable[[], Awaitable[None]]] = [
+            self._turnstile.sweep,
+            self._watch,
+            self.idle.keep_looking,
+            self._tell_who_answers,
+            *self._beside,
         ]
         if self._alerts is not None:
-            background.append(asyncio.create_task(self._alerts.run()))
-        background.extend(asyncio.create_task(work()) for work in self._beside)
+            works.append(self._alerts.run)
+        background = [asyncio.create_task(_keep_up(work)) for work in works]
         try:
             yield self
         finally:
@@ -169,6 +172,16 @@ class House:
                 if session.visitor.connection_id != now.connection_id:
                     session.replaced()
             self._outbox.wake(conversation_id, now.sent)
+
+
+async def _keep_up(work: Callable[[], Awaitable[None]]) -> None:
+    """What goes on beside the turns begins anew where it fails: nobody waits for it, or would notice."""
+    while True:
+        try:
+            return await work()
+        except Exception as error:
+            log.error("background_failed", exc_info=error)
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 def _to_stop(tx: Transaction) -> list[tuple[str, int]]:

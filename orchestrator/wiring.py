@@ -21,7 +21,7 @@ from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.nowhere import Nowhere
-from orchestrator.alerts import AlertDesk, Webhook
+from orchestrator.alerts import AlertDesk
 from orchestrator.clock import SystemClock
 from orchestrator.desk import Allowance
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError, as_ours
@@ -368,6 +368,8 @@ def _alerts(settings: Settings) -> Callable[[Store], AlertDesk] | None:
     url = settings.safety.alert_url.get_secret_value()
     if not url:
         return None
+    from orchestrator.webhook import Webhook
+
     webhook = Webhook(url, settings.safety.alert_timeout_seconds)
     return lambda store: AlertDesk(store, webhook, settings.safety.alert_attempts)
 

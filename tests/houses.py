@@ -25,6 +25,7 @@ from memory_blocks.mirrors.nowhere import Nowhere
 from memory_blocks.models import ConversationHistory, Label
 from memory_blocks.ports import BlockMirror, Clock
 from memory_blocks.trace import SNIPPET
+from orchestrator.alerts import AlertDesk
 from orchestrator.api.app import create_app
 from orchestrator.api.keys import Keys
 from orchestrator.api.server import listening
@@ -110,6 +111,7 @@ def a_house(
     waiting: int = 100,
     snippet: int = SNIPPET,
     server_info: Callable[[], ServerInfo] | None = None,
+    alerts: Callable[[Store], AlertDesk] | None = None,
 ) -> House:
     """A house over the store at that address; `async with a_house(…).open()` lets people in."""
     clock = clock or SystemClock()
@@ -148,6 +150,7 @@ def a_house(
         bad_frames_per_minute=bad_frames_per_minute,
         idle=IDLE,
         allowance=Allowance(waiting, snippet),
+        alerts=alerts,
     )
 
 

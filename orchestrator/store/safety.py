@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, exists, or_, select
 
 from orchestrator.store.rows import SafetyAlert, SafetyEvent, SafetyRefusal, Turn
 from orchestrator.store.statements import Statement, all_of
@@ -60,6 +60,24 @@ _ANY_DUE = Statement(
     .where(
         _alerts.c.state == "pending", _alerts.c.next_at <= bindparam("until", type_=_alerts.c.next_at.type)
     )
+    .limit(1),
+    str,
+)
+_later = _alerts.alias("later")
+_NOT_ARRIVED = Statement(
+    select(_alerts.c.error)
+    .where(
+        _alerts.c.error.is_not(None),
+        or_(
+            _alerts.c.state == "pending",
+            and_(
+                _alerts.c.state == "given_up",
+                _alerts.c.updated_at > bindparam("since", type_=_alerts.c.updated_at.type),
+                ~exists().where(_later.c.state == "sent", _later.c.updated_at >= _alerts.c.updated_at),
+            ),
+        ),
+    )
+    .order_by(_alerts.c.updated_at.desc())
     .limit(1),
     str,
 )
@@ -144,9 +162,13 @@ class Safety:
         refusal = self._unit.first(_REFUSAL, event_id=event_id)
         return refusal.said if refusal else None
 
-    def is_due(self) -> bool:
-        """Whether there is an alert to send now."""
-        return self._unit.first(_ANY_DUE, until=self._unit.now) is not None
+    def is_due(self, until: datetime) -> bool:
+        """Whether there is an alert that was to be sent by then."""
+        return self._unit.first(_ANY_DUE, until=until) is not None
+
+    def not_arrived(self, since: datetime) -> str | None:
+        """Why an alert has not arrived: one tried again, or given up since then and none arrived after it."""
+        return self._unit.first(_NOT_ARRIVED, since=since)
 
     def take_due(self, until: datetime) -> SafetyAlert | None:
         """An alert to send now. It is put off to `until` first, so that no other process sends it, too."""
