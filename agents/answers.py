@@ -8,7 +8,7 @@ from typing import Final
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED, Told
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
-from agents.questions import MENU, OF_TESTS, Question, name_of, with_only, without_options
+from agents.questions import MENU, OF_TESTS, Question, as_placed, name_of, with_only, without_options
 from agents.reading import Said, Text
 from agents.replies import Replies, Reply
 from agents.slots import NAMED, fits
@@ -282,7 +282,10 @@ class Answers:
         is_neither = picked.startswith("neither ") and re.match(r"(?:is|are|was|were) ", asked)
         if declared and (not whole or is_neither or said.kind == "pregnancy"):
             told.sentences.append(declared)
-            told.keep(Said(said.kind or "noted", said.value if said.kind else _without_user(declared)))
+            value = said.value
+            if said.kind in ("triggers", "relief") and value == picked:
+                value = _as_own(as_placed(question, picked))
+            told.keep(Said(said.kind or "noted", value if said.kind else _without_user(declared)))
             return True
         if not said.kind:
             offered = any(option in question.core for option in question.options)

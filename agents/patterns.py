@@ -163,12 +163,15 @@ PREGNANT: Final = _re(
 )
 IF_ONLY: Final = _re(r"\b(?:if|whether|when|before|in case|unless)\b[^.,]*$")
 OLD: Final = _re(
-    r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old|\d{1,3} ?(?:yo|y/o)\b)"
+    r"\b(\d{1,3}(?:\.\d)?(?:[ -]?(?:years?|yrs?|months?|weeks?|days?))[ -]old"
+    r"|\d{1,3}(?= ?(?:yo|y/o|y\.o)\b))"
 )
 AGED: Final = _re(
     r"\b(?:i'm|i am|he's|she's|he is|she is|(?:he|she|i)'ll be|(?:he|she|i) will be"
     r"|turning|aged?|turned)(?: now| about| almost| only)? (\d{1,3})\b"
-    r"(?! ?(?:%|/|kg|kilos|lb|pounds|cm|mg|st\b|out|weeks|months|days|hours|minutes|times|percent"
+    r"(?! ?(?:%|/|'(?!s)|\"|ft\b|foot|feet|inch|m\b|met(?:er|re)s|kg|kilos|lb|pounds|cm|mg|st\b|stone))"
+    r"(?! (?:\d|1[01])(?![\w/.,]| \w+ (?:pregnant|old)))"  # `I'm 5 10`
+    r"(?! ?(?:out|weeks|months|days|hours|minutes|times|percent"
     r"|pounds|years (?:into|since)|am\b|pm\b|o'clock|\.\d))"
 )
 IS_AGED: Final = _re(

@@ -39,7 +39,9 @@ _SAID_FOR: Final = re.compile(
     re.IGNORECASE,
 )
 _BORROWED: Final = word_set("of with from took take taken used use have had")
-_YEARS_OLD: Final = re.compile(r"\b(?:my|our|the) (\d{1,2}[ -](?:years?|months?|weeks?|days?|yr)[ -]old)\b")
+_YEARS_OLD: Final = re.compile(
+    r"\b(?:my|our|the) (\d{1,2}(?:[ -](?:years?|months?|weeks?|days?|yr)[ -]old|[ -]?y(?:o|/o|\.o\.?)))(?!\w)"
+)
 
 
 def subjects(words: Sequence[Word], mentions: Sequence[Mention], stated: str) -> tuple[tuple[int, str], ...]:
@@ -58,7 +60,7 @@ def _subjects(words: Sequence[Word], mentions: Sequence[Mention], stated: str) -
         at = next((i for i, word in enumerate(words) if word.start == found.start(1)), 0)
         end = next((i for i, word in enumerate(words) if word.start >= found.end()), len(words))
         if end not in named:
-            yield at, re.sub(r"[ -]+", " ", found[1])
+            yield at, re.sub(r"[ -]+", " ", re.sub(r"[ -]?y[/.]?o\.?$", " year old", found[1]))
     latest = ANOTHER
     for at, text in enumerate(texts):
         if at in named:

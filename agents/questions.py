@@ -287,9 +287,25 @@ def with_only(question: Question, chosen: str) -> str:
     first, last = question.options[0].split()[0], question.options[-1]
     last = last if question.core.endswith(last) else last.split()[-1]
     found = re.search(rf"\b{re.escape(first)}\b.*?\bor\b.*?{re.escape(last)}", question.core)
-    if found and question.core[: found.start()].endswith("all the "):
+    if found is None or question.core[: found.start()].endswith("all the "):
         return ""
-    return f"{question.core[: found.start()]}{chosen}{question.core[found.end() :]}".strip() if found else ""
+    head, placed = question.core[: found.start()], as_placed(question, chosen)
+    if chosen == question.options[-1] and _PLACING.match(placed):  # `at night`, not `after night`
+        head, chosen = _PLACING_BEFORE.sub("", head), placed
+    return f"{head}{chosen}{question.core[found.end() :]}".strip()
+
+
+def as_placed(question: Question, chosen: str) -> str:
+    """An option with what places it in the question: `at night` of `after meals or at night`."""
+    found = re.search(rf"\b{_PLACE}(?={re.escape(chosen)}(?!\w))", question.core)
+    return f"{found[0]}{chosen}" if found else chosen
+
+
+_PLACE: Final = (
+    r"(?:in|on|at|after|before|with|without|when|while|during|by|from) (?:the |your |you(?:'re| are)? )?"
+)
+_PLACING: Final = re.compile(rf"{_PLACE}|(?:before|after)$")
+_PLACING_BEFORE: Final = re.compile(rf"\b{_PLACE}$")
 
 
 _OR_CLAUSE: Final = re.compile(
@@ -485,14 +501,16 @@ def _tail(text: str, width: int) -> str:
 
 
 _HALVES: Final = word_set(
-    "left right upper lower front back inner outer top bottom one same first second morning afternoon "
-    "evening monday tuesday wednesday thursday friday saturday sunday"
+    "left right upper lower front back inner outer top bottom one same first second morning afternoon before "
+    "after with without during evening monday tuesday wednesday thursday friday saturday sunday"
 )
 
 
 def _shared_head(option: str, last: str) -> str:
     """`left` of `left or right knee` is `left knee`."""
     words, others = option.split(), last.split()
+    if _PLACING.match(last) and not _PLACING.match(f"{option} x"):  # `morning` of `morning or after work`
+        return option
     return (
         f"{option} {' '.join(others[1:])}"
         if len(words) == 1 and words[0] in _HALVES and len(others) > 1

@@ -131,6 +131,7 @@ _ALSO: Final = re.compile(r"\b(?:also|too|as well)\b", re.IGNORECASE)
 _NO_ANSWER: Final = frozenset(
     ("request", "concern", "mentioned", "about_whom", "earlier_concern", "asked_about", UNSETTLED)
 )
+_SENTENCE_ENDS: Final = re.compile(r"[.!?;]\s+")
 _OF_IT: Final = re.compile(
     r"\b(?:it|this|they|the pain) (?:started|began|'s been|has been|hurts?|gets|is|came)\b|\bit's\b",
     re.IGNORECASE,
@@ -223,6 +224,8 @@ class Understanding:
                 sentiment=feels,
             )
         switch = self._switches.search(text.whole.lower()) is not None
+        if asked and switch and (both := self._answered_first(known, text.whole, before, turn)):
+            return replace(both, sentiment=feels)
         likened = "quality" in kinds and _LIKENS.match(text.stated)  # says how it feels, takes nothing back
         disowned, text = self._disowned.read(text, known.facts)
         for each in disowned:
@@ -326,6 +329,31 @@ class Understanding:
         told.sentences.append(f"{WANTS}{concern or third_person(wanted)}")
         for said in stated(text):
             told.say(said, self.teller(told.known.values))
+
+    def _answered_first(self, known: Known, whole: str, before: str, turn: int) -> Understood | None:
+        """A message that answers and then turns to something else: `he says 7. my own back hurts too btw`."""
+        turns = self._switches.search(whole.lower())
+        if turns is None:
+            return None
+        sentence = max((end.end() for end in _SENTENCE_ENDS.finditer(whole[: turns.start()])), default=0)
+        leads = len(whole[turns.end() :].split()) > 1
+        at = turns.start() if leads else sentence
+        answer = re.sub(r"[ ,]+(?:and|but|oh)?$", "", whole[:at].strip(), flags=re.IGNORECASE)
+        if not answer:
+            return None
+        first = self.understand(known, answer, before, turn)
+        if not first.answers:
+            return None
+        then = self.understand(first.known, whole[at:], before, turn)
+        return replace(
+            then,
+            sentences=tuple(dict.fromkeys((*first.sentences, *then.sentences))),
+            stated=(*first.stated, *then.stated),
+            answers=() if then.new_concern else first.answers,
+            replied=True,
+            corrected=first.corrected or then.corrected,
+            leans_on=tuple(dict.fromkeys((*first.leans_on, *then.leans_on))),
+        )
 
     def _corrected(self, told: Told, text: Text, asked: Sequence[Question]) -> tuple[Understood | None, Text]:
         """What a message puts right, and what else it says."""
