@@ -9,6 +9,7 @@ from typing import Final
 from agents import people
 from agents.asides import without_asides
 from agents.lexicon import Lexicon, Mention, Word, plain, word_set, words_of
+from agents.parting import parted
 from agents.patterns import (
     AGED,
     AGED_ASIDE,
@@ -16,9 +17,6 @@ from agents.patterns import (
     ALLERGIC,
     ALLERGY,
     ASKS,
-    ASKS_INSIDE,
-    ASKS_UNASKED,
-    ASKS_UNMARKED,
     BETTER,
     DOCTOR,
     DOSE,
@@ -83,7 +81,7 @@ class Text:
         for sentence in sentences:
             if sentence in self.injected:
                 continue
-            statement, question = _parted(sentence, unasked)
+            statement, question = parted(sentence, unasked)
             if question:
                 self.asked.append(question)
             if statement:
@@ -542,29 +540,6 @@ def sided(text: Text, part: Mention, texts: list[str]) -> str:
     while first > 0 and texts[first - 1] in text.lexicon.group("body.sides"):
         first -= 1
     return " ".join(texts[first : part.last])
-
-
-def _parted(sentence: str, unasked: bool) -> tuple[str, str]:
-    """The statement and the question in one sentence; either may be empty."""
-    if ASKS_UNMARKED.match(sentence) or (unasked and ASKS_UNASKED.match(sentence)):
-        return "", sentence
-    if not sentence.endswith("?"):
-        return sentence, ""
-    if inside := ASKS_INSIDE.search(sentence):
-        return sentence[: inside.start()], sentence[inside.end() :]
-    short = len(sentence.split()) <= 4
-    if short and not ASKS.match(sentence) and _GUESSED.search(sentence):
-        return sentence.rstrip("? "), ""  # `lost count, 8?`
-    if ASKS.match(sentence) or short:
-        return "", sentence
-    return (
-        (sentence.rstrip("?"), "")
-        if re.match(r"(?:i|my|it|we|he|she)\b", sentence, re.IGNORECASE)
-        else ("", sentence)
-    )
-
-
-_GUESSED: Final = re.compile(rf"\b(?:\d+|{'|'.join(NUMBERS)}) ?\w*\?$", re.IGNORECASE)
 
 
 def _clean(value: str) -> str:

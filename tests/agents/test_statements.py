@@ -1,4 +1,4 @@
-"""What a message states by itself: what is taken and what only spoken of."""
+"""What a message states by itself: what is taken or only spoken of, and what stands beside a question."""
 
 from functools import cache
 from pathlib import Path
@@ -84,3 +84,63 @@ async def test_who_takes_nothing_is_not_asked_for_its_dose(message: str) -> None
     answers = [(await talk.say(each)).answer for each in (message, "no", "no", "no", "no")]
 
     assert not any(" dose " in each or "taking it" in each or "you take it" in each for each in answers)
+
+
+# --- a question beside a statement --------------------------------------------------------------------------
+
+STORY = (
+    "so last week we were out camping and the rain got everywhere, then on Sunday my throat began to hurt,"
+    " and now I have a cough, no fever, I take bisoprolol, I have asthma, I'm 58,"
+    " and I'm allergic to penicillin, "
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "anyway I was wondering whether I ought to have it looked at?",
+        "is that something for a doctor?",
+        "so should I get it checked",
+        "you reckon it will pass by itself?",
+        "any advice?",
+    ],
+)
+def test_a_question_at_its_end_takes_nothing_from_a_story(question: str) -> None:
+    known = stated(STORY + question)
+
+    assert known == stated(STORY) | {kind: known[kind] for kind in known.keys() & {"request"}}
+    assert {"concern", "medications", "conditions", "age", "allergies"} <= known.keys()
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "value"),
+    [
+        ("can I take ibuprofen, I'm on warfarin?", "medications", "warfarin"),
+        ("can i take ibuprofen i have asthma", "conditions", "asthma"),
+        ("is it ok to fly, I'm 30 weeks pregnant?", "pregnancy", "30 weeks pregnant"),
+        ("why does my knee do that, I'm only 24?", "age", "24"),
+        ("should I fast because I have diabetes?", "conditions", "diabetes"),
+        ("woke with a stiff neck should i see someone", "concern", "stiff neck"),
+        ("a rash on my arm since Friday and it itches, is it serious?", "onset", "Friday"),
+    ],
+)
+def test_what_is_stated_beside_a_question_is_known(message: str, kind: str, value: str) -> None:
+    found = enricher().enrich(message, ())
+
+    assert found.known[kind] == value
+    assert not found.known.keys() & {"medications"} - {kind}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "period is six days late could i be pregnant",
+        "my breasts are tender, am I pregnant?",
+        "what should I do if I'm pregnant and I have a fever?",
+        "mood all over the place, do i need a test for bipolar",
+        "aspirin or ibuprofen, which is better?",
+        "If I take aspirin, will it help?",
+    ],
+)
+def test_what_is_only_asked_is_not_known(message: str) -> None:
+    assert not stated(message).keys() & {"pregnancy", "conditions", "medications"}
