@@ -305,7 +305,7 @@ def _as_reply(arrival: Arrival, said: str, asked: str | None, earlier: Hearing) 
     if asked is None or len(said) > SHORT_REPLY:
         return arrival.heard
     heard = arrival.heard.raised_by(arrival.watch.hear(said, asked))
-    return heard.raised_by(arrival.watch.hear_still(said, asked, earlier)) if earlier.is_danger else heard
+    return arrival.watch.hear_still(said, asked, earlier, heard) if earlier.is_danger else heard
 
 
 def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:

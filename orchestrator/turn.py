@@ -8,7 +8,6 @@ from agents import context_extractor, embedding
 from agents.intent_classifier import classify
 from agents.ports import Brain, Brief, Embedded, Embedder, PromptBook, Recall, Recalled
 from agents.roster import Roster, pick
-from agents.safety.after import ends_briefly
 from agents.sentences import sentences
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Enrichment, Intent
@@ -20,7 +19,7 @@ from orchestrator.outbox import Outbox
 from orchestrator.shown import Shown
 from orchestrator.telemetry import station
 from orchestrator.turnstile import Ticket
-from orchestrator.watch import Watch, remembered
+from orchestrator.watch import Hearing, Watch, remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,12 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             enrichment = await extract(house.brain, said, blocks)
         faults.point("after_extract")
 
-        with station("guard"):
-            heard = await answer.heard(house.watch.hear_again(said, enrichment, blocks))
         earlier = remembered(ticket.turn.heard_last)
-        over = house.watch.settles(said, earlier)
-        if not heard.is_danger and not (over and ends_briefly(said)):  # who is in danger waits for no model
+        with station("guard"):
+            over = house.watch.settles(said, earlier)
+            retold = Hearing() if over else house.watch.hear_again(said, enrichment, blocks)
+            heard = await answer.heard(retold)
+        if not heard.is_danger and not over:  # who is in danger waits for no model
             with station("embed"):
                 embedded = await embedding.embed(house.embedder, said, enrichment)
             with station("guard"):

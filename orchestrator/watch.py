@@ -62,8 +62,8 @@ class Listener(Protocol):
         """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
         ...
 
-    def is_over(self, text: str) -> bool:
-        """Whether it says that danger is over, in good hands or never was."""
+    def is_over(self, text: str, earlier: Verdict) -> bool:
+        """Whether it says that the danger of an answer is over, in good hands or never was, and no more."""
         ...
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
@@ -166,18 +166,17 @@ class Watch:
             log.error("guard_failed", exc_info=error)
             return False
 
-    def hear_still(self, said: str, asked: str, earlier: Hearing) -> Hearing:
-        """What stays of the danger of the last answer; all of it, where the guard cannot say."""
+    def hear_still(self, said: str, asked: str, earlier: Hearing, heard: Hearing) -> Hearing:
+        """What was heard, and what stays of the last answer's danger: all, where the guard cannot say."""
         try:
-            return Hearing(after.at_once(self.guard, said, asked, earlier.verdict))
+            verdict = after.at_once(self.guard, said, asked, earlier.verdict, heard.verdict)
         except Exception as error:
             log.error("guard_failed", exc_info=error)
-            return Hearing(earlier.verdict)
+            verdict = heard.verdict.raised_by(earlier.verdict)
+        return replace(heard, verdict=verdict)
 
     def hear_again(self, said: str, enrichment: Enrichment, blocks: Blocks) -> Hearing:
         """What the rules hear in the retelling of a message that this message, and none before it, brings."""
-        if self._is_over(said):
-            return Hearing()
         turns = blocks.conversation_history.turns[-LOOKS_BACK:]
         retold = (turn.context_enrichment for turn in turns)
         before = Before(
@@ -232,13 +231,13 @@ class Watch:
 
     def settles(self, said: str, earlier: Hearing) -> Intent | None:
         """Where a message belongs that says of the danger of the last answer that it is over."""
-        if not earlier.is_danger or not self._is_over(said):
+        if not earlier.is_danger or not self._is_over(said, earlier):
             return None
         return Intent(intent=EMERGENCY, confidence=1.0, reasoning="The person says that it is over")
 
-    def _is_over(self, said: str) -> bool:
+    def _is_over(self, said: str, earlier: Hearing) -> bool:
         try:
-            return self.guard.is_over(said)
+            return self.guard.is_over(said, earlier.verdict)
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             return False

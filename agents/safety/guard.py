@@ -45,9 +45,13 @@ ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """In a question to the person, an 'any' or 'if' takes nothing back."""
 STILL: Final = "still"
 """The last rule of a verdict that was not heard in the message, but stays from the answer before it."""
-LEANS: Final = frozenset(("not_safe", "help.not_called"))
+NOT_CALLED: Final = "help.not_called"
+"""The rule that hears that nobody has called."""
+LEANS: Final = frozenset(("not_safe", NOT_CALLED))
 """The rules that hear what means most with the danger that was spoken of before."""
 _OVER: Final = "reply.over"
+_OVER_BY_THEM: Final = "reply.over_by_them"
+_OVER_AS_FELT: Final = "reply.over_as_felt"
 _MEANS: Final = "reply.means"
 _BARE_MEANS: Final = "reply.bare_means"
 _PLACES: Final[Mapping[Pick, int]] = {"first": 0, "second": 1, "last": -1}
@@ -59,6 +63,8 @@ _BESIDE_MEANS: Final = frozenset((
 """What may stand beside a means where nothing else is said."""
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """How the ids of those rules begin that hear of danger from oneself."""
+FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
+"""How the ids of those rules begin that hear of what may be felt only hours later."""
 MOST_OF_A_CONCEPT: Final = 40
 """How often a concept is listened to in one message: nobody says a thing more often who is not pasting."""
 RIGHT_AFTER: Final = 3
@@ -226,6 +232,8 @@ class Guard:
         replies = rules.replies
         for name, phrases in (
             (_OVER, replies.over),
+            (_OVER_BY_THEM, replies.over_by_them),
+            (_OVER_AS_FELT, replies.over_as_felt),
             (_MEANS, replies.means),
             (_BARE_MEANS, replies.bare_means),
         ):
@@ -319,9 +327,23 @@ class Guard:
         """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
         return self._answers.says_nothing([word.text for word in self._reader.read(text)])
 
-    def is_over(self, text: str) -> bool:
-        """Whether it says that danger is over, in good hands or never was."""
-        return self._says(text, _OVER)
+    def is_over(self, text: str, earlier: Verdict) -> bool:
+        """Whether it says that the danger of an answer is over, in good hands or never was, and no more.
+
+        Who asks is not sure of it, and whatever else is said may be that it is not over.
+        """
+        if "?" in text:
+            return False
+        listened = self._listen(text)
+        over = {
+            at
+            for name in _ends(earlier)
+            for each in listened.heard.get(name, ())
+            if "negated" not in each.stops and not each.found.guessed
+            for at in range(each.found.start, each.found.end)
+        }
+        rest = ["." if at in over else word.text for at, word in enumerate(listened.words)]
+        return bool(over) and self._answers.is_beside_over(rest)
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """What a message leaves of the danger that the answer before it spoke of.
@@ -329,7 +351,7 @@ class Guard:
         All of it stays where the message brings nothing of its own: an answer, a thank-you, "what should I
         do". A means that is named makes a danger to oneself graver.
         """
-        if not earlier.flagged or self.is_over(text):
+        if not earlier.flagged or self.is_over(text, earlier):
             return Verdict()
         if earlier.is_of_oneself and self._names_means(text):
             return METHOD
@@ -512,6 +534,14 @@ def staying(earlier: Verdict) -> Verdict:
     return replace(earlier, rule_ids=(*(each for each in earlier.rule_ids if each != STILL), STILL))
 
 
+def _ends(earlier: Verdict) -> tuple[str, ...]:
+    """What may say that a danger is over."""
+    if earlier.kind == "crisis":
+        return (_OVER,)
+    felt = not any(rule_id.startswith(FELT_LATE) for rule_id in earlier.rule_ids)
+    return (_OVER, _OVER_BY_THEM, _OVER_AS_FELT) if felt else (_OVER, _OVER_BY_THEM)
+
+
 class _Answers:
     """Knows a yes from a no, whatever is said before it, and one that is taken back at once."""
 
@@ -533,7 +563,8 @@ class _Answers:
             phrase: pick for pick, phrases in replies.picks.items() for phrase in _spelled(phrases)
         }
         self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
-        known = self._light.union(self._no_more, self._after_all, self._picks)
+        self._beside_over = _spelled(replies.beside_over)
+        known = self._light.union(self._beside_over, self._no_more, self._after_all, self._picks)
         self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
@@ -588,20 +619,12 @@ class _Answers:
 
     def brings_nothing(self, said: Sequence[str]) -> bool:
         """Whether there is nothing but answers and what is said by who knows not what to do."""
-        words = [word for word in said if _is_word(word)]
-        while words:
-            length = next(
-                (
-                    most
-                    for most in range(min(len(words), LONGEST_ANSWER), 0, -1)
-                    if " ".join(words[:most]) in self._light
-                ),
-                0,
-            )
-            if not length:
-                return False
-            words = words[length:]
-        return True
+        return _is_made_of([word for word in said if _is_word(word)], self._light)
+
+    def is_beside_over(self, said: Sequence[str]) -> bool:
+        """Whether there is nothing but what may be said beside that danger is over."""
+        thoughts = (list(thought) for is_said, thought in groupby(said, _is_word) if is_said)
+        return all(_is_made_of(thought, self._beside_over) for thought in thoughts)
 
     def _without_fillers(self, thought: Sequence[str]) -> Sequence[str]:
         for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):
@@ -622,6 +645,17 @@ class _Answers:
 
 def _spelled(phrases: Iterable[str]) -> frozenset[str]:
     return frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
+
+
+def _is_made_of(words: Sequence[str], phrases: frozenset[str]) -> bool:
+    """Whether words are such phrases in a row, and nothing else."""
+    while words:
+        lengths = range(min(len(words), LONGEST_ANSWER), 0, -1)
+        length = next((most for most in lengths if " ".join(words[:most]) in phrases), 0)
+        if not length:
+            return False
+        words = words[length:]
+    return True
 
 
 def _is_word(text: str) -> bool:

@@ -123,9 +123,10 @@ class Replies(_Section):
     """replies.toml: what a bare "yes" or "no" means after a question.
 
     `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
-    `no_more` ends what was once, `after_all` turns a "no" around, `picks` choose one of what was asked. `at_a_loss` leaves the danger of
-    the last answer as it was, `over` ends it, and `means` make it graver; so do the `bare_means` if nothing
-    else is said.
+    `no_more` ends what was once, `after_all` turns a "no" around, `picks` choose one of what was asked.
+    `at_a_loss` leaves the danger of the last answer as it was. `over` ends it where nothing is said but what
+    is `beside_over`; so do `over_by_them` an emergency, and `over_as_felt` one that is felt. `means` make it
+    graver; so do the `bare_means` if nothing else is said.
     """
 
     fillers: Phrases
@@ -138,6 +139,9 @@ class Replies(_Section):
     after_all: Phrases
     at_a_loss: Phrases
     over: Phrases
+    over_by_them: Phrases
+    over_as_felt: Phrases
+    beside_over: Phrases
     means: Phrases
     bare_means: Phrases
     picks: Mapping[Pick, Phrases]

@@ -414,7 +414,7 @@ class Broken:
     def says_nothing(self, text: str) -> bool:
         raise RuntimeError("cannot listen")
 
-    def is_over(self, text: str) -> bool:
+    def is_over(self, text: str, earlier: Verdict) -> bool:
         raise RuntimeError("cannot listen")
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
@@ -697,6 +697,39 @@ async def test_a_few_words_of_a_complaint_wait_until_danger_now_is_over(address:
         assert beside[0].meta["safety"] == "emergency"
         assert "safety" not in calm[0].meta
         assert "runny nose" in calm[0].body["text"]
+
+
+@pytest.mark.parametrize(
+    "said", ["it's over", "I feel better now, I took them", "I'm fine now, the pills are working"]
+)
+async def test_danger_to_oneself_is_not_over_because_somebody_feels_so(address: str, said: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask("I keep thinking about killing myself")
+        frames = await peer.ask(said)
+
+        assert of_type(SENTENCE, frames)[0].meta["safety"] == "crisis"
+
+
+async def test_who_takes_it_back_that_somebody_called_is_told_to_call(address: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        for said in (CHEST, "yes", "actually nobody has called"):
+            frames = await peer.ask(said)
+
+        assert "Good that help is called" not in of_type(SENTENCE, frames)[0].body["text"]
+        kept = [event.rules for event in await events(house, peer)]
+        assert ["help.called" in rules for rules in kept] == [False, True, False]
+
+
+async def test_another_danger_after_a_call_is_told_to_staff_and_to_the_person(address: str) -> None:
+    watch = replace(a_watch(), alerts=True)
+    async with a_house(address, local_brain(), watch=watch).open() as house, conversing(house) as peer:
+        for said in (CHEST, "ok", "yes, help is on the way", "I called 999, he is turning blue"):
+            await peer.ask(said)
+        kept = await events(house, peer)
+        alerts = await house.store.read(lambda tx: [tx.safety.alert_of(each.id) for each in kept])
+
+        assert [alert is not None for alert in alerts] == [True, False, False, True]
+        assert {"breathing.blue", "help.called"} <= set(kept[-1].rules)
 
 
 async def test_help_that_is_not_there_ends_nothing(address: str) -> None:
