@@ -176,8 +176,8 @@ _NEXT: Final = re.compile(
 _LEAD: Final = re.compile(
     r"^(?:(?:and|so|also|now|but|ok|okay|great|thanks|thank you|first|finally|next|lastly|then|just"
     r"|please|well"
-    r"|alright|in that case|to start|one more thing|last question|if you (?:like to say|don't mind"
-    r"|may))[,:]? )+"
+    r"|alright|i (?:am|keep) [^:?]{3,40}:|in that case|to start|one more thing|last question"
+    r"|if you (?:like to say|don't mind|may))[,:]? )+"
 )
 _SCALE_FIRST: Final = re.compile(
     r"^(on a scale (?:of|from) [\w ]{3,20}|from \w{1,4} to \w{1,4}),? (how [^?,]+|what [^?,]+)(?=\?$|, where)"
@@ -353,7 +353,7 @@ def _question(part: str, sentence: str) -> Question:
     core = _WHETHER.sub("", core)
     core = _OR_NOT.sub(r"\1 or \2", core.strip(" ?!.,:;"))
     menu = _MENU.search(core) is not None
-    other = menu or _SUPPOSES.match(core) or _WISHES.match(core)
+    other = menu or _SUPPOSES.match(core) or _WISHES.match(core) or _OF_SAFETY.search(core)
     kinds = () if other else _kinds(f"{core}?")
     options = tuple(each for each in _options(core) if not _NO_OPTION.fullmatch(each))
     top = _TOP.search(core) or _TOP_NAMED.search(core)
@@ -384,6 +384,12 @@ _OF_THESE: Final = re.compile(
 _WISHES: Final = re.compile(
     r"(?:do|would) you (?:want|like|prefer|rather)(?: me)? to (?:talk|hear|know|discuss|start|begin|read)\b"
 )
+_OF_SAFETY: Final = re.compile(
+    r"\bsafe\b|\bambulance\b|\b(?:help|anyone|someone|somebody) (?:is )?(?:on the way|coming)\b"
+    r"|\b(?:anyone|someone|somebody|you) call(?:ed)?\b"
+)
+"""A question after help in danger is not one after a complaint: `are you safe where you are`."""
+
 _MENU: Final = re.compile(
     r"\b(?:like|want) to talk about\b|\bbrings? you (?:here|in)\b|\bcan i help(?: you)? with\b"
     r"|\b(?:is (?:it|this|that)|are you (?:here|writing|asking)) (?:mainly |mostly |more )?about\b"
