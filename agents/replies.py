@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from agents.holding_apart import excepts, held_apart
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, OFTEN, READING, SPAN
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
@@ -13,6 +14,7 @@ from agents.ratings import NUMBER, figures, number_now, rating, spelled_out
 from agents.reading import Said, Text, asks_back
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
+from agents.values import NONE
 
 Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 
@@ -160,6 +162,8 @@ class Replies:
         numbers = [question for question in asked if question.numeric and "measures" not in question.kinds]
         if len(numbers) > 1 and (together := self._in_order(text, numbers)):
             return together
+        if apart := tuple(self._beside_a_no(text, asked[-1], known, found)):
+            return apart
         if outright := tuple(self._outspoken(text, asked, found)):
             return outright
         stated = {each.kind for each in found}
@@ -194,6 +198,8 @@ class Replies:
                     return again
         if self.stance(rest)[0] in ("yes", "no") and not self.stance(rest)[1]:
             rest = ""  # `yes it does`
+        if stance == "no" and "associated_symptoms" in asked[-1].kinds and self._denies_else(rest):
+            return (Reply(asked[-1], Said("", "", _trim(message))),)
         polar = [question for question in asked if question.form != "open"] or list(asked[-1:])
         if stance:
             if _BEGINS_ANEW.match(rest) and len(rest) > 40:
@@ -216,6 +222,50 @@ class Replies:
             return ()
         question = (open_ones or list(asked))[-1]
         return tuple(self._free(text, question, found))
+
+    def _beside_a_no(
+        self, text: Text, question: Question, known: Mapping[str, str], found: Sequence[Said]
+    ) -> Iterator[Reply]:
+        """What a reply names although it begins with a no: `none of those but I'm knackered`."""
+        kind = next(iter(question.kinds), "")
+        stance, rest = self.stance(text.stated)
+        denies = stance == "no" or _DENIES_FIRST.match(text.stated) is not None
+        if kind not in _HELD_APART or not denies:
+            return
+        apart = held_apart(rest if stance else text.stated, whole=not stance)
+        bare = self.bare(apart)
+        words = Text(bare, self._lexicon)
+        told = any(each.kind == kind and each.value != NONE for each in found)
+        if set(bare.lower().split()) & set(known.get("concern", "").split()):
+            return
+        if kind in NAMED and bare and not _BEGINS_CLAUSE.match(bare):
+            items = listed(bare, kind, self._lexicon.group("people.relatives"))
+            if items:
+                yield Reply(question, Said(kind, ""), items=items)
+                return
+            if not told and re.match(r"i\b", bare, re.IGNORECASE):
+                yield Reply(question, Said("", "", _trim(text.stated)))
+                return
+        if told:  # by itself, and the no is of the rest
+            if kind != "associated_symptoms" and stance and excepts(rest):
+                yield Reply(question, Said("", ""))
+        elif kind in ("triggers", "relief"):
+            yield from (Reply(question, said) for said in swayed(words, either="relief" in question.kinds))
+        elif kind == "associated_symptoms" and bare:
+            feels = _FEELS.fullmatch(apart)
+            adjective = feels[1] if feels else bare
+            is_felt = feels or adjective.lower() in self._lexicon.group("complaints.adjectives")
+            yield Reply(question, Said(kind, f"feeling {adjective.lower()}" if is_felt else apart))
+        elif kind == "previous_episodes" and re.match(r"(?:just|only)\b", rest):
+            return  # `no, just this week`
+        elif kind not in NAMED and bare and fits(kind, bare, words):
+            yield Reply(question, Said(kind, bare))
+
+    def _denies_else(self, rest: str) -> bool:
+        """Whether a no goes on to deny what nobody asked: `no we haven't been tested`, after symptoms."""
+        denied = _REPEATED_NO.match(rest)
+        others = {word.text for word in words_of(rest[denied.start(1) :])} - _EVERY_DENIAL if denied else ()
+        return bool(others) and not self._lexicon.mentions(words_of(rest))
 
     def _outspoken(self, text: Text, asked: Sequence[Question], found: Sequence[Said]) -> Iterator[Reply]:
         """Replies whose form tells which part of the question each part of them answers."""
@@ -510,6 +560,33 @@ class Replies:
         yield Reply(question, Said(kind, _trim(bare)) if kind else Said("", "", _trim(message)))
 
 
+_HELD_APART: Final = frozenset(
+    (
+        *NAMED,
+        "associated_symptoms",
+        "triggers",
+        "relief",
+        "support",
+        "tried",
+        "goal",
+        "effect",
+        "needs",
+        "habits",
+        "previous_episodes",
+    )
+)
+"""Kinds of which a reply may name one in spite of a no."""
+
+_DENIES_FIRST: Final = re.compile(r"(?:no|not|none|nothing|neither|nope)\b", re.IGNORECASE)
+_BEGINS_CLAUSE: Final = re.compile(
+    r"(?:at|in|when|if|after|before|as|for|during|since|while)\b", re.IGNORECASE
+)
+_FEELS: Final = re.compile(
+    r"(?:i'm|i am|i feel|i've been|i have been)"
+    r"(?: (?:a bit|a little|so|just|really|quite|always|very|feeling))*"
+    r" ([\w-]+)(?: (?:all the time|a lot|lately|now|too))?",
+    re.IGNORECASE,
+)
 _O_CLOCK: Final = re.compile(rf"\b(?:at|around|from|until|till|by) (?:\d|{'|'.join(NUMBERS)})", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?:yes,? |yeah,? )?(?:i take |i'm on |i am on |taking |on )?"
@@ -573,6 +650,11 @@ _BEFORE_PART: Final = word_set(
     "front big in on"
 )
 DOSED: Final = re.compile(r"\b\d+(?:[.,]\d+)? ?(?:mg|mcg|ml|puffs?|units?|iu)\b", re.IGNORECASE)
+_EVERY_DENIAL: Final = word_set(
+    ", . any anything have had has been got get gets noticed notice seen felt feel feeling think know thing "
+    "else other others symptoms so of it them that those these really at all the a much more like far as i "
+    "can tell remember recall say see find spotted spot unusual new different suffer from with"
+)
 _EVERY_VERB: Final = word_set("a an the any so too very that really know think want")
 _BREAKS: Final = word_set(", . ! ; : - ( ) but and though anymore thanks actually when if")
 _AFTER_NO: Final = word_set(

@@ -155,7 +155,8 @@ _BEFORE_ITEM: Final = re.compile(
     r"^(?:(?:yes|yeah|yep|well|um|a bit of|bit of|some|only|just|sometimes|usually|i take"
     r"|i'm on|i am on|i use"
     r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight"
-    r"|(?:put|write|note|add|jot)(?: down| in)?|allerg(?:y|ies):|med(?:s|ications?):|conditions?:)\s+)+",
+    r"|(?:put|write|note|add|jot)(?: down| in)?|(?:i )?avoid"
+    r"|allerg(?:y|ies):|med(?:s|ications?):|conditions?:)\s+)+",
     re.IGNORECASE,
 )
 _NOT_CERTAIN: Final = re.compile(
@@ -175,7 +176,7 @@ _NO_ITEM: Final = word_set(
     "apart except other from used might could may yes sure never brought does do would took taking depends "
     "whatever whatevers cheapest "
     "anything family ok okay to twice once weekly know until take takes need get gets got off "
-    "stopped quit works"
+    "stopped quit works make causes cause brings bring"
 )
 
 

@@ -85,7 +85,8 @@ _ONLY_TIME: Final = re.compile(
     rf"(?:it's been |since |for |from |about |around )*(?:{MOMENT}|{SPAN})(?: now)?", re.IGNORECASE
 )
 _REACTS: Final = re.compile(
-    r"(?:yes,? |just |only |well,? )*([\w-]+(?: [\w-]+){0,2}?) (?:gives?|brings?|makes?|breaks?|causes?"
+    r"(?:yes,? |just |only |well,? |no(?:ne|thing)?,? |not really,? |but |except )*"
+    r"([\w-]+(?: [\w-]+){0,2}?) (?:gives?|brings?|makes?|breaks?|causes?"
     r"|sends?) (?:me|him|her)\b",
     re.IGNORECASE,
 )
