@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,7 +22,8 @@ class Question(Section):
     """One question of an interview. A fact of any kind in `asks` answers it; summaries call it `topic`.
 
     With `about` it is asked only of concerns that have one of these words, with `not_about` of none that has;
-    with `given` only where something of that kind is known to be there, with `not_given` where nothing is.
+    with `given` only where something of that kind is known to be there, with `not_given` where nothing is;
+    with `sex` of nobody who is known to be of the other, with `pregnant` by whether that is known.
     """
 
     asks: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], ...], Field(min_length=1)]
@@ -32,6 +33,12 @@ class Question(Section):
     not_about: tuple[_Text, ...] = ()
     given: str = ""
     not_given: str = ""
+    sex: Literal["female", "male"] | None = None
+    pregnant: bool | None = None
+
+    def suits(self, sex: str, *, pregnant: bool) -> bool:
+        """Whether it makes sense to ask it of somebody of this sex, if known, who may be pregnant."""
+        return (not sex or self.sex in (None, sex)) and self.pregnant in (None, pregnant)
 
     def fits(self, concern: str) -> bool:
         """Whether it makes sense to ask it about a concern."""

@@ -7,6 +7,7 @@ from typing import Final
 from agents.lexicon import word_set
 from agents.reading import asks_back
 
+_BARELY: Final = 2
 _FEW: Final = 6
 _SHORT: Final = 12
 _WISHES: Final = re.compile(
@@ -46,6 +47,32 @@ _INVERTED: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS_FOR: Final = re.compile(r"\b(?:what|how|why|which|where|who)(?:'s|'re)? \w+", re.IGNORECASE)
+_CLAUSES: Final = re.compile(
+    r"(?<=[.!?;,])\s+|\s+-+\s+|\s+(?=(?:but|and|so) (?:what|how|can|should|is it|do i)\b)"
+)
+_MISSES_ANSWER: Final = re.compile(
+    r"\b(?:you|u) (?:have |still |just |really )*(?:never|didn'?t|did not|haven'?t|have not|don'?t|aren'?t)"
+    r"(?: even| really| actually)? answer(?:ed|ing)?\b|\b(?:not|n'?t) what i (?:asked|was asking)\b"
+    r"|\banswer (?:my|the) question\b"
+    r"|\bi (?:already |just )?asked (?:you )?(?:if|whether|what|how|about|something)\b",
+    re.IGNORECASE,
+)
+_WHAT_TO_DO: Final = re.compile(
+    r"\bwhat (?:now|next)\b|\bnow what\b|\bwhat (?:should|shall|can|could|do|would) (?:i|we|you)\b"
+    r"(?: need to| have to| best)? (?:do|try|suggest|recommend|advise)\b"
+    r"|\bany (?:tips|advice|ideas?|suggestions?)\b|\bwhat helps\b",
+    re.IGNORECASE,
+)
+_OWN_QUESTION: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|so|and|but|then|well|um|please)\W+)*(?:"
+    r"(?:what|how|when|where|why|who|which(?! (?:is|are|was)\b))(?:'?s|'re)? "
+    r"(?:is|are|am|do|does|did|can|could|should|would|will|tests?|else|now|next|helps?|the|about)\b"
+    r"|how (?:long|often|much|many|soon|far|bad) (?:is|are|do|does|can|could|should|would|will)\b|now what\b"
+    r"|(?:can|could|should|may|must|shall|do|will|am|would) (?:i|we|my|it|this|that|he|she|they)\b(?!'|n't)"
+    r"|(?:is|are|does) (?:it|this|that|there|they|my|he|she)\b.*\?"
+    r"|any (?:tips|advice|ideas?|suggestions?)\b)",
+    re.IGNORECASE,
+)
 _WANTS_TOPIC: Final = re.compile(
     r"(?:\b(?:rather|(?:prefer|want|like|need) to|(?:can|could|shall) we|(?:can|could) i|let's|lets|please)"
     r" (?:just |please |now |also )*(?:(?:talk|speak|chat) about|(?:focus|concentrate) on"
@@ -119,6 +146,23 @@ def topic_wanted(message: str) -> str:
     """What a person would now rather talk about, in their words; nothing where they do not say so."""
     found = _WANTS_TOPIC.search(message)
     return found[1].strip() if found else ""
+
+
+def own_question(message: str) -> str:
+    """What a person asks in a message, be it behind a statement or without a question mark."""
+    clauses = [each.strip() for each in _CLAUSES.split(message) if each.strip()]
+    marked = (each for each in reversed(clauses) if each.endswith("?") and len(each.split()) > _BARELY)
+    return next((each for each in reversed(clauses) if _OWN_QUESTION.match(each)), next(marked, ""))
+
+
+def misses_an_answer(message: str) -> bool:
+    """Whether somebody says that a question of theirs was passed over."""
+    return _MISSES_ANSWER.search(message) is not None
+
+
+def asks_what_to_do(question: str) -> bool:
+    """Whether somebody asks for advice in general: `so what now`."""
+    return _WHAT_TO_DO.search(question) is not None
 
 
 def asks_of_something(message: str) -> bool:

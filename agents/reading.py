@@ -47,6 +47,7 @@ from agents.patterns import (
     WORSE,
 )
 from agents.people import SELF
+from agents.sexes import sex_said
 from agents.taking import is_over, only_spoken_of, taken_anyway
 from agents.values import NONE
 
@@ -353,6 +354,8 @@ def _about_the_person(text: Text) -> Iterator[Said]:
             of=text.of_words(pregnant.start()),
         )
     yield from _age(text)
+    if sex := sex_said(low):
+        yield Said("sex", sex, of=SELF)
 
 
 _OF_PREGNANCY: Final = re.compile("pregnan|expecting|breast-?feeding|nursing")

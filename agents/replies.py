@@ -12,6 +12,7 @@ from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
 from agents.ratings import NUMBER, figures, number_now, rating, spelled_out
 from agents.reading import Said, Text, asks_back
+from agents.sexes import MALE, sex_said
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
 from agents.values import NONE
@@ -384,7 +385,7 @@ class Replies:
             return
         if "pregnancy" in kinds and (along := _ALONG.search(low)):
             yield Reply(question, Said("pregnancy", f"{along[1]} pregnant"))
-        elif "pregnancy" in kinds and _A_MAN.search(low):
+        elif "pregnancy" in kinds and sex_said(low) == MALE:
             yield Reply(question, Said("pregnancy", "not pregnant"))
         elif "progression" in kinds and _WORSE.search(low) and "make" not in small and len(low) <= 80:
             yield Reply(question, Said("progression", self.bare(low)))
@@ -598,9 +599,6 @@ _UNNAMED: Final = re.compile(
 
 _STANCE_BEHIND: Final = re.compile(
     r"(?:[,.;]\s*|\bso (?:that's an? )?)(yes|yeah|yep|no|nope)[.! ]*$", re.IGNORECASE
-)
-_A_MAN: Final = re.compile(
-    r"\b(?:i'm|im|i am) (?:an? )?(?:\w+ )?(?:man|guy|bloke|male|dude|lad|boy|gentleman)\b", re.IGNORECASE
 )
 _REPEATED_NO: Final = re.compile(
     r"(?:i |it |we |he |she |they |there )?(?:really |actually )?(?:didn't|did not|doesn't|does not|don't"

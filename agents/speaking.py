@@ -8,6 +8,7 @@ from typing import Final
 
 from agents.interviews import Information, Manner, Question
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED
+from agents.leaning import asks_what_to_do, misses_an_answer, own_question
 from agents.ports import Brief
 from agents.questions import last_question, name_of
 from agents.reading import asks_back
@@ -18,7 +19,7 @@ from agents.values import COORDINATOR, EMERGENCY, NONE, OUT_OF_SCOPE, TOPIC_WANT
 
 _TELL_AFTER: Final = 3  # answers of the specialist before it tells something general
 _MOST_VALUE: Final = 90
-_SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about", UNSETTLED))
+_SILENT: Final = frozenset(("request", "about_whom", "noted", "asked_about", "sex", UNSETTLED))
 _SEVERAL: Final = frozenset(("substances", "cycle", "with_whom", "effect"))
 _OPEN: Final = frozenset(
     ("triggers", "relief", "effect", "habits", "tried", "goal", "reason", "bedtime", "activity", "needs")
@@ -307,7 +308,11 @@ class _Talk:
         shown = _you(_listed(items))
         if len(shown) > _MOST_VALUE:
             return ""
-        if _SENTENCE.match(shown) and any("{" in each for each in self.manner.reflections.get(kind, ())):
+        if (
+            kind != "onset"
+            and _SENTENCE.match(shown)
+            and any("{" in each for each in self.manner.reflections.get(kind, ()))
+        ):
             return f"I have noted that {shown}."
         first = next((each for each in items if not each.startswith("no ")), value)
         wordings = self.fitting(self.manner.reflections.get(_wording(kind, first), ()))
@@ -356,23 +361,49 @@ class _Talk:
 
     def asks(self) -> bool:
         """Whether the message is a question rather than an answer."""
-        enrichment = self.brief.enrichment
-        return asks_back(self.brief.message) and not enrichment.answers and enrichment.trigger != TOPIC_WANTED
+        return bool(self.question) and not self.brief.enrichment.answers
+
+    @cached_property
+    def question(self) -> str:
+        """What the person asks, if they do: all they say, or what stands beside an answer."""
+        if self.brief.enrichment.trigger == TOPIC_WANTED:
+            return ""
+        message = self.brief.message
+        if misses_an_answer(message):
+            return own_question(message) or message
+        asked = own_question(message)
+        if self.brief.enrichment.answers:
+            return asked if asked != message.strip() else ""
+        return message if asks_back(message) else asked
 
     def told(self) -> str:
         """Something general: at once when asked, otherwise when the interview is well under way."""
         mine = [each for _, who, each in self.answers if who == self.brief.specialist.agent_type]
-        if self.asks():
-            if mine and _TO_A_DOCTOR.search(self.brief.message):
-                return self.when_to_be_seen() or self.brief.specialist.interview.closing
-            own = self.information(self.brief.message)
-            return own or (self.one_of(self.brief.specialist.interview.unsure) if self.answers else "")
+        if self.question:
+            return self.told_to(self.question, mine=bool(mine))
         if warning := self.when_to_be_seen(self.brief.message, at_once=not mine):
             return warning
         return self.information() if len(mine) == _TELL_AFTER else ""
 
-    def information(self, about: str = "") -> str:
-        """The first piece of information about the concern that was not given yet."""
+    def told_to(self, question: str, *, mine: bool) -> str:
+        """What can be said to a person's own question; that it cannot be told here, where nothing can."""
+        interview = self.brief.specialist.interview
+        if mine and _TO_A_DOCTOR.search(question):
+            return self.when_to_be_seen() or interview.closing
+        missed = misses_an_answer(self.brief.message)
+        about = f"{self.brief.message} {self.known.get('request', '')}" if missed else self.brief.message
+        if own := self.information(about, again=missed):
+            return own
+        if asks_what_to_do(question) and (general := self.information(" ".join(self.known.values()))):
+            return general
+        if asks_what_to_do(question) and (warning := self.when_to_be_seen()):
+            return warning
+        if asks_what_to_do(question) and interview.closing in self.said_of_this:
+            return interview.closing
+        return self.one_of(interview.unsure) if self.answers else ""
+
+    def information(self, about: str = "", *, again: bool = False) -> str:
+        """The first piece of information about the concern that was not given yet, or else once more."""
         text = about or self.subject
         beside = f"{text} {self.subject} {self.known.get('allergies', '')}"
         for each in self.brief.specialist.interview.information:
@@ -380,7 +411,7 @@ class _Talk:
             if (
                 together
                 and _speaks_of(each.about, text)
-                and each.text not in self.said
+                and (again or each.text not in self.said)
                 and each.children in (None, self.of_a_child)
                 and not self.harmful(each)
             ):
@@ -499,6 +530,8 @@ def _wording(kind: str, value: str) -> str:
 
 
 def _fitted(kind: str, value: str, concern: str) -> str:
+    if kind == "progression" and value in ("same", "the same"):
+        return "it has stayed the same"
     if kind == "location" and not placed(value):
         at = "on" if {"side", "sides"} & set(value.split()) or _ON_SKIN.search(concern) else "in"
         return f"{at} {value}" if re.match(r"(?:your|both|the|all)\b", value) else f"{at} your {value}"
@@ -524,7 +557,12 @@ def _speaks_of(words: Sequence[str], text: str) -> bool:
     )
 
 
-_DENIES: Final = re.compile(r"(?:\bno|\bwithout|n't (?:have|had|got|get))(?: any| a| an| real)? $")
+_DENIES: Final = re.compile(r"(?:\bno|\bwithout|n'?t (?:have|had|got|get))(?: any| a| an| real)? $")
+
+
+def _without_none(value: str) -> str:
+    """Several values without the one that there are no others."""
+    return value.removesuffix(f", {NONE}")
 
 
 def _summed_up(known: dict[str, str], concern: str, topics: dict[str, str]) -> str:
@@ -544,7 +582,7 @@ def _summed_up(known: dict[str, str], concern: str, topics: dict[str, str]) -> s
         "associated_symptoms",
         "progression",
     ):
-        value = known.get(kind, "")
+        value = _without_none(known.get(kind, ""))
         if not value or value in (NOT_SURE, NOT_SAID, UNSPECIFIED, "yes", "no"):
             continue
         if kind == "location" and known["location"] in known.get("concern", ""):
@@ -552,7 +590,7 @@ def _summed_up(known: dict[str, str], concern: str, topics: dict[str, str]) -> s
         own.append(_summed(kind, _you(value[:_MOST_VALUE]), known.get("concern", "")))
     rest = [
         f"{topics.get(kind) or _named_in_sum(kind, value)}: {_shown_in_sum(kind, value)[:_MOST_VALUE]}"
-        for kind, value in known.items()
+        for kind, value in ((kind, _without_none(value)) for kind, value in known.items())
         if kind not in _TOLD and kind not in _SILENT and value not in (NOT_SURE, NOT_SAID)
     ]
     return "; ".join((", ".join(own), *rest)) if own else "; ".join(rest)

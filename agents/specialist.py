@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from agents.interviews import Question
 from agents.known import has_some
 from agents.roster import Specialist
+from agents.sexes import is_pregnant, sex_of
 
 
 def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Question, ...]:
@@ -17,6 +18,7 @@ def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Qu
         for question in specialist.interview.questions
         if known.keys().isdisjoint(question.asks)
         and question.fits(concern)
+        and question.suits(sex_of(known), pregnant=is_pregnant(known))
         and (not question.given or has_some(known.get(question.given, "")))
         and not has_some(known.get(question.not_given, ""))
     )

@@ -225,7 +225,7 @@ class Teller:
                     f"{self.who} has "
                     f"{'no allergy to ' + said[3:] if said.startswith('no ') else 'an allergy to ' + said}"
                 )
-            case "pregnancy":
+            case "pregnancy" | "sex":
                 return f"{self.who} is {said}"
             case "age":
                 unit = "" if "old" in said else " old" if _UNIT_OF_AGE.search(said) else " years old"

@@ -18,7 +18,7 @@ from agents.known import (
     Understood,
     same_concern,
 )
-from agents.leaning import half_asked, topic_wanted
+from agents.leaning import asks_what_to_do, half_asked, misses_an_answer, says_little, topic_wanted
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
@@ -26,12 +26,14 @@ from agents.questions import BEFORE_NOW, OF_TESTS, Question, name_of, questions
 from agents.ratings import rating_anew
 from agents.reading import BESIDE, Said, Text, asks_back, certain, in_passing, stated
 from agents.replies import TAKES_IT, Replies, Reply
+from agents.sexes import sex_said
 from agents.slots import NAMED, fragments, turns_elsewhere
 from agents.telling import Teller, relatives_in_questions, third_person
 from agents.values import NONE, WANTS
 from memory_blocks.models import Sentiment
 
 _MOST_REQUEST: Final = 110
+_FEW: Final = 7
 _MOST_WITH_REASON: Final = 60  # a question is kept with what was said before it, while both are short
 _FIRST_PERSON: Final = re.compile(
     r"(?:i|i'm|i've|my|it|it's|we|he|she|there|can't|cannot|keep|keeps|wake|waking)\b", re.IGNORECASE
@@ -241,13 +243,14 @@ class Understanding:
             found = [replace(each, of=each.of or relative) for each in found]
         found, complaints = self._whose(told, text, found, complaints, asked)
         beside = [Said("associated_symptoms", each.value) for each in complaints if each.kind == "concern"]
+        insists = misses_an_answer(text.whole) or (asks_what_to_do(text.whole) and says_little(text.whole))
         of_others = bool(told.known.values.get("about_whom")) and any(
             _YOURSELF.search(each.core) for each in asked
         )
         own_now = "about_whom" in values and "about_whom" not in told.known.values and bool(told.sentences)
         replies = (
             ()
-            if switch or of_others or own_now
+            if switch or of_others or own_now or _only_of_sex(text, kinds) or insists
             else self._replies.read(text, asked, values, [*found, *beside])
         )
         listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
@@ -290,7 +293,7 @@ class Understanding:
         answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind in kinds))
         if replies and not answers and not told.new_concern:
             answers = tuple(dict.fromkeys(fact.kind for fact in told.facts if fact.kind not in _NO_ANSWER))
-        asks = bool(text.asked) or asks_back(text.whole)
+        asks = bool(text.asked) or asks_back(text.whole) or insists
         own_question = text.asked[-1] if text.asked else text.whole
         half = asks and half_asked(own_question)
         if not replies and not answers and not told.new_concern:
@@ -411,7 +414,8 @@ class Understanding:
         running = values.get("about_whom", "")
         named = named_outright(text.subjects, text.words, text.stated)
         everything = [*complaints, *found]
-        others = [each.of for each in everything if each.of not in ("", SELF, ANOTHER)]
+        mentioned = complaints if "request" in values else everything  # who asks for themselves still does
+        others = [each.of for each in mentioned if each.of not in ("", SELF, ANOTHER)]
         if running and _is_mine(text, values.get("concern", ""), complaints):
             told.drop("about_whom", [running])
             told.take_back("age")
@@ -579,6 +583,11 @@ class Understanding:
             )
             score += -mood if denied and mood > 0 else 0 if denied else mood
         return Sentiment.POSITIVE if score > 0 else Sentiment.NEGATIVE if score < 0 else Sentiment.NEUTRAL
+
+
+def _only_of_sex(text: Text, kinds: set[str]) -> bool:
+    """`I'm a guy`, said to a question that does not fit, answers none but the one for a pregnancy."""
+    return "pregnancy" not in kinds and len(text.words) <= _FEW and bool(sex_said(text.stated))
 
 
 def _is_mine(text: Text, concern: str, complaints: Sequence[Said]) -> bool:

@@ -119,6 +119,8 @@ class LocalBrain:
         a_goal = wish and "goal" in kinds_asked(asked)
         if routed.intent == OUT_OF_SCOPE and not a_goal:
             return routed
+        if question and any(f.kind == "asked_about" and f.turn == blocks.next_turn for f in enrichment.facts):
+            return routed  # it names a medicine
         said = [turn.user_message.content for turn in turns]
         of_it = a_goal or (not embedded.bare and names_again(embedded.text, said))
         if routed.intent != UNCLEAR and routed.confidence >= (_SURELY_ELSE if of_it else _CLEARLY):

@@ -1,0 +1,163 @@
+"""Questions are asked of whom they fit, and a person's own question is answered or said to be beyond us."""
+
+import pytest
+
+from agents.leaning import asks_what_to_do, misses_an_answer, own_question
+from agents.sexes import is_pregnant, sex_of, sex_said
+from agents.specialist import open_questions
+from tests.houses import agents
+from tests.talks import Talk
+
+
+def asked_of(agent: str, **known: str) -> set[str]:
+    """The kinds that a specialist would still ask for."""
+    return {kind for each in open_questions(agents().agents[agent], known) for kind in each.asks}
+
+
+@pytest.mark.parametrize(
+    ("known", "sex"),
+    [
+        ({"sex": "male"}, "male"),
+        ({"about_whom": "wife"}, "female"),
+        ({"about_whom": "little brother", "sex": "female"}, "male"),
+        ({"about_whom": "neighbour", "pregnancy": "20 weeks pregnant"}, "female"),
+        ({"about_whom": "neighbour", "sex": "female"}, ""),
+        ({"pregnancy": "pregnant"}, "female"),
+        ({"pregnancy": "not pregnant"}, ""),
+        ({"concern": "erection problems"}, "male"),
+        ({"request": "my period is a week late"}, "female"),
+        ({"concern": "cough"}, ""),
+    ],
+)
+def test_a_sex_is_known_by_what_was_said(known: dict[str, str], sex: str) -> None:
+    assert sex_of(known) == sex
+
+
+@pytest.mark.parametrize(
+    ("said", "sex"),
+    [
+        ("i'm a guy lol", "male"),
+        ("I am a 54 year old woman", "female"),
+        ("as a man I never know", "male"),
+        ("I'm not a man", ""),
+        ("I'm a girl friend of hers", ""),
+        ("my boy is ill", ""),
+    ],
+)
+def test_a_sex_is_heard_where_it_is_said(said: str, sex: str) -> None:
+    assert sex_said(said) == sex
+
+
+def test_who_may_be_pregnant_is_not() -> None:
+    assert [is_pregnant({"pregnancy": each}) for each in ("30 weeks pregnant", "not pregnant", "maybe")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_nobody_is_asked_what_cannot_be() -> None:
+    asked = asked_of("SEXUAL_HEALTH", concern="sores")
+
+    assert {"cycle", "pregnancy", "protection"} <= asked
+    assert asked - asked_of("SEXUAL_HEALTH", concern="sores", sex="male") == {"cycle", "pregnancy"}
+    assert asked - asked_of("SEXUAL_HEALTH", concern="sores", about_whom="husband") == {"cycle", "pregnancy"}
+    assert not {"cycle", "protection"} & asked_of("SEXUAL_HEALTH", concern="itch", pregnancy="pregnant")
+
+
+async def test_who_says_to_be_a_man_is_asked_for_no_period_and_answers_nothing_else_with_it() -> None:
+    talk = Talk()
+    await talk.say("something itches down there")
+    told = await talk.say("I'm a bloke", answer="Noted. Which medication do you take?")
+    told = await talk.say("im a guy, mate")
+    for _ in range(6):
+        assert "period" not in told.answer
+        assert "pregnant" not in told.answer
+        told = await talk.say("no")
+
+    assert told.enrichment.known["sex"] == "male"
+    assert "guy" not in told.enrichment.known.get("medications", "")
+
+
+async def test_a_denied_symptom_brings_no_warning_about_it() -> None:
+    talk = Talk()
+    await talk.say("my wife is 28 weeks pregnant and her stomach burns")
+    told = await talk.say("no she doesnt have discharge", answer=None)
+
+    assert "condoms" not in told.answer
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        ("me and my partner want a baby, what do we need to know first", "what do we need to know first"),
+        ("no. but can I still swim with it?", "but can I still swim with it?"),
+        ("nothing so far, what could I try?", "what could I try?"),
+        ("so what now", "so what now"),
+        ("whats the 5 2 diet", "whats the 5 2 diet"),
+        ("when I eat late it is worse", ""),
+        ("it hurts, which is annoying", ""),
+        ("I can do it", ""),
+    ],
+)
+def test_a_question_is_found_in_what_a_person_says(message: str, question: str) -> None:
+    assert own_question(message) == question
+
+
+def test_who_asks_for_advice_or_misses_an_answer_is_heard() -> None:
+    assert asks_what_to_do("and what should we do")
+    assert not asks_what_to_do("what should I eat?")
+    assert misses_an_answer("you still haven't answered my question")
+    assert not misses_an_answer("the doctor never answered the phone")
+
+
+async def test_a_question_beside_an_answer_is_answered_too() -> None:
+    talk = Talk()
+    await talk.say("I want to lose weight")
+    told = await talk.say("ten kilos. is sugar that bad?", answer=None)
+
+    assert "source:" in told.answer
+    assert told.answer.endswith("?")
+
+
+async def test_who_asks_again_hears_again_what_is_known_of_it() -> None:
+    talk = Talk()
+    await talk.say("How do I train for a half marathon? my knee hurts on long runs")
+    await talk.say("can I go on running with it?")
+    again = await talk.say("you never answered, can I run with the knee or not")
+
+    assert talk.told[0].answer.count("pain is the guide") == 1
+    assert "pain is the guide" in again.answer
+    assert "you never answered" not in " ".join(again.enrichment.known.values())
+
+
+async def test_who_asks_what_to_do_is_told_something_and_answers_nothing_with_it() -> None:
+    talk = Talk()
+    await talk.say("what exercises are good for my shoulders?")
+    closing = agents().agents["FITNESS"].interview.closing
+    await talk.say("no", answer=f"Thank you. {closing}")
+    for kind in agents().agents["FITNESS"].interview.questions:
+        await talk.say("no", answer=f"{kind.text} {closing}")
+
+    told = await talk.say("so what now")
+    assert "source:" in told.answer
+    assert not [each for each in told.enrichment.known.values() if "what now" in each]
+    await talk.say("no")
+    assert closing in (await talk.say("so what do I do now")).answer
+
+
+async def test_what_began_with_an_event_is_said_back_as_such() -> None:
+    talk = Talk()
+    await talk.say("I cannot sleep")
+
+    assert "since you moved" in (await talk.say("since we moved")).answer
+
+
+async def test_nothing_else_is_no_further_symptom() -> None:
+    talk = Talk()
+    await talk.say("I have a cough")
+    told = await talk.say("no fever, no chills, nothing else", answer="Have you noticed any other symptoms?")
+    told = await talk.say("ok thank you, bye")
+
+    assert "none reported" not in told.answer
+    assert told.agent == "GENERAL_HEALTH"
