@@ -93,7 +93,7 @@ class LocalBrain:
         here; else where it is like.
         """
         for turn in reversed(blocks.conversation_history.turns):
-            intent = turn.intent_classification.intent if turn.intent_classification else UNCLEAR
+            intent = _intent_of(turn)
             if intent not in (before, EMERGENCY, UNCLEAR, OUT_OF_SCOPE) and names_again(
                 embedded.text, [turn.user_message.content]
             ):
@@ -121,7 +121,7 @@ class LocalBrain:
             return routed
         if question and any(f.kind == "asked_about" and f.turn == blocks.next_turn for f in enrichment.facts):
             return routed  # it names a medicine
-        said = [turn.user_message.content for turn in turns]
+        said = [turn.user_message.content for turn in turns if _intent_of(turn) == before]
         of_it = a_goal or (not embedded.bare and names_again(embedded.text, said))
         if routed.intent != UNCLEAR and routed.confidence >= (_SURELY_ELSE if of_it else _CLEARLY):
             return routed
@@ -157,10 +157,14 @@ def _speaker(turn: Turn) -> str:
     return turn.agent_response.agent_type if turn.agent_response else ""
 
 
+def _intent_of(turn: Turn) -> str:
+    return turn.intent_classification.intent if turn.intent_classification else UNCLEAR
+
+
 def _running(blocks: Blocks) -> str | None:
     """What the conversation is about: no emergency, aside or unclear message, but what these broke into."""
     for turn in reversed(blocks.conversation_history.turns):
-        intent = turn.intent_classification.intent if turn.intent_classification else UNCLEAR
+        intent = _intent_of(turn)
         if intent not in (EMERGENCY, UNCLEAR, OUT_OF_SCOPE):
             return intent
     return None
