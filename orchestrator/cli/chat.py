@@ -163,7 +163,7 @@ async def _converse(entered: AbstractAsyncContextManager[_Entrance], quiet: bool
     async with entered as entrance:
         client = entrance.client
         async with aclosing(entrance.open()) as opening:
-            await _show((missed async for missed in opening if missed.stanza_id), quiet)
+            await show((missed async for missed in opening if missed.stanza_id), quiet)
         click.secho(f"Conversation {client.conversation_id}. Ctrl-D ends it.", dim=True)
         enough, stopping = asyncio.Event(), set[asyncio.Task[None]]()
         answering = False
@@ -212,31 +212,37 @@ async def _show_answer(client: "Client", said: str, quiet: bool) -> None:
     except AnamnesisError as refused:
         click.secho(str(refused), fg="red")
         return
-    await _show(client.answer_to(message_id), quiet)
+    await show(client.answer_to(message_id), quiet)
 
 
-async def _show(said: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> None:
+async def show(said: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> None:
     """What the house says, and beneath it which memories it opened and wrote; nothing, if it says nothing.
 
-    Where the model that should have answered did not, that stands there, too.
+    Where the model that should have answered did not, that stands there, too. What comes without a number,
+    because the store takes its time, is not said again with one, whichever is first.
     """
     from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
 
     traces: list[MemoryTrace] = []
-    spoken, trouble = False, ""
+    spoken, trouble, early, told = False, "", "", ""
     async with aclosing(said) as envelopes:
         async for envelope in envelopes:
             meta = envelope.meta or {}
             if "model.stood_in" in meta:
                 trouble = str(meta.get("model.trouble", ""))
             match envelope.body:
+                case AssistantSentence(text=text) if not envelope.stanza_id:
+                    if text not in told:
+                        early = text
+                        click.echo(text, nl=False)
                 case AssistantSentence(text=text) | AssistantMessage(content=text):
-                    click.echo(text, nl=False)
+                    told += text
+                    click.echo(text.removeprefix(early), nl=False)
                 case MemoryTrace() as trace:
                     traces.append(trace)
                     continue
                 case ErrorMessage(message=message):
-                    click.secho(message, fg="red", nl=False)
+                    click.secho(message.removeprefix(early), fg="red", nl=False)
                 case _:
                     continue
             spoken = True
