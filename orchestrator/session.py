@@ -63,13 +63,13 @@ log = get_logger()
 
 ENDS_THE_CONNECTION: Final = (FRAME_TOO_LARGE, SESSION_REPLACED, RATE_LIMITED)
 MINUTE: Final = 60.0
-OUR_FAULT: Final = 500
-"""From this number on, an error is the house's own."""
 SLOWED_SECONDS: Final = 0.05
 QUICKLY_OPENED: Final = 32 * 1024
 MOST_KEPT: Final = 4_000
 """How much of what was asked is kept while nothing is said to it, in characters."""
 QUICKLY_HEARD: Final = 4_000
+SAID_IN: Final = (b"content", b"newContent")
+"""The fields that hold what a person says, as they stand in a packet."""
 SPOKEN: Final = (StartAnswer.__name__, AssistantSentence.__name__, AssistantMessage.__name__)
 """The stanzas in which an assistant speaks."""
 
@@ -187,7 +187,7 @@ class Session:
             refusal = as_ours(error)
             if refusal is not error:
                 log.error("frame_failed", exc_info=error)
-            await self._refuse(refusal, frame, await self._before_anything_else(frame, packet, refusal))
+            await self._refuse(refusal, frame, await self._before_anything_else(frame, packet or b""))
             if refusal.problem in ENDS_THE_CONNECTION:
                 return False
             return frame is not None or await self._patient()
@@ -363,19 +363,14 @@ class Session:
         if "safety" in (envelope.meta or {}):
             self._told.set()
 
-    async def _before_anything_else(
-        self, frame: Frame | None, packet: bytes | None, refusal: AnamnesisError
-    ) -> str:
+    async def _before_anything_else(self, frame: Frame | None, packet: bytes) -> str:
         """What the person must read though their message was not kept: it will get no answer."""
-        said = _told_in(frame) if frame else (packet or b"").decode("utf-8", "ignore")
-        if not said:
-            return ""
+        said = _told_in(frame) if frame else packet.decode("utf-8", "ignore")
         watch = self._lobby.watch
-        if (heard := await self._heard(said, self._asked)).is_danger:
+        if said and (heard := await self._heard(said, self._asked)).is_danger:
             self._told.set()
             return watch.words(heard, 0)[0]
-        unanswered = heard.failed or refusal.problem.number >= OUR_FAULT
-        return f"{watch.wording.error} " if frame and unanswered else ""
+        return f"{watch.wording.error} " if _may_speak(frame, packet) else ""
 
     async def _refuse(self, error: AnamnesisError, frame: Frame | None = None, safety: str = "") -> None:
         telemetry.frame_refused(error.problem)
@@ -463,6 +458,15 @@ def _spoken(body: Body) -> str:
         case ControlVariation(new_content=str(said)):
             return said
     return ""
+
+
+def _may_speak(frame: Frame | None, packet: bytes) -> bool:
+    """Whether the person seems to say something in a frame, be it one that nobody could open or read."""
+    if frame is None:
+        return any(name in packet for name in SAID_IN)
+    body = frame.fields.get("body")
+    varies = frame.fields.get("type") == ControlVariation.TYPE and type(body) is dict and "newContent" in body
+    return varies or frame.fields.get("type") == UserMessage.TYPE
 
 
 def _told_in(frame: Frame) -> str:
