@@ -239,29 +239,29 @@ class Answer:
         self._begun = True
 
     async def heard(self, hearing: Hearing) -> Hearing:
-        """Take in what was heard in the enriched message; what is new and graver is said at once.
+        """Take in what was heard in the enriched message; what is graver, or of a graver kind, is said now.
 
-        Gives what this turn has heard by now: it can only rise.
+        So is that the guard failed, where no danger was heard. What is new is kept, said or not. Gives what
+        this turn has heard by now: it can only rise.
         """
         before, self._heard = self._heard, self._heard.raised_by(hearing)
-        if self._heard.verdict.tier <= before.verdict.tier:
-            if hearing.doubtful:
-                await self.say(f"{self._watch.wording.error} ")
-            return self._heard
-        first = self._words()[0]
+        fails, graver = hearing.failed and not before.failed, self._heard.meta != before.meta
+        if fails or graver or not set(hearing.verdict.rule_ids) <= set(before.verdict.rule_ids):
+            first = self._words()[:1] if graver else ()
+            await uninterrupted(self._keep_heard(replace(hearing, failed=fails), first))
+        if hearing.doubtful and not self._heard.is_danger:
+            await self.say(f"{self._watch.wording.error} ")
+        return self._heard
 
+    async def _keep_heard(self, hearing: Hearing, first: Sequence[str]) -> None:
         def work(page: Page) -> None:
             self._watch.note(page.tx, self._about, "enriched", hearing)
-            if self._turn.streaming:
-                page.say(self._sentence(page, first, final=False), self._heard.meta)
+            for words in first if self._turn.streaming else ():
+                page.say(self._sentence(page, words, final=False), self._heard.meta)
 
-        async def settle() -> None:
-            await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="sentence")
-            if not self._told:
-                self._said.append(first)
-
-        await uninterrupted(settle())
-        return self._heard
+        await self._outbox.commit(self._turn.conversation_id, work, self._fence, step="sentence")
+        if not self._told:
+            self._said += first
 
     async def reassure(self, enrichment: Enrichment, roster: Roster) -> None:
         """Say the rest of a safety answer, after its first words."""

@@ -226,8 +226,15 @@ class Watch:
         return Hearing(Verdict("emergency", 3, (ROUTER,))), intent
 
     def hear_after(self, said: str, enrichment: Enrichment, intent: Intent, earlier: Hearing) -> Hearing:
-        """The danger of the last answer, which is not over, unless the message names something else."""
-        return Hearing(after.understood(said, enrichment, intent, earlier.verdict))
+        """The danger of the last answer, which is not over, unless the message names something else.
+
+        All of it, where nobody can say.
+        """
+        try:
+            return Hearing(after.understood(said, enrichment, intent, earlier.verdict))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return Hearing(earlier.verdict)
 
     def settles(self, said: str, earlier: Hearing) -> Intent | None:
         """Where a message belongs that says of the danger of the last answer that it is over."""

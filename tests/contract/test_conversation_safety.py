@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -13,20 +13,38 @@ from agents.brains.scripted import ScriptedBrain
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
 from agents.ports import Embedded, Vectors
-from agents.safety import wording
+from agents.safety import after, wording
 from agents.safety.guard import Reason, Verdict
 from agents.safety.language import Languages
 from agents.values import Enrichment, Intent
+from memory_blocks.mirrors.nowhere import Nowhere
 from memory_blocks.models import Blocks
-from orchestrator.errors import STORAGE_FULL, AnamnesisError
+from memory_blocks.ports import ForeignChange
+from orchestrator.cli.chat import show
+from orchestrator.client import Client
+from orchestrator.errors import (
+    BUSY,
+    FENCED,
+    INTERNAL,
+    OVERLOADED,
+    STORAGE_FULL,
+    STORAGE_UNAVAILABLE,
+    AnamnesisError,
+    Problem,
+)
 from orchestrator.house import House
 from orchestrator.settings import shipped_config
-from orchestrator.store.database import Transaction
+from orchestrator.store.database import Store, Transaction
 from orchestrator.store.rows import SafetyEvent
+from orchestrator.transports.in_process import pair
+from orchestrator.wire.envelope import Envelope
+from orchestrator.wire.ids import MessageId, RandomIds
+from orchestrator.wire.messages import AssistantSentence, Body
 from tests.houses import a_house, a_watch, everything, history, local_brain, message, meta, turn
 from tests.peers import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
+    COMMENTARY,
     ERROR,
     REASONING,
     SENTENCE,
@@ -207,6 +225,73 @@ async def test_a_write_that_never_ends_keeps_the_first_words_from_nobody(
         assert_safety_first(frames, "emergency", 3)
 
 
+async def test_who_chats_in_a_terminal_reads_the_first_words_once(
+    embedded: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with a_house(embedded, watch=replace(a_watch(), patience=0.01)).open() as house:
+        ours, theirs = pair()
+        attending = asyncio.create_task(house.attend(theirs, "ann"))
+        client = Client(ours, RandomIds())
+        async for _ in client.open():
+            pass
+        write, free = house.store.write, asyncio.Event()
+
+        async def hanging_write(work: Callable[[Transaction], T]) -> T:
+            await free.wait()
+            return await write(work)
+
+        async def answer(message_id: MessageId) -> AsyncGenerator[Envelope[Body], None]:
+            async for envelope in client.answer_to(message_id):
+                yield envelope
+                if isinstance(envelope.body, AssistantSentence) and not envelope.stanza_id:
+                    free.set()
+
+        monkeypatch.setattr(house.store, "write", hanging_write)
+        await show(answer(await client.say(CHEST)), True)
+        await client.close()
+        await attending
+
+        printed = capsys.readouterr().out
+        kept = await history(house, client.conversation_id)
+        assert kept.turns[-1].agent_response is not None
+        assert printed == f"{kept.turns[-1].agent_response.content}\n"
+
+
+class Hanging(Nowhere):
+    """A mirror that never answers, and knows what the store had when it was asked."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self.found: list[list[int]] = []
+
+    async def foreign(self, conversation_id: str) -> tuple[ForeignChange, ...]:
+        assert self.store is not None
+        stored = self.store.read_now(lambda tx: tx.frames.after(conversation_id, 0))
+        self.found.append([frame.type for frame in stored])
+        await asyncio.Event().wait()
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("features", "first"), [(["streaming"], [START_ANSWER, SENTENCE]), ([], [ASSISTANT_MESSAGE])]
+)
+async def test_the_first_words_are_there_before_a_mirror_is_asked(
+    address: str, features: list[str], first: list[int]
+) -> None:
+    mirror = Hanging()
+    async with (
+        a_house(address, mirror=mirror).open() as house,
+        conversing(house, features=features) as peer,
+    ):
+        mirror.store = house.store
+        await peer.ask(CHEST)
+        async for _ in house.store.changes():
+            if mirror.found:
+                break
+
+        assert mirror.found[0] == [ACKNOWLEDGEMENT, *first]
+
+
 async def test_what_was_said_while_nobody_was_there_is_heard_too(address: str) -> None:
     watch = replace(a_watch(), patience=0.01)
     async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
@@ -309,6 +394,59 @@ async def test_an_error_carries_the_safety_text_where_nothing_can_be_stored(
         assert refused.body["message"].startswith(begins)
         assert refused.meta["error"] == "storage_full"
         assert await everything(house) == before
+
+
+@pytest.mark.parametrize("problem", [BUSY, FENCED, INTERNAL, OVERLOADED, STORAGE_UNAVAILABLE])
+@pytest.mark.parametrize("varied", [False, True])
+async def test_whatever_keeps_a_message_out_the_error_says_whom_to_call(
+    embedded: str, problem: Problem, varied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        message_id = await peer.say(CALM)
+        await peer.answer()
+
+        async def refusing(work: object) -> None:
+            raise AnamnesisError(problem, most=3)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(house.store, "write", refusing)
+            if varied:
+                await peer.send(VARIATION, targetId=message_id, mode="edit", newContent="I have a cough")
+            else:
+                await peer.say("how much water should I drink")
+            (refused,) = await peer.until_type(ERROR)
+
+        assert refused.body["message"].startswith("If this is an emergency, call")
+        assert refused.meta["error"] == problem.name
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"content": f"{CALM}\0"},
+        {"content": CALM.encode()},
+        {"content": CALM, "timestamp": "the day before yesterday"},
+        {"content": CALM, "number": float("nan")},
+        {},
+    ],
+    ids=["NUL", "bytes", "timestamp", "not a number", "nothing"],
+)
+async def test_a_message_that_nobody_can_read_gets_whom_to_call(
+    embedded: str, spoiled: dict[str, Any]
+) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.send(USER_MESSAGE, id=new_id(), **spoiled)
+        (refused,) = await peer.until_type(ERROR)
+
+        assert refused.body["message"].startswith("If this is an emergency, call")
+
+
+async def test_what_is_no_message_of_the_person_is_refused_without_whom_to_call(embedded: str) -> None:
+    async with a_house(embedded).open() as house, conversing(house) as peer:
+        await peer.send(COMMENTARY)
+        (refused,) = await peer.until_type(ERROR)
+
+        assert a_watch().wording.error not in refused.body["message"]
 
 
 @pytest.mark.parametrize(
@@ -435,6 +573,62 @@ async def test_a_guard_that_fails_is_told_with_caution_and_kept(address: str, fe
         assert {event.kind for event in await events(house, peer)} == {"guard_failed"}
 
 
+class FailsLater(Broken):
+    """A guard that hears a message, and fails in its retelling."""
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        return a_watch().guard.check(text, context)
+
+
+@pytest.mark.parametrize("features", [["streaming"], []])
+async def test_a_guard_that_fails_in_the_retelling_is_told_with_caution_and_kept(
+    address: str, features: list[str]
+) -> None:
+    brain = ScriptedBrain(enrichments=[enriched("The person says that they have crushing chest pain")])
+    watch = replace(a_watch(), guard=FailsLater(), alerts=True)
+    async with (
+        a_house(address, brain, watch=watch).open() as house,
+        conversing(house, features=features) as peer,
+    ):
+        frames = await peer.ask("it is back")
+
+        said = [frame for frame in frames if frame.type in (SENTENCE, ASSISTANT_MESSAGE)]
+        text = "".join(str(frame.body.get("text", frame.body.get("content"))) for frame in said)
+        assert text.startswith("I could not check this message for signs of danger")
+        assert said[0].meta["guard"] == "unavailable"
+        assert len(brain.briefs) == 1  # and then the answer as usual
+        (event,) = await events(house, peer)
+        assert (event.stage, event.kind, event.rules) == ("enriched", "guard_failed", ())
+        assert await house.store.read(lambda tx: tx.safety.alert_of(event.id)) is not None
+
+
+async def test_a_guard_that_fails_in_the_retelling_takes_no_safety_answer_back(address: str) -> None:
+    watch = replace(a_watch(), guard=FailsLater())
+    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+        frames = await peer.ask(CHEST)
+
+        assert_safety_first(frames, "emergency", 3)
+        whole = "".join(frame.body["text"] for frame in of_type(SENTENCE, frames))
+        assert a_watch().wording.caution not in whole
+        found = {(event.stage, event.kind) for event in await events(house, peer)}
+        assert found == {("message", "emergency"), ("enriched", "guard_failed")}
+
+
+async def test_danger_stays_where_nobody_can_say_what_the_next_message_belongs_to(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> Verdict:
+        raise RuntimeError("cannot say")
+
+    monkeypatch.setattr(after, "understood", fails)
+    async with a_house(address).open() as house, conversing(house) as peer:
+        await peer.ask(CHEST)
+        frames = await peer.ask("what helps against a runny nose?")
+
+        assert "safety" in of_type(SENTENCE, frames)[0].meta
+        assert not of_type(ERROR, frames)
+
+
 @pytest.mark.parametrize("features", [["streaming"], []])
 async def test_who_writes_in_another_language_is_told_so_first_and_whom_to_call(
     address: str, features: list[str]
@@ -472,6 +666,36 @@ async def test_danger_in_the_enriched_message_is_said_before_any_model_speaks(
         assert brain.briefs == []
         (event,) = await events(house, peer)
         assert (event.stage, event.kind) == ("enriched", "emergency")
+
+
+async def test_danger_of_another_kind_in_the_enriched_message_is_kept_though_it_is_no_graver(
+    address: str,
+) -> None:
+    brain = ScriptedBrain(enrichments=[enriched("The person says that they have crushing chest pain")])
+    watch = replace(a_watch(), alerts=True)
+    async with a_house(address, brain, watch=watch).open() as house, conversing(house) as peer:
+        frames = await peer.ask(PILLS)
+
+        assert_safety_first(frames, "crisis", 3)
+        found = await events(house, peer)
+        assert [(event.stage, event.kind, event.tier) for event in found] == [
+            ("message", "crisis", 3),
+            ("enriched", "emergency", 3),
+        ]
+        alerts = await house.store.read(lambda tx: [tx.safety.alert_of(event.id) for event in found])
+        assert None not in alerts
+
+
+async def test_danger_of_a_graver_kind_in_the_enriched_message_is_said_too(address: str) -> None:
+    brain = ScriptedBrain(enrichments=[enriched("The person says that they have crushing chest pain")])
+    async with a_house(address, brain).open() as house, conversing(house) as peer:
+        frames = await peer.ask("he is strangling me right now")
+
+        assert_safety_first(frames, "crisis", 3)
+        said = [frame for frame in of_type(SENTENCE, frames) if "safety" in frame.meta]
+        assert [frame.meta["safety"] for frame in said] == ["crisis", "emergency"]
+        assert said[1].body["text"].startswith("This could be an emergency: please call")
+        assert [event.kind for event in await events(house, peer)] == ["crisis", "emergency"]
 
 
 async def test_a_reply_is_heard_with_the_question_before_it(address: str) -> None:
