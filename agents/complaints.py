@@ -14,6 +14,7 @@ _OF_PAPERS: Final = word_set("note notes leave pay days certificate")
 _UNKNOWN: Final = re.compile(
     r"\b(?:dunno|not sure|don't know|no idea)(?: about| if| whether)?(?: the| a| any)?$"
 )
+_CUT_DOWN: Final = (["down"], ["out"], ["back"], ["off"], ["it"], ["up"], ["them"], ["those"], ["all"])
 _WEATHER: Final = word_set("it's it is was the gets getting too so very when")
 
 
@@ -30,6 +31,8 @@ def concerns(text: Text) -> Iterator[Said]:
         if set(texts[max(0, mention.first - 4) : mention.first]) & HYPOTHETICAL - {"like"}:
             continue
         if _UNKNOWN.search(" ".join(texts[max(0, mention.first - 5) : mention.first])):
+            continue
+        if mention.text == "cut" and texts[mention.last : mention.last + 1] in _CUT_DOWN:
             continue
         if mention.text == "cold" and texts[max(0, mention.first - 1)] in _WEATHER:
             continue

@@ -78,6 +78,7 @@ class Enricher:
         known = self._known(history, opening, Known(archived), keys)
         understood = self._understanding.understand(known, message, before, number)
         self._remember(keys[-1], understood.known)
+        before = understood.before or before
         first = last is None and not opening
         follows = bool(before) and (
             understood.replied or (bool(questions(before)) and not understood.new_concern)
@@ -89,7 +90,14 @@ class Enricher:
             previous_context=FIRST
             if first
             else _previous_context(self._understanding.teller(earlier), known, before),
-            enriched_message=_enriched(message, understood, teller, before if follows else "", first),
+            enriched_message=_enriched(
+                message,
+                understood,
+                teller,
+                before if follows else "",
+                first,
+                "" if understood.before else known.prior,
+            ),
             relevant_history=_relevant(understood, known, last, number, follows),
             topic=slug(_topic(running, understood, now)),
             trigger=slug(_trigger(first, understood)),
@@ -155,7 +163,9 @@ def _previous_context(teller: Teller, known: Known, before: str) -> str:
     return f'{said}, agent asked "{question[-200:]}"' if question else f"{said}, agent replied"
 
 
-def _enriched(message: str, understood: Understood, teller: Teller, before: str, first: bool) -> str:
+def _enriched(
+    message: str, understood: Understood, teller: Teller, before: str, first: bool, prior: str
+) -> str:
     plain = " ".join(message.split()).replace('"', "'")
     quoted = plain if len(plain) <= _MOST_QUOTED else f"{plain[: _MOST_QUOTED - 1].rstrip()}…"
     now = understood.known.values
@@ -177,12 +187,24 @@ def _enriched(message: str, understood: Understood, teller: Teller, before: str,
         goes_on = (bool(before) and not understood.asks) or (
             understood.asks and not first and "request" not in now
         )
-        tail = recap(now, told, teller) if goes_on or question else _about(now, told, teller, first)
+        tail = (
+            recap(now, told, teller, prior if before else "")
+            if goes_on or question
+            else _about(now, told, teller, first)
+        )
         return _fit(told + tail + _went_on_with(understood, told + tail))
     told = "; ".join(understood.sentences)
     if understood.topic_wanted:
         return _fit(told + recap(now, told, teller))
-    tail = recap(now, told, teller) if not understood.new_concern else _wished(now, told, first)
+    leans = understood.answers[:1] in ((), ("noted",)) or 'to the question "' in told
+    leans = leans or ("concern" not in now and '"' in prior)
+    tail = (
+        recap(now, told, teller, prior if before and leans else "")
+        if not understood.new_concern
+        else _wished(now, told, first)
+    )
+    if understood.known.first_asked and understood.known.first_asked.lower() not in told.lower():
+        tail += f' (asked "{understood.known.first_asked[-150:]}")'
     tail += _went_on_with(understood, told + tail)
     answered = set(kinds_asked(before)) & set(understood.answers)
     uncovered = _uncovered(plain, told)

@@ -66,7 +66,9 @@ class Exchange:
 class Known:
     """What is known after some turns; `shelved` are the facts of concerns that gave way to others, `asked`
     the kinds that were asked for and are still open, `passed` those of them whose question met no answer,
-    `inquiries` the person's last question and those that only went on with it.
+    `inquiries` the person's last question and those that only went on with it, `pending` the text whose
+    question met one of them instead of an answer, `prior` how the message before is told where no fact tells
+    it, and `first_asked` the question that was answered first where nobody has said what it is about.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -74,6 +76,9 @@ class Known:
     asked: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     inquiries: tuple[str, ...] = ()
+    pending: str = ""
+    prior: str = ""
+    first_asked: str = ""
 
     @property
     def values(self) -> dict[str, str]:
@@ -108,6 +113,8 @@ class Understood:
     closes: bool = False
     sentiment: Sentiment = Sentiment.NEUTRAL
     leans_on: tuple[int, ...] = field(default=())
+    before: str = ""
+    """The text whose question it answers, where that is an earlier one than the last."""
 
 
 class Told:

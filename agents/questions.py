@@ -59,7 +59,7 @@ _ASKS: Final = {
     r"|\banything else\b|\bwhat else\b|\bcomes? with it\b|\belse (?:have )?you(?:'ve)? notic",
     "medications": r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en"
     r"|ing) (?:anything|something)\b"
-    r"|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b|\bpills?\b|\bsupplements?\b"
+    r"|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b|\b(?<!the )pills?\b|\bsupplements?\b"
     r"|\bprescri|\btried (?:anything|taking|any (?:med|pain|tab))\b|\bwhat (?:do|are|have) you (?:take"
     r"|taking|taken)\b"
     r"|\bcontraception\b",
@@ -199,7 +199,7 @@ _KNOWS: Final = re.compile(
 )
 _WHETHER: Final = re.compile(r"^(?:if|whether) ")
 _WHICH: Final = re.compile(r"\b(?:which|what) ([a-z]+)\b(?: (?:is|hurts?|are|does|do|was|were)\b|,|\?|$| of)")
-_COUNT: Final = re.compile(r"\bhow many ((?:[a-z]+ of )?[a-z]+)")
+_COUNT: Final = re.compile(r"\bhow many (?!a\b|an\b|per\b|each\b|did\b|do\b)((?:[a-z]+ of )?[a-z]+)")
 _TOP: Final = re.compile(r"(?:to|and|-|through|out of) ?(100|10|5|ten|five|3|4|6|7|20)\b")
 _TOP_NAMED: Final = re.compile(
     r"\b(100|10|5|ten|five|20) (?:is|being|means|stands for|=) (?:the |as )?(?:worst|most|highest|strongest"
@@ -247,6 +247,22 @@ class Question:
     options: tuple[str, ...] = ()
     noun: str = ""
     top: int = 10
+
+    @property
+    def opens(self) -> bool:
+        """Whether it asks what the person came for, so that whatever they say is that."""
+        return _OPENS.match(self.core) is not None
+
+    @property
+    def bare(self) -> bool:
+        """Whether it names nothing, so that it asks of what was said right before: `How often?`."""
+        return _BARE.fullmatch(self.core) is not None
+
+    @property
+    def unit(self) -> str:
+        """What a bare number counts: `weeks` of `How old is she, in weeks?`."""
+        found = _IN_UNIT.search(self.core)
+        return found[1] if found else ""
 
     @property
     def numeric(self) -> bool:
@@ -302,10 +318,11 @@ def as_placed(question: Question, chosen: str) -> str:
 
 
 _PLACE: Final = (
-    r"(?:in|on|at|after|before|with|without|when|while|during|by|from) (?:the |your |you(?:'re| are)? )?"
+    r"(?:in|on|at|after|before|with|without|when|while|during|by|from|behind|inside|outside|under|above|below"
+    r"|between|near|around|over) (?:the |a |an |your |you(?:'re| are)? )?"
 )
-_PLACING: Final = re.compile(rf"{_PLACE}|(?:before|after)$")
-_PLACING_BEFORE: Final = re.compile(rf"\b{_PLACE}$")
+_PLACING: Final = re.compile(rf"{_PLACE}|(?:before|after|inside|outside|elsewhere|everywhere)$")
+_PLACING_BEFORE: Final = re.compile(rf"(?:\b\w+ing )?\b{_PLACE}$")
 
 
 _OR_CLAUSE: Final = re.compile(
@@ -353,7 +370,7 @@ def _question(part: str, sentence: str) -> Question:
     core = _WHETHER.sub("", core)
     core = _OR_NOT.sub(r"\1 or \2", core.strip(" ?!.,:;"))
     menu = _MENU.search(core) is not None
-    other = menu or _SUPPOSES.match(core) or _WISHES.match(core) or _OF_SAFETY.search(core)
+    other = menu or any(each.match(core) for each in (_OPENS, _SUPPOSES, _WISHES)) or _OF_SAFETY.search(core)
     kinds = () if other else _kinds(f"{core}?")
     options = tuple(each for each in _options(core) if not _NO_OPTION.fullmatch(each))
     top = _TOP.search(core) or _TOP_NAMED.search(core)
@@ -397,6 +414,26 @@ _MENU: Final = re.compile(
 )
 """A question that offers what to talk about asks for none of it."""
 
+_OPENS: Final = re.compile(
+    r"(?:how|what) (?:else )?(?:can|may|could) (?:i|we) (?:help|do|assist)\b"
+    r"|what(?:'s| is| has| have| else is)?(?: been)? (?:seems? to be )?(?:the )?(?:worrying|bothering"
+    r"|troubling|concerning|going on|happening|up|wrong|matter|problem|trouble|issue|brings? you"
+    r"|brought you)\b"
+    r"|what(?:'s| is) (?:most )?on your mind"
+    r"|what (?:would you like|do you want|did you want|do you wish|would you want)(?: to (?:ask|know|talk"
+    r"|discuss|look)\b| help\b)(?!.*\b(?:most|about (?:it|this|that|them))\b)"
+    r"|what (?:is|was) (?:it|this) about"
+)
+_BARE: Final = re.compile(
+    r"(?:for |since |from |until )?(?:how (?:long|often|much|many|many times)|when|what|which ones?|who|where"
+    r"|why)"
+    r"(?: ago)?(?: (?:was|were|is) (?:that|this))?(?: did you (?:stop|start|quit|give (?:it )?up))?"
+    r"(?: (?:a|per|each|every) (?:day|week|night|month|year))?(?: (?:exactly|roughly|about|for))?"
+)
+_IN_UNIT: Final = re.compile(
+    r"\bin (?:whole |full |completed )?(minutes|hours|days|weeks|months|years|kilos|kilograms|kg|pounds|stone"
+    r"|centimetres|centimeters|cm|metres|meters|mg|milligrams|celsius|fahrenheit)\b"
+)
 _NO_OPTION: Final = re.compile(
     r"(?:neither|none)(?: of (?:them|those|these))?|(?:about )?something else.*|anything else"
 )

@@ -188,6 +188,8 @@ class Replies:
             verb = re.escape(denied[1].lower()) if denied else "$^"
             if denied and denied[1].lower() not in _EVERY_VERB and re.search(rf"\b{verb}", asked[-1].core):
                 stance, rest = "no", text.stated[denied.end() :].partition(",")[2]
+            elif _denies_asked(text.stated, asked[-1]):
+                stance, rest = "no", ""
         if stance == "unsure" and len(rest) > 3:
             hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
             kind = next(iter(asked[-1].kinds), "")
@@ -197,7 +199,8 @@ class Replies:
             for question in open_ones:
                 if again := tuple(self._typed(hedged, question, known, alone=True)):
                     return again
-        if self.stance(rest)[0] in ("yes", "no") and not self.stance(rest)[1]:
+        echoed, further = self.stance(self.bare(rest))
+        if echoed in ("yes", "no") and not further:
             rest = ""  # `yes it does`
         if stance == "no" and "associated_symptoms" in asked[-1].kinds and self._denies_else(rest):
             return (Reply(asked[-1], Said("", "", _trim(message))),)
@@ -380,7 +383,7 @@ class Replies:
                     yield Reply(question, Said("onset", self.bare(low)))
                     return
                 yield Reply(question, Said("duration", _trim(span[0])))
-            elif question.noun and (number := NUMBER.search(low)):
+            elif (question.noun or question.unit) and (number := NUMBER.search(low)):
                 yield Reply(question, _number(question, number[1]))
             return
         if "pregnancy" in kinds and (along := _ALONG.search(low)):
@@ -455,7 +458,8 @@ class Replies:
             return f"both {noun if noun.endswith('s') else f'{noun}s'}, {mostly[1]}"
         if side[1] == "both":
             return f"both {noun}" if noun.endswith("s") else f"both {noun}s"
-        single = noun.removesuffix("s") if side[1] in ("left", "right") and noun not in ("sinus",) else noun
+        one = side[1] in ("left", "right") and noun not in ("sinus",)
+        single = _ONE_OF.get(noun, noun.removesuffix("s")) if one else noun
         return f"{side[1]} {single}"
 
     def _part_of(self, known: Mapping[str, str]) -> str:
@@ -588,6 +592,7 @@ _FEELS: Final = re.compile(
     r" ([\w-]+)(?: (?:all the time|a lot|lately|now|too))?",
     re.IGNORECASE,
 )
+_ONE_OF: Final = {"feet": "foot", "teeth": "tooth", "calves": "calf"}
 _O_CLOCK: Final = re.compile(rf"\b(?:at|around|from|until|till|by) (?:\d|{'|'.join(NUMBERS)})", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?:yes,? |yeah,? )?(?:i take |i'm on |i am on |taking |on )?"
@@ -608,6 +613,15 @@ _REPEATED_NO: Final = re.compile(
 )
 """What takes up the verb of a question to deny it: `didn't hit my head`."""
 
+
+def _denies_asked(stated: str, question: Question) -> bool:
+    """Whether a reply says no to what the question names, in its words: `no gloves, no`."""
+    found = _NO_SUCH.fullmatch(stated.strip(_AROUND).lower().removesuffix(" no").rstrip(" ,"))
+    asked = {word.rstrip("s") for word in question.core.split()}
+    return found is not None and all(word.rstrip("s") in asked for word in found[1].split())
+
+
+_NO_SUCH: Final = re.compile(r"no ((?:[\w-]+ ?){1,3})")
 _FROM_TO: Final = re.compile(rf"\b(?:from |between )({SPAN} (?:to|and|up to) {SPAN})\b", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\blong\b|\bwhile\b|^(?:years|months|weeks|days|hours)$", re.IGNORECASE)
 _NOT_THOSE: Final = re.compile(r"(?:neither|none)\b[^,;.]*[,;.]\s*(?:it's |it is |more )*", re.IGNORECASE)
@@ -639,8 +653,9 @@ _BESIDE_COMPLAINTS: Final = frozenset(
 )
 _DEGREES: Final = re.compile(r"\b(?:3[4-9]|4[0-2]|9[3-9]|10[0-8])(?:[.,]\d)?\b")
 _TRAILING: Final = re.compile(
-    r"(?<!\ba)(?<!\bmy)[\s,]+(?:please|i guess|i think|i suppose|really|actually|though|tho|maybe|i'd say"
-    r"|or so|tbh|lol|haha|ngl|to be honest|if i'm honest|honestly|i reckon|mate|thanks|thank you|cheers)$",
+    r"(?<!\ba)(?<!\bmy)(?<!\band)[\s,]+(?:please|then|i guess|i think|i suppose|really|actually|though|tho"
+    r"|maybe|i'd say|or so|tbh|lol|haha|ngl|to be honest|if i'm honest|honestly|i reckon|mate|thanks"
+    r"|thank you|cheers)$",
     re.IGNORECASE,
 )
 _BEFORE_PART: Final = word_set(
@@ -654,12 +669,12 @@ _EVERY_DENIAL: Final = word_set(
     "can tell remember recall say see find spotted spot unusual new different suffer from with"
 )
 _EVERY_VERB: Final = word_set("a an the any so too very that really know think want")
-_BREAKS: Final = word_set(", . ! ; : - ( ) but and though anymore thanks actually when if")
+_BREAKS: Final = word_set(", . ! ; : - ( ) but and though anymore thanks actually when if then yes yeah yep")
 _AFTER_NO: Final = word_set(
     "i i'm i've it it's not just thanks thank he she they we my there never nothing none only sorry "
     "really to that"
 )
-_PARTICLES: Final = word_set("um uh well oh hm hmm so ah , . ... erm honestly ok okay")
+_PARTICLES: Final = word_set("um uh well oh hm hmm so ah , . ... erm honestly ok okay then")
 
 
 def _covered(question: Question, stated: set[str]) -> bool:
@@ -672,7 +687,7 @@ def _number(question: Question, number: str) -> Said:
     if "severity" in question.kinds:
         return Said("severity", f"{value}/{question.top}")
     if "age" in question.kinds:
-        return Said("age", value)
+        return Said("age", f"{value} {question.unit}".strip())
     if "temperature" in question.kinds:
         return Said("temperature", value)
     if question.noun and "how many" in question.core:
@@ -685,7 +700,7 @@ def _number(question: Question, number: str) -> Said:
             f"{value} {unit}{f' {per[0]}' if per else ''}",
             f"{value} {unit}{f' {per[0]}' if per else ''}",
         )
-    return Said(question.kinds[0], value)
+    return Said(question.kinds[0], f"{value} {question.unit}".strip())
 
 
 def _figures(stated: str) -> list[str]:

@@ -109,6 +109,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
                 r"(?:not|no|nothing|hardly|never|very little|for a)\b", value, re.IGNORECASE
             ):
                 return False
+            if not re.search(r"[a-z]{3}", re.sub(r"\bnot\b", "", value.lower())):  # `6, not 8`
+                return False
             return (
                 _CLAUSE.match(text.stated) is None
                 or re.search(r"\b(?:when|after|if|with)\b", value) is not None

@@ -100,7 +100,8 @@ _UNCOUNTED: Final = word_set(
 
 class Teller:
     """Tells of a concern: `concern` is its name, `relative` who has it if not the person; `relatives` finds
-    whom a question can name.
+    whom a question can name. A `request` is what the person wrote, of which nothing can be said as of a
+    complaint.
     """
 
     def __init__(
@@ -109,17 +110,24 @@ class Teller:
         relative: str = "",
         *,
         clause: bool = False,
+        request: bool = False,
         relatives: re.Pattern[str] | None = None,
     ) -> None:
         self.concern = concern
         self.relative = f"their {relative}" if relative else ""
         self.clause = clause
         self._relatives = relatives
+        self._request = request
+
+    @property
+    def topic(self) -> str:
+        """What the conversation is about."""
+        return f'"{self.concern}"' if self._request and self.concern else self.about if self.concern else ""
 
     @property
     def about(self) -> str:
         """The concern as the subject of a sentence."""
-        if not self.concern:
+        if not self.concern or self._request:
             return "it"
         if self.clause:
             return f'"{self.concern}"'
@@ -152,7 +160,8 @@ class Teller:
         match kind:
             case "severity":
                 rated = re.fullmatch(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?/(\d+)", value)
-                name = f"{_of(self.relative)} {self.concern}" if self.relative else self.concern
+                concern = "" if self._request else self.concern
+                name = f"{_of(self.relative)} {concern}" if self.relative and concern else concern
                 name = f'"{name}"' if self.clause and name else name
                 if rated is None:
                     return f"User describes {name or 'the'} severity as {said}"
@@ -320,7 +329,7 @@ def _as_some(found: re.Match[str]) -> str:
 def _predicate(auxiliary: str, subject: str, rest: str, yes: bool) -> str:
     verb, _, tail = rest.partition(" ")
     if auxiliary in ("do", "does"):
-        plural = subject == "they"
+        plural = auxiliary == "do" and subject not in _ADDRESSED
         if not yes:
             return f"{'do' if plural else 'does'} not {rest}"
         if verb in ("still", "also", "ever", "usually", "often", "now", "already") and tail and not plural:
@@ -331,11 +340,14 @@ def _predicate(auxiliary: str, subject: str, rest: str, yes: bool) -> str:
     if auxiliary == "did":
         return f"did{'' if yes else ' not'} {rest}"
     own = {"have": "has", "are": "is", "were": "was"}.get(auxiliary, auxiliary)
-    if subject == "they":
+    if subject not in _ADDRESSED:
         own = auxiliary
     if own == "can" and not yes:
         return f"cannot {rest}"
     return f"{own}{'' if yes else ' not'} {rest}"
+
+
+_ADDRESSED: Final = ("you", "you guys")
 
 
 def _third(verb: str) -> str:
@@ -381,8 +393,10 @@ def with_article(thing: str) -> str:
     return f"{'an' if thing[:1].lower() in 'aeiou' else 'a'} {thing}"
 
 
-def recap(known: Mapping[str, str], told: str, teller: Teller) -> str:
-    """What else one must know to understand: the concern, how strong, since when, where."""
+def recap(known: Mapping[str, str], told: str, teller: Teller, prior: str = "") -> str:
+    """What else one must know to understand: the concern, how strong, since when, where; and what was told
+    right before, if that is given.
+    """
     low = told.lower()
     parts = []
     for kind in ("severity", "onset", "duration", "location", "triggers"):
@@ -398,10 +412,14 @@ def recap(known: Mapping[str, str], told: str, teller: Teller) -> str:
         parts.append(f"{lead}{third_person(value)}")
     if "asked_about" in known and (taken := known.get("medications")) and taken.lower() not in low:
         parts.append(f"takes {taken}" if taken not in (NONE, "not sure") else "takes no medication")
-    name = teller.about if teller.concern else ""
+    name = teller.topic
+    if prior and prior.removeprefix("asked ").strip('"').lower() not in f"{low} {name.lower()}":
+        parts.append(f"before that {prior}")
     named = teller.concern.lower() in low if teller.concern else True
     if not parts:
         return "" if named else f" (about {name})"
+    if named and parts[0].startswith("before that "):
+        return f" ({parts[0]})"
     return f" (about {name}: {', '.join(parts)})" if not named else f" (known: {', '.join(parts)})"
 
 

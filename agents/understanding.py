@@ -29,6 +29,7 @@ from agents.replies import TAKES_IT, Replies, Reply
 from agents.sexes import sex_said
 from agents.slots import NAMED, fragments, turns_elsewhere
 from agents.telling import Teller, relatives_in_questions, third_person
+from agents.threads import MOST_BEFORE, asks_to_wait, quoted_if_unnamed, surely_answers, told_before
 from agents.values import NONE, WANTS
 from memory_blocks.models import Sentiment
 
@@ -103,6 +104,12 @@ _OF_WHAT_IS: Final = re.compile(r"\b(?:it|they|this|that|the \w+|still|things|fe
 _HOW_MUCH: Final = re.compile(r"how (?:often|(?:much|many|far)\b.*\bdo you)\b")
 _POINTS_BACK: Final = re.compile(r"\b(?:it|this|that|them|those|they)\b", re.IGNORECASE)
 _OF_THEM: Final = re.compile(r"which (?:one|of (?:them|these|those|the (?:two|three)))\b")
+_OF_A_READING: Final = re.compile(
+    r"how high\b|what (?:did|does|do|was|is|'s) (?:it|the (?:thermometer|reading|number|display)|that"
+    r"|you get)\b(?! (?:feel|look|like|start))"
+)
+"""A question for the number that something was measured by."""
+
 _TAKES: Final = re.compile(r"\b(?:take|takes|taking|on|using|use)\b", re.IGNORECASE)
 _CONSIDERS: Final = re.compile(
     r"\b(?:thinking of|thinking about|consider\w*|have in mind|planning to|asking about|interested in)\b"
@@ -183,7 +190,9 @@ class Understanding:
         relative = known.get("about_whom", "")
         if concern:
             return Teller(concern, relative, clause=self.is_clause(concern), relatives=self._relatives)
-        return Teller(known.get("request", ""), relative, clause=True, relatives=self._relatives)
+        return Teller(
+            known.get("request", ""), relative, clause=True, request=True, relatives=self._relatives
+        )
 
     def _relative_in(self, question: Question) -> str:
         """Whom a yes-or-no question is about: `wife` of `does your wife smoke?`"""
@@ -202,10 +211,12 @@ class Understanding:
         """The message of a turn, said after the text `before`."""
         text = Text(message, self._lexicon, unasked=not questions(before))
         plain = re.sub(r"[^\w' ]", "", text.whole.lower()).strip()
-        asked = tuple(_of_the_concern(_as_confirmation(each), known) for each in questions(before))
+        late = "" if questions(before) or not self._answers_late(text, known) else known.pending
+        asked = tuple(_of_the_concern(_as_confirmation(each), known) for each in questions(late or before))
         relative = "" if "about_whom" in known.values or not asked else self._relative_in(asked[-1])
         if relative:  # what is said of them is no fact of the person's own
             asked = (*asked[:-1], replace(asked[-1], kinds=()))
+        opens = any(each.opens for each in asked)
         alone = len(asked) == 1 and asked[0].form != "polar"
         if alone and (instead := _INSTEAD.match(text.stated)):  # `the right. no wait, the left`
             text = Text(instead[1], self._lexicon)
@@ -253,6 +264,7 @@ class Understanding:
             if switch or of_others or own_now or _only_of_sex(text, kinds) or insists
             else self._replies.read(text, asked, values, [*found, *beside])
         )
+        replies = tuple(quoted_if_unnamed(reply, told.known) for reply in replies)
         listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
         found = [
             each
@@ -273,7 +285,7 @@ class Understanding:
         ]
         also = "request" in values and bool(kinds) and _ALSO.search(text.stated) is not None
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
-        self._complaints(told, text, complaints, asked, switch=switch, joins=joins)
+        self._complaints(told, text, complaints, () if opens else asked, switch=switch, joins=joins)
         for said in [*found, *in_passing(text)]:
             if said.value == NONE and said.kind in NAMED:
                 if not _BUT_FOR.search(text.stated):
@@ -298,24 +310,48 @@ class Understanding:
         half = asks and half_asked(own_question)
         if not replies and not answers and not told.new_concern:
             self._request(told, text, plain, asked, first=not values, half=half)
+        elif opens and not told.new_concern:
+            self._came_for(told, text, plain)
         if asks and not is_aside(own_question):
             told.known = told.known.inquired(own_question, half=half)
         elif told.new_concern or any(fact.kind == "request" for fact in told.facts):
             told.known = replace(told.known, inquiries=())
+        sentences = tuple(dict.fromkeys(told.sentences))
+        named = not told.known.values.keys().isdisjoint(("concern", "request"))
+        told.known = replace(
+            told.known,
+            pending=(late or (before if asked else known.pending))
+            if (asks and not replies) or asks_to_wait(text.whole)
+            else "",
+            prior=f'asked "{own_question[:MOST_BEFORE]}"'
+            if asks
+            else ""
+            if corrected or opens or told.new_concern
+            else told_before(text, plain, replies, told),
+            first_asked=""
+            if named
+            else known.first_asked or next((each.question.asked for each in replies), ""),
+        )
         return Understood(
             known=told.known.asked_for(
                 kinds, passed=asks or corrected is not None or bool(disowned) or _pass_by(replies)
             ),
             corrected=corrected is not None or bool(disowned),
             leans_on=corrected.leans_on if corrected else (),
-            sentences=tuple(dict.fromkeys(told.sentences)),
+            sentences=sentences,
             stated=tuple(told.facts),
             answers=answers,
             replied=bool(replies) or bool(answers),
             new_concern=told.new_concern,
             asks=asks,
             sentiment=feels,
+            before=late,
         )
+
+    def _answers_late(self, text: Text, known: Known) -> bool:
+        """Whether a message answers the question that met one of the person's own."""
+        asked = questions(known.pending) if known.pending else ()
+        return any(surely_answers(reply, text) for reply in self._replies.read(text, asked, known.values, ()))
 
     def _turn_to(self, told: Told, wanted: str, text: Text) -> None:
         """Take up what the person would rather talk about: a complaint they named, or a part of the body."""
@@ -564,6 +600,13 @@ class Understanding:
         ):
             told.say(Said("request", wish), None)
 
+    def _came_for(self, told: Told, text: Text, plain: str) -> None:
+        """What the person says when asked what it is about; kept in their words."""
+        small_talk = self._small_talk["acknowledgements"] | self._small_talk["thanks"]
+        if text.injected or plain in small_talk or len(plain.split()) < 2 or self._replies.stance(plain)[0]:
+            return
+        told.say(Said("request", text.whole[:_MOST_REQUEST].strip()), None)
+
     def _says_goodbye(self, plain: str) -> bool:
         """Whether a message only thanks and takes its leave."""
         words = plain.split()
@@ -670,6 +713,8 @@ def _bearing(
     offered = {
         word for each in asked if each.form == "choice" for option in each.options for word in option.split()
     }
+    if "frequency" not in kinds:
+        found = [each for each in found if each.kind != "frequency" or each.value not in offered]
     complaints = [
         each for each in complaints if each.value not in offered and each.value.rstrip("s") not in offered
     ]
@@ -695,11 +740,15 @@ def _pass_by(replies: Sequence[Reply]) -> bool:
 
 def _of_the_concern(question: Question, known: Known) -> Question:
     """`How high is it?` asks of a fever for the temperature."""
-    fever = re.search(
-        r"(?<!hay )\b(?:fever|temperature)\b", known.values.get("concern") or known.values.get("request", "")
-    )
-    if fever and not question.kinds and re.match(r"how high\b", question.core):
+    topic = known.values.get("concern") or known.values.get("request", "")
+    fever = re.search(r"(?<!hay )\b(?:fever|temperature)\b", topic)
+    measured = re.search(r"\b(?:sugars?|glucose|pressure|pulse|heart rate|bpm|a1c|cholesterol)\b", topic)
+    if question.bare and known.prior:
+        return replace(question, kinds=(), noun="")
+    if fever and not question.kinds and _OF_A_READING.match(question.core):
         return replace(question, kinds=("temperature",))
+    if measured and not question.kinds and _OF_A_READING.match(question.core):
+        return replace(question, kinds=("readings",))
     if not question.options and _OF_THEM.match(question.core):
         mine = [fact for fact in known.facts if fact.kind in ("concern", "associated_symptoms")]
         named = tuple(fact.value for fact in mine if not fact.value.startswith("no "))

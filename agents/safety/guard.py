@@ -598,7 +598,9 @@ class _Answers:
         """The answer of a short reply that comes to it late: "the tongue yes", "since an hour ago, yes"."""
         told = 0
         for number, thought in enumerate(thoughts):
-            answer, length = self._begins(self._without_fillers(thought), self._plain) if number else (None, 0)
+            answer, length = (
+                self._begins(self._without_fillers(thought), self._plain) if number else (None, 0)
+            )
             if answer == "yes" or (answer == "no" and length == len(thought)):
                 return (answer,)
             told += len(thought)

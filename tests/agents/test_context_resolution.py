@@ -73,7 +73,7 @@ def test_an_enriched_message_is_short_and_its_facts_have_their_turns() -> None:
 
 
 def words(text: str) -> set[str]:
-    return {word.rstrip("s") for word in re.findall(r"[a-z0-9']+", text.lower())}
+    return {word.rstrip("s") for word in re.findall(r"[a-z0-9]+(?:'[a-z]+)?", text.lower())}
 
 
 OURS = words(
@@ -118,6 +118,14 @@ asks = st.sampled_from(
 histories = st.lists(st.tuples(phrases, asks), max_size=6)
 
 
+def asked_before(turn: int, exchanges: tuple[Exchange, ...]) -> str:
+    """What a message answers: the text before it, or one whose question the person met with their own."""
+    for each in reversed(exchanges[: turn - 1]):
+        if "?" in each.answer or "?" not in each.message:
+            return each.answer
+    return ""
+
+
 @settings(deadline=None)
 @given(histories, phrases | st.text(max_size=60))
 def test_every_fact_comes_from_what_the_person_said(history: list[tuple[str, str]], message: str) -> None:
@@ -126,9 +134,8 @@ def test_every_fact_comes_from_what_the_person_said(history: list[tuple[str, str
     found = enricher().enrich(message, exchanges)
 
     said = {each.turn: each.message for each in exchanges} | {len(exchanges) + 1: message}
-    asked = {each.turn + 1: each.answer for each in exchanges}
     for fact in found.facts:
-        question = asked.get(fact.turn, "")
+        question = asked_before(fact.turn, exchanges)
         agreed = (
             question if "?" in question and re.match(r"yes|not really|both", said[fact.turn].lower()) else ""
         )
