@@ -103,10 +103,19 @@ OFTEN: Final = _re(
     r"|daily|weekly|nightly|monthly|most (?:days|nights|mornings)|once in a while|now and then|from "
     r"time to time|all the time|twice daily|on weekends))\b"
 )
+_WHEN: Final = (
+    rf"(?!in (?:the (?:last|past) )?{SPAN}|in (?:the (?:last|past)|fact|general|my)\b"
+    rf"|on (?:both|one|left|right|that|and off|{_DAY})\b"
+    r"|on (?:the|my|his|her) (?!stairs|bike|bus|train|treadmill|toilet)"
+    r"|(?:getting|becoming|being|nothing|anything|something|everything|thing)\b)"
+)
+"""What stands behind `worse` and says when, not where or for how long."""
+
 WORSE: Final = _re(
     rf"\b(?:worse|worst|flares? up|acts? up|comes? on|brought on|triggered|set off|hurts?(?: more| "
     rf"most| mostly| only| a lot)?|happens(?: mostly| mainly| only| usually)?)"
-    rf" ((?:when|whenever|after|at|in the|during|with|if|while|before|every time|by|from|every) {_WORDS})"
+    rf" ({_WHEN}(?:when|whenever|after|at|in|during|with|if|while|before|every time|by|from|every|on|\w+ing)"
+    rf" {_WORDS})"
 )
 FELT_WHEN: Final = _re(
     r"\b(?:pain|ache|burning|feeling|sensation|discomfort|headaches?|cough|dizziness|dizzy|nausea"
@@ -118,8 +127,8 @@ MAKES_WORSE: Final = _re(
     r"|even |a lot )?worse\b"
 )
 BETTER: Final = _re(
-    rf"\b(?:better|eases?(?: off| up)?|goes away|improves|calms down|less(?: bad| painful)?) ((?:when"
-    rf"|whenever|after|at|in the|during|with|if|while|once|by) {_WORDS})"
+    rf"\b(?:better|eases?(?: off| up)?|goes away|improves|calms down|less(?: bad| painful)?) ({_WHEN}(?:when"
+    rf"|whenever|after|at|in|during|with|if|while|once|by|on|\w+ing) {_WORDS})"
 )
 HELPS: Final = _re(
     r"\b((?:[\w'-]+ ){1,5}?)(?:usually |really |sometimes |only |a bit |seems? to |does |did |do "

@@ -48,7 +48,7 @@ from agents.patterns import (
 )
 from agents.people import SELF
 from agents.sexes import sex_said
-from agents.taking import is_over, only_spoken_of, taken_anyway
+from agents.taking import is_over, only_spoken_of, taken_anyway, taken_since
 from agents.values import NONE
 
 
@@ -135,10 +135,9 @@ class Text:
         return self.stated[self.words[mention.first].start : self.words[mention.last - 1].end]
 
     def around(self, mention: Mention) -> tuple[str, str]:
-        """The words of its sentence before and behind a mention, in small letters."""
-        small = self.stated.lower()
-        before = small[: self.words[mention.first].start]
-        behind = small[self.words[mention.last - 1].end :]
+        """The words of its sentence before and behind a mention."""
+        before = self.stated[: self.words[mention.first].start]
+        behind = self.stated[self.words[mention.last - 1].end :]
         return SENTENCE.split(before)[-1], SENTENCE.split(behind)[0]
 
     def _denied(self) -> Iterator[int]:
@@ -238,7 +237,7 @@ def stated(text: Text) -> Iterator[Said]:
     low = text.stated
     if not low:
         return
-    bare_drug = any(text.has("medicines.names", "conditions.names")) and not any(
+    bare_drug = any(text.has("medicines.names")) and not any(
         text.has("complaints.nouns", "complaints.verbs", "complaints.clauses")
     )
     digits = any(char.isdigit() for char in low)
@@ -247,8 +246,8 @@ def stated(text: Text) -> Iterator[Said]:
             "severity",
             f"{NUMBERS.get(rated[1].lower(), rated[1])}/{NUMBERS.get(rated[2].lower(), rated[2])}",
         )
-    yield from _times(low, bare_drug)
-    if often := OFTEN.search(low):
+    yield from _times(_without_times_of_medicines(text), bare_drug)
+    if (often := OFTEN.search(low)) and not _HOURS_SLEPT.search(low[: often.end()]):
         yield Said("frequency", often[1])
     said = {word.text for word in text.words}
     for kind, patterns, hints in _SWAYS:
@@ -281,6 +280,21 @@ _LOOKS_TOO: Final = re.compile(
 """What is said of `it` behind something else: `5, and it's a bit swollen too`."""
 
 
+_HOURS_SLEPT: Final = re.compile(
+    r"\bsle(?:ep|eping|pt)\b[^.,;]*\bhours? (?:a|per|each|every) night$", re.IGNORECASE
+)
+
+
+def _without_times_of_medicines(text: Text) -> str:
+    """The statements without what they say of how long a medicine has been taken."""
+    low = text.stated
+    for mention in (each for each in text.mentions if each.group == "medicines.names"):
+        end = text.words[mention.last - 1].end
+        length = taken_since(*text.around(mention))[1]
+        low = low[:end] + " " * length + low[end + length :]
+    return low
+
+
 def small_words(text: str) -> list[str]:
     """The words of a text in small letters."""
     return [word.text for word in words_of(text)]
@@ -292,8 +306,10 @@ def _times(low: str, bare_drug: bool) -> Iterator[Said]:
         yield Said("onset", _clean(onset[1]))
     elif not bare_drug and (ago := AGO.search(low)):
         yield Said("onset", _clean(ago[1]))
-    elif not bare_drug and (lasting := LASTING.search(low) or NOW.search(low)) and not OFTEN.search(low):
-        yield Said("duration", _clean(lasting[1]))
+    elif not bare_drug:
+        low = OFTEN.sub(lambda often: " " * len(often[0]), low)
+        if lasting := LASTING.search(low) or NOW.search(low):
+            yield Said("duration", _clean(lasting[1]))
 
 
 _PLACED: Final = word_set("on in at behind around under above below between across along near down inside")
@@ -430,6 +446,8 @@ def _medicines(text: Text, allergens: str) -> Iterator[Said]:
             yield Said("medications", named, of=of)
             if near and name not in near.lower():
                 yield Said("dose", near, BESIDE, of)
+            if since := taken_since(*around)[0]:
+                yield Said("taken_for", since, BESIDE, of)
     if (
         not found
         and (

@@ -653,9 +653,10 @@ _BESIDE_COMPLAINTS: Final = frozenset(
 )
 _DEGREES: Final = re.compile(r"\b(?:3[4-9]|4[0-2]|9[3-9]|10[0-8])(?:[.,]\d)?\b")
 _TRAILING: Final = re.compile(
-    r"(?<!\ba)(?<!\bmy)(?<!\band)[\s,]+(?:please|then|i guess|i think|i suppose|really|actually|though|tho"
+    r"(?<!\ba)(?<!\bmy)(?<!\band)(?:[\s,]+(?:please|then|i guess|i think|i suppose|really|actually|though|tho"
     r"|maybe|i'd say|or so|tbh|lol|haha|ngl|to be honest|if i'm honest|honestly|i reckon|mate|thanks"
-    r"|thank you|cheers)$",
+    r"|thank you|cheers)"
+    r"|\s*,\s*(?:like|as) i (?:said|told you|mentioned|wrote)(?: before| already| earlier)?)$",
     re.IGNORECASE,
 )
 _BEFORE_PART: Final = word_set(

@@ -516,6 +516,8 @@ def _wording(kind: str, value: str) -> str:
     """Which wordings fit a value of a kind."""
     if kind == "onset" and not _BEGUN.search(value):
         return "since"
+    if kind == "taken_for" and value.startswith("since "):
+        return "taken_since"
     if kind == "triggers" and is_when(value):
         return "when_worse"
     if kind == "relief" and is_when(value):

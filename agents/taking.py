@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from agents.patterns import MOMENT, SPAN
+
 
 def _re(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
@@ -110,3 +112,33 @@ _OWN: Final = _re(
 def taken_anyway(before: str) -> bool:
     """Whether a question takes a medicine for granted, by its words before the name: `can I run on my …`."""
     return _OWN.search(before) is not None
+
+
+_TAKING: Final = _re(
+    r"\b(?:start(?:ed)?|began|put|been|on|take|takes|taking|using|given|prescribed|got|have|had)\b"
+)
+_SINCE: Final = _re(
+    r"(?:,? \d+(?:[.,]\d+)? ?(?:mg|mcg|micrograms?|ml|g|iu|units?|puffs?))?"
+    r"(?: (?:once|twice|\w+ times)? ?(?:a|per|every|each) (?:day|night|morning|evening|week)| daily)?,?"
+    r"(?: (?P<lead>for|since|from|in|on|back in|about|almost|nearly|just|only|the))*?"
+    rf" (?P<time>{SPAN}|{MOMENT})\b"
+    r"(?! (?:a|per|each) |s\b)"
+)
+
+
+def taken_since(before: str, behind: str) -> tuple[str, int]:
+    """How long a medicine has been taken, by the words around its name, and where behind it that ends:
+    `I started sertraline 50 mg three weeks ago`. Nothing where they do not say.
+    """
+    found = _SINCE.match(behind) if _TAKING.search(before) and not _TOOK.search(before) else None
+    if found is None:
+        return "", 0
+    time = re.sub(r" (?:ago|back)$", "", found["time"])
+    span = re.fullmatch(SPAN, time, re.IGNORECASE) is not None
+    how_often = time == found["time"] and not found["lead"] and re.match(r"an? ", time, re.IGNORECASE)
+    if how_often or re.fullmatch(r"(?!(?:19|20)\d\d$)[\d.,/]+", time):  # `one a day`, `2.5`
+        return "", 0
+    return (time if span else f"since {re.sub(r'^(?:on|in) ', '', time)}"), found.end()
+
+
+_TOOK: Final = _re(r"\b(?:took|had|taken|forgot|missed|skipped)\b[^,]*$")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from agents.ahead import ahead
 from agents.answers import Answers
 from agents.asides import is_aside
 from agents.complaints import concerns
@@ -54,7 +55,7 @@ _HAVING: Final = re.compile(
 )
 _NO_COMPLAINT: Final = word_set(
     "question questions appointment idea doubt meeting kids children son daughter time no nothing it them "
-    "that this something problem problems to been lot lots do done an a the some one two plan goal "
+    "that this something problem problems to been lived lot lots do done an a the some one two plan goal "
     "insurance bill letter form referral test results prescription"
 )
 _IS_A_PART: Final = re.compile(
@@ -247,7 +248,10 @@ class Understanding:
         corrected, text = (None, text) if likened else self._corrected(told, text, asked)
         if corrected is not None and not text.stated:
             return replace(corrected, known=corrected.known.asked_for(kinds, passed=True), sentiment=feels)
-        found = [*stated(text), *self._answered_late(text, values, set(known.asked) - kinds, asked)]
+        found = [*stated(text)]
+        if all(each.form == "open" and not each.kinds for each in asked):
+            found += ahead(text, found)
+        found += self._answered_late(text, values, set(known.asked) - kinds, asked)
         found += self._allergic_to_it(text, before)
         found, complaints = _bearing(text, asked, kinds, found, list(concerns(text)))
         if relative:

@@ -1,4 +1,6 @@
-"""What a message states by itself: what is taken or only spoken of, and what stands beside a question."""
+"""What a message states by itself: what is taken or only spoken of, what stands beside a question, what an
+opening tells already, so that nobody asks for it.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -7,6 +9,8 @@ import pytest
 
 from agents import lexicon
 from agents.enriching import Enricher
+from agents.known import Exchange
+from agents.questions import kinds_asked
 from tests.talks import Talk
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -144,3 +148,61 @@ def test_what_is_stated_beside_a_question_is_known(message: str, kind: str, valu
 )
 def test_what_is_only_asked_is_not_known(message: str) -> None:
     assert not stated(message).keys() & {"pregnancy", "conditions", "medications"}
+
+
+# --- openings that hold answers already ---------------------------------------------------------------------
+
+OPENINGS = {
+    "hip pain, 2 months, 5/10, worse on long walks": "duration severity triggers location",
+    "sore throat, four days, hurts to swallow": "duration",
+    "toothache, yesterday evening, 8 out of 10": "onset severity",
+    "I strained my calf on the treadmill on Thursday": "onset location",
+    "slipped on the ice this morning and now my elbow is swollen": "onset location",
+    "neck ache, worse sitting at my desk, better in a hot bath": "triggers relief",
+    "I've had this cough for two weeks, getting worse": "duration progression",
+    "my little boy has a fever, 38.9": "temperature",
+    "my shoulder hurts again, third time this year": "previous_episodes",
+    "I started citalopram 20 mg two weeks ago and wonder about it": "medications dose taken_for",
+    "I've been on metformin since January and my stomach hurts": "medications taken_for",
+    "preparing for a triathlon in June": "goal deadline",
+    "I'd like to lose 8 kg before my sister's wedding in August": "goal",
+    "I sleep about five hours a night": "sleep_hours",
+    "I've had Crohn's for twelve years": "conditions duration",
+    "I need a letter for my insurer by next Friday": "deadline",
+}
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+async def test_what_an_opening_tells_is_not_asked_for(opening: str) -> None:
+    told = set(OPENINGS[opening].split())
+    told |= {"onset", "duration"} if told & {"onset", "duration"} else set()
+    talk = Talk()
+
+    asked = [kinds_asked((await talk.say(message)).answer) for message in (opening, *["no"] * 8)]
+
+    assert sum(map(bool, asked)) > 4  # it does ask
+    assert [kinds for kinds in asked if told & set(kinds)] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("I took ibuprofen this morning for my back", "taken_for"),
+        ("I take ramipril, one a day", "taken_for"),
+        ("I need this signed by the doctor", "deadline"),
+        ("I want to get fitter", "goal"),
+        ("he slept an hour and seems brighter", "sleep_hours"),
+        ("the rash is worse on the chest", "triggers"),
+        ("my knee is worse in the last two weeks", "triggers"),
+        ("I've been on lisinopril for two years and now I cough", "duration"),
+    ],
+)
+def test_a_time_or_wish_that_says_something_else_is_not_taken_for_an_answer(message: str, kind: str) -> None:
+    assert kind not in stated(message)
+
+
+@pytest.mark.parametrize("said", ["{}, like I said", "as I told you, {}", "{}, as I mentioned already"])
+def test_an_answer_that_says_it_was_given_before_is_an_answer(said: str) -> None:
+    asked = (Exchange(1, "I want to run a marathon", "By when would you like to get there?"),)
+
+    assert enricher().enrich(said.format("October"), asked).known["deadline"] == "October"
