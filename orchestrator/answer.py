@@ -47,7 +47,7 @@ from orchestrator.shown import Shown
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.tooling import Tooling, close_open
 from orchestrator.turnstile import Ticket
-from orchestrator.watch import About, Hearing, Watch, remembered
+from orchestrator.watch import About, Hearing, Watch, remembered, spoken_of
 from orchestrator.wire.envelope import Scalar, error_envelope
 from orchestrator.wire.ids import ErrorId, MessageId, SentenceId
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ReasoningStep, StartAnswer
@@ -180,6 +180,7 @@ class Answer:
         self._shown = shown
         self._watch = watch
         self._heard = remembered(turn.heard)
+        self._spoken_of = self._times_spoken_of()
         self._told = turn.told
         self._about = About(turn.conversation_id, turn.message.id, turn.number)
         self._fence = Fence(turn.number, ticket.lease.epoch)
@@ -246,6 +247,8 @@ class Answer:
         """
         before, self._heard = self._heard, self._heard.raised_by(hearing)
         fails, graver = hearing.failed and not before.failed, self._heard.meta != before.meta
+        if graver:
+            self._spoken_of = self._times_spoken_of()
         if fails or graver or not set(hearing.verdict.rule_ids) <= set(before.verdict.rule_ids):
             first = self._words()[:1] if graver else ()
             await uninterrupted(self._keep_heard(replace(hearing, failed=fails), first))
@@ -418,7 +421,14 @@ class Answer:
             self._said = list(words)
 
     def _words(self) -> tuple[str, ...]:
-        return self._watch.words(self._heard, self._turn.heard_before)
+        return self._watch.words(self._heard, self._spoken_of)
+
+    def _times_spoken_of(self) -> int:
+        """How often this danger was spoken of; an earlier attempt at this answer did so, too."""
+        turn = self._turn
+        return spoken_of(turn.heard_before, self._heard.verdict, turn.number) + (
+            turn.turn.variation is not None
+        )
 
     def _tell_whole(self, page: Page, said: str, meta: Mapping[str, Scalar]) -> None:
         page.say(

@@ -96,6 +96,8 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             specialist = pick(intent, house.roster)
         answer.routed(enrichment, intent, specialist)
 
+        if back := house.watch.wording.comes_back(earlier.verdict):
+            await answer.say(back)
         prompt = house.prompts.prompt(specialist)
         tools = answer.tools(house.toolbox.only(specialist.tools))
         brief = Brief(specialist, said, enrichment, intent, blocks, recalled, prompt, ticket.turn.said, tools)

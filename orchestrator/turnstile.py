@@ -27,7 +27,7 @@ class OpenTurn:
 
     `answers_id` is what the answer follows: the message, or an answer that was cut short. `said` is what was
     said before it came to this attempt. `message_ids` are those under which the turn may stand in the blocks.
-    `heard` is what the guard noted when the message came, `heard_before` in how many other messages it did.
+    `heard` is what the guard noted when the message came, `heard_before` in messages before it.
     `heard_last` is what it noted of the message before this one.
     `told` says that the answer was told as a whole, though the turn is not over.
     """
@@ -40,7 +40,7 @@ class OpenTurn:
     message_ids: frozenset[str]
     meta: Mapping[str, str]
     heard: tuple[SafetyEvent, ...] = ()
-    heard_before: int = 0
+    heard_before: tuple[SafetyEvent, ...] = ()
     heard_last: tuple[SafetyEvent, ...] = ()
     told: bool = False
 
@@ -274,7 +274,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
         message_ids=frozenset({message.id, turn.target_id or message.id}),
         meta={pair.key: pair.value for pair in tx.meta.of(message.id)},
         heard=tuple(tx.safety.of_message(message.id)),
-        heard_before=tx.safety.heard_before(conversation.id, message.id) + (turn.variation is not None),
+        heard_before=tx.safety.heard_before(conversation.id, message.id, turn.number),
         heard_last=tx.safety.heard_last(conversation.id, turn.number),
         told=begun is not None and begun.completion_status == "completed",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final, Literal, Protocol, TypeAlias
 
 from agents.leaning import asks_of_something
@@ -329,6 +330,26 @@ class About:
     conversation_id: str
     message_id: str
     turn: int | None
+
+
+def spoken_of(before: Sequence[SafetyEvent], verdict: Verdict, turn: int) -> int:
+    """How often the danger of a turn was spoken of before, so that nobody reads the same words twice.
+
+    It is another danger if the turn before had none, a graver or lesser one, or one that has nothing to do
+    with it. That begins anew: with the first words, or with the second where the first ones were just said.
+    """
+    heard = groupby(before, lambda event: (event.turn, event.message_id))
+    dangers = [(number, remembered(tuple(events)).verdict) for (number, _), events in heard]
+    times, last, last_turn = 0, Verdict(), None
+    for number, danger in (*dangers, (turn, verdict)):
+        follows = number is None or last_turn is None or number - last_turn <= 1
+        same_texts = (danger.kind, danger.tier) == (last.kind, last.tier)
+        if same_texts and follows and after.is_same(danger, last):
+            times += 1
+        else:
+            times = int(same_texts and times == 0)
+        last, last_turn = danger, number
+    return times
 
 
 def remembered(events: Sequence[SafetyEvent]) -> Hearing:

@@ -117,6 +117,12 @@ def asks_meanwhile(said: str, earlier: Verdict) -> bool:
     return earlier.kind == "emergency" and asks_back(said) and _UNTIL_THEN.search(said) is not None
 
 
+def is_same(danger: Verdict, earlier: Verdict) -> bool:
+    """Whether a danger stays from an earlier one, or is heard by rules of the same family."""
+    families = [{rule.split(".")[0] for rule in each.rule_ids} for each in (danger, earlier)]
+    return STILL in danger.rule_ids or not families[0].isdisjoint(families[1])
+
+
 def says_called(said: str, asked: str) -> bool:
     """Whether an emergency service was called: said so, or a yes to that question and nothing else."""
     if _DENIES.search(said) or asks_back(said):

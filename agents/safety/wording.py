@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
-from agents.safety.after import CALLED, MEANWHILE
+from agents.safety.after import AT_ONCE, CALLED, MEANWHILE
 from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
 
@@ -56,6 +56,7 @@ class _Texts(_Section):
     crisis: Mapping[str, tuple[Text, ...]]
     violence: Mapping[str, tuple[Text, ...]]
     again: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]]
+    comes_back: Mapping[str, Annotated[str, Field(min_length=1)]]
     meanwhile: Annotated[tuple[Text, ...], Field(min_length=2)]
     called: Annotated[tuple[Text, ...], Field(min_length=2)]
     foreign: Mapping[str, str]
@@ -82,6 +83,12 @@ class Wording:
             else f"{texts[language]} {texts[OTHER]}"
         )
         return said.format_map(self._numbers)
+
+    def comes_back(self, earlier: Verdict) -> str:
+        """What is said before the answer to something else, after a crisis of danger now; else nothing."""
+        if earlier.kind != "crisis" or earlier.tier < AT_ONCE:
+            return ""
+        return _begun(self._texts.comes_back[_kind(earlier)].format_map(self._numbers))
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
         """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
@@ -129,6 +136,7 @@ def load(folder: Path, region: str) -> Wording:
             (Verdict("crisis"), texts.crisis),
             (Verdict("crisis", rule_ids=("abuse.violence",)), texts.violence),
         ):
+            wording.comes_back(replace(kind, tier=AT_ONCE))
             for tier, variants in tiers.items():
                 for at in range(len(variants) + 2):
                     wording.answer(replace(kind, tier=int(tier)), at)

@@ -138,10 +138,13 @@ class Safety:
         found = self._unit.every(SafetyEvent, "id")
         return sorted(found, key=lambda event: (event.created_at, event.id))
 
-    def heard_before(self, conversation_id: str, message_id: str) -> int:
-        """In how many other messages of the conversation something was heard: nothing is said twice."""
-        heard = (event for event in self.of_conversation(conversation_id) if event.tier)
-        return len({event.message_id for event in heard} - {message_id})
+    def heard_before(self, conversation_id: str, message_id: str, number: int) -> tuple[SafetyEvent, ...]:
+        """The danger that was heard in other messages of the conversation, up to the turn of this number."""
+        return tuple(
+            event
+            for event in self.of_conversation(conversation_id)
+            if event.tier and event.message_id != message_id and (event.turn or 0) <= number
+        )
 
     def heard_last(self, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
         """The danger that was heard lately in the message of the turn before the one of this number."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import pytest
@@ -954,6 +955,48 @@ async def test_another_danger_after_a_call_is_told_to_staff_and_to_the_person(ad
 
         assert [alert is not None for alert in alerts] == [True, False, False, True]
         assert {"breathing.blue", "help.called"} <= set(kept[-1].rules)
+
+
+async def test_each_danger_begins_with_a_full_call_whatever_came_before_it(address: str) -> None:
+    dangers = (CHEST, "my toddler drank bleach", "my wife is unconscious", "my baby is choking", CHEST)
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        told = []
+        for said in dangers:
+            told.append(of_type(SENTENCE, await peer.ask(said)))
+            await peer.ask("false alarm")
+        for said in dangers[1:]:
+            told.append(of_type(SENTENCE, await peer.ask(said)))
+
+        begins = (
+            "This could be an emergency: please call",
+            "What you write sounds like an emergency: if nobody has",
+        )
+        first = [frames[0].body["text"] for frames in told]
+        assert all(text.startswith(begins) for text in first)
+        assert not any(one == other for one, other in pairwise(first))
+        assert all(len(frames) > 3 for frames in told)
+
+
+async def test_after_a_crisis_now_the_answer_to_something_else_comes_back_to_it_once(address: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask(PILLS)
+        once, again = [
+            [frame.body["text"] for frame in of_type(SENTENCE, await peer.ask(asked))]
+            for asked in ("How do I sleep better?", "What helps against a cold?")
+        ]
+
+        assert once[0] == a_watch().wording.comes_back(Verdict("crisis", 3))
+        assert len(once) > 1
+        assert once[0] not in again
+
+
+@pytest.mark.parametrize("between", ["that was just a song", "the police are here"])
+async def test_a_crisis_that_is_over_is_not_come_back_to(address: str, between: str) -> None:
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        for said in (PILLS, between, "How do I sleep better?"):
+            frames = await peer.ask(said)
+
+        assert "worries me" not in "".join(frame.body["text"] for frame in of_type(SENTENCE, frames))
 
 
 async def test_help_that_is_not_there_ends_nothing(address: str) -> None:

@@ -1,10 +1,13 @@
 """A short reply means what the questions before it make of it, however it is introduced or taken back."""
 
+import re
 import tomllib
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
+from agents.safety.after import CALLED, MEANWHILE
 from agents.safety.guard import Verdict
 from agents.safety.rules import Kind
 from agents.safety.wording import load
@@ -139,6 +142,20 @@ def test_a_short_reply_to_a_safety_answer_means_what_it_asked(
     assert the_guard().check(reply, context="".join((text["first"], *text["rest"]))) == meant[reply]
 
 
+@pytest.mark.parametrize("reply", ["yes", "no", "not yet", "he has", "I don't know"])
+def test_what_is_said_last_of_all_asks_nothing(reply: str) -> None:
+    emergency, crisis = Verdict("emergency", 3), Verdict("crisis", 3)
+    marked = [replace(emergency, rule_ids=(rule,)) for rule in (CALLED, MEANWHILE)]
+    said = [
+        "".join(load(RULES, "GB").answer(verdict, times))
+        for verdict, times in product(
+            (emergency, crisis, replace(crisis, rule_ids=ABUSED.rule_ids), *marked), (4, 5)
+        )
+    ]
+
+    assert [each for each in said if the_guard().check(reply, context=each).flagged] == []
+
+
 @pytest.mark.parametrize(
     ("asked", "rule_id"),
     [
@@ -196,6 +213,17 @@ def test_a_wish_that_is_asked_for_is_one(asked: str) -> None:
 )
 def test_a_reply_need_not_say_yes(asked: str, reply: str, tier: int) -> None:
     assert the_guard().check(reply, context=asked).tier == tier
+
+
+@pytest.mark.parametrize("region", ["", "GB", "US", "DE"])
+def test_every_first_sentence_says_to_call(region: str) -> None:
+    wording = load(RULES, region)
+    kinds: tuple[Kind, ...] = ("emergency", "crisis")
+    for kind, tier in product(kinds, (1, 2, 3)):
+        for rule_ids, earlier in product(((), ("abuse.violence",)), range(6)):
+            first = wording.answer(Verdict(kind, tier, rule_ids), earlier)[0]
+            assert re.search(r"\b(?:call|called)\b", first), first
+            assert "still sounds" not in first
 
 
 @pytest.mark.parametrize("region", ["", "GB", "US"])
