@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from agents.patterns import ASKS, ASKS_INSIDE, ASKS_UNASKED, ASKS_UNMARKED, NUMBERS
+from agents.tools.wishes import asked_for
 
 
 def _re(text: str) -> re.Pattern[str]:
@@ -69,6 +70,10 @@ def parted(sentence: str, unasked: bool) -> tuple[str, str]:
     """
     if ASKS_UNMARKED.match(sentence) or (unasked and ASKS_UNASKED.match(sentence)):
         return _after_question(sentence)
+    stated, wish = asked_for(sentence)
+    if wish:
+        more, question = _after_question(wish)
+        return ", ".join(each for each in (stated, more) if each), question
     marked = sentence.endswith("?")
     if _SUPPOSES.match(sentence):
         return ("", sentence) if marked else (sentence, "")

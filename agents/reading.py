@@ -268,7 +268,7 @@ def stated(text: Text) -> Iterator[Said]:
         yield Said("associated_symptoms", beside[1].lower())
     yield from _about_the_person(text)
     if digits:
-        yield from _measured(low)
+        yield from _measured(text)
 
 
 _LOOKS_TOO: Final = re.compile(
@@ -539,20 +539,19 @@ _LENGTH: Final = re.compile(r"(?:cm|m|ft|foot|feet|'|bmi)(?:\s?\d+)?$", re.IGNOR
 _BARE_METRES: Final = re.compile(r"(?<![\d.,/])([12][.,]\d\d)(?![\d.,/]| ?[a-z]{1,2}\b)", re.IGNORECASE)
 
 
-def _measured(low: str) -> Iterator[Said]:
+def _measured(text: Text) -> Iterator[Said]:
+    low = text.stated
     if (warm := TEMPERATURE.search(low)) and 34 <= float(
         (re.search(r"[\d.]+", (warm[1] or warm[2]).replace(",", ".")) or [0])[0]
     ) <= 110:
         yield Said("temperature", _clean(warm[1] or warm[2]))
     if (reading := READING.search(low)) and not re.fullmatch(r"\d+ ?/ ?10", reading[1]):
         yield Said("readings", _clean(reading[1]))
-    measures = [
-        _clean(each[1]) for each in MEASURE.finditer(low) if not _BY_HOW_MUCH.search(low[: each.start()])
-    ]
-    if measures and not any(_LENGTH.search(each) for each in measures):
-        measures = [each[1] for each in _BARE_METRES.finditer(low)] + measures  # `1.65 and 82 kilos`
-    for each in measures:
-        yield Said("measures", each)
+    found = [each for each in MEASURE.finditer(low) if not _BY_HOW_MUCH.search(low[: each.start()])]
+    if found and not any(_LENGTH.search(_clean(each[1])) for each in found):
+        found = [*_BARE_METRES.finditer(low), *found]  # `1.65 and 82 kilos`
+    for each in found:
+        yield Said("measures", _clean(each[1]), of=text.of_words(each.start()))
 
 
 def sided(text: Text, part: Mention, texts: list[str]) -> str:

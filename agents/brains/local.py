@@ -138,7 +138,9 @@ class LocalBrain:
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer a few words at a time, giving way to others in between."""
-        text = await _worked_out(brief) + answer_to(brief, self._roster, self._enricher.is_clause)
+        worked, text = await _worked_out(brief), answer_to(brief, self._roster, self._enricher.is_clause)
+        if worked:
+            text = (worked + (_next_step(brief, text) if _only_asks(brief) else text)).rstrip()
         if brief.said and text.startswith(brief.said):
             text = text[len(brief.said) :]
         for fragment in re.findall(r"(?:\S+\s*){1,8}|\s+", text):
@@ -172,11 +174,39 @@ def _running(blocks: Blocks) -> str | None:
 
 async def _worked_out(brief: Brief) -> str:
     """What the person asked to be worked out, told in a sentence; nothing where a tool could not."""
-    wish = wish_in(brief.message, brief.enrichment.known.get("measures", ""))
+    known = brief.enrichment.known
+    wish = wish_in(
+        brief.message,
+        known.get("measures", ""),
+        about=known.get("about_whom", ""),
+        age=known.get("age", ""),
+    )
     if wish is None or wish.tool not in brief.specialist.tools or brief.said:
         return ""
     outcome = await brief.tools.use(wish.tool, wish.arguments)
     return told(wish, outcome.result) if outcome.success else ""
+
+
+_ASKED_WITH: Final = frozenset(("measures", "request", "asked_about", "about_whom", "age", "mentioned"))
+
+
+def _only_asks(brief: Brief) -> bool:
+    """Whether a message says nothing beside what it asks to be worked out."""
+    now = brief.blocks.next_turn
+    return all(fact.kind in _ASKED_WITH for fact in brief.enrichment.facts if fact.turn == now)
+
+
+def _next_step(brief: Brief, answer: str) -> str:
+    """What is still asked once a wish is granted: what it broke into, if that is open. Nobody says then that
+    they cannot help with it.
+    """
+    if brief.specialist.agent_type == COORDINATOR:
+        return ""
+    turns = brief.blocks.conversation_history.turns
+    before = last_question(_answer(turns[-1])) if turns else None
+    if before and set(kinds_asked(before)) & set(brief.enrichment.passed_over):
+        return before
+    return last_question(answer) or ""
 
 
 def _intent(intent: str, confidence: float, reasoning: str) -> Intent:

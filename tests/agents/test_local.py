@@ -367,6 +367,23 @@ async def test_a_tool_that_a_specialist_does_not_name_is_not_wished_for() -> Non
     assert "23.1" not in "".join(without)
 
 
+async def test_a_granted_wish_is_not_disowned_and_brings_no_fact() -> None:
+    said = "what's my BMI? 180 cm and 75 kg"
+    brief = replace(a_brief(said, Using()), specialist=agents().agents["COORDINATOR"])
+    *_, asked = await conversation("my daughter has a fever", "what's 101F in celsius")
+
+    answer = "".join([fragment async for fragment in local_brain().speak(brief)])
+
+    assert answer.endswith("that is usual for adults.")
+    assert {fact.kind for fact in asked.enrichment.facts} <= {"about_whom", "concern", "request"}
+
+
+async def test_what_a_relative_weighs_is_not_the_persons_own() -> None:
+    *_, told = await conversation("I want to lose weight, I'm 170 cm and 90 kg", "my son is 120 cm and 25 kg")
+
+    assert told.enrichment.known["measures"] == "170 cm, 90 kg"
+
+
 async def test_an_allergy_that_is_denied_later_is_asked_about_and_not_forgotten() -> None:
     talk = ("I'm allergic to latex and my hands itch", "6", "no allergies")
 

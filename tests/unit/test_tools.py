@@ -120,6 +120,55 @@ def test_what_was_said_before_is_worked_out_when_it_is_asked_for(measures: str) 
     assert wish_in("what does that mean?", measures) is None
 
 
+@pytest.mark.parametrize(
+    ("message", "measures", "tells"),
+    [
+        (
+            "what's my bmi if I weigh 75",
+            "180 cm, 90 kg",
+            "At 1.8 m and 75 kg, your body mass index comes to 23.1",
+        ),
+        ("what would my bmi be at 66", "5'7, 190 lbs", "At 1.7 m and 66 kg"),
+        ("what would my bmi be at 150", "5'7, 190 lbs", "At 1.7 m and 68.04 kg"),
+        ("what's my bmi?", "180 cm, 90 kg, 81 kg", "At 1.8 m and 81 kg"),
+    ],
+)
+def test_the_latest_weight_counts_and_is_told(message: str, measures: str, tells: str) -> None:
+    wish = wish_in(message, measures)
+
+    assert wish is not None
+    assert told(wish, used(wish.tool, **wish.arguments)).startswith(tells)
+
+
+@pytest.mark.parametrize(
+    ("message", "about", "age", "whose", "grown"),
+    [
+        ("my son is 120 cm and 24 kg, what's his bmi", "", "", "his", False),
+        ("what's my daughter's bmi? 130 cm and 30 kg", "", "", "your daughter's", False),
+        ("what's my wife's bmi? 165 cm and 70 kg", "", "", "your wife's", True),
+        ("what's her bmi? 165 cm and 70 kg", "mum", "", "her", True),
+        ("what's his bmi? 165 cm and 70 kg", "brother", "34", "his", True),
+        ("what's his bmi? 150 cm and 50 kg", "brother", "14", "his", False),
+        ("what's my bmi? 165 cm and 70 kg", "", "16", "your", False),
+        ("what's my bmi? 165 cm and 70 kg", "", "", "your", True),
+    ],
+)
+def test_a_child_is_not_measured_by_what_is_usual_for_adults(
+    message: str, about: str, age: str, whose: str, grown: bool
+) -> None:
+    wish = wish_in(message, about=about, age=age)
+
+    assert wish is not None
+    sentence = told(wish, used(wish.tool, **wish.arguments))
+    assert f"{whose} body mass index" in sentence
+    assert ("usual for adults" in sentence) is grown
+
+
+def test_what_is_known_of_a_relative_is_not_taken_for_the_persons_own() -> None:
+    assert wish_in("what's my bmi?", "120 cm, 25 kg", about="son") is None
+    assert wish_in("what's his bmi?", "180 cm, 90 kg") is None
+
+
 def test_a_smaller_box_has_the_tools_it_names_and_no_others() -> None:
     box = TOOLBOX.only(["days_since", "nobody_knows"])
 
