@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agents import lexicon
 from agents.enriching import Enricher
 from agents.known import Exchange
+from agents.replies import Replies
 from agents.resolution import Case, load_cases, resolve
 from agents.transcripts import Utterance, turns_of
 
@@ -26,6 +27,11 @@ GOAL = 0.85
 @cache
 def enricher() -> Enricher:
     return Enricher(lexicon.load(CONFIG / "lexicon.toml"))
+
+
+@cache
+def replies() -> Replies:
+    return Replies(lexicon.load(CONFIG / "lexicon.toml"))
 
 
 def after(*said: str) -> Exchange:
@@ -136,9 +142,8 @@ def test_every_fact_comes_from_what_the_person_said(history: list[tuple[str, str
     said = {each.turn: each.message for each in exchanges} | {len(exchanges) + 1: message}
     for fact in found.facts:
         question = asked_before(fact.turn, exchanges)
-        agreed = (
-            question if "?" in question and re.match(r"yes|not really|both", said[fact.turn].lower()) else ""
-        )
+        taken_up = replies().stance(said[fact.turn])[0] or said[fact.turn].lower().startswith("both")
+        agreed = question if "?" in question and taken_up else ""
         allowed = words(said[fact.turn]) | words(agreed.rpartition(". ")[2]) | OURS
         whole = fact.kind == "earlier_concern"  # told of several turns
         earlier = set().union(*(words(text) for turn, text in said.items() if turn <= fact.turn or whole))
