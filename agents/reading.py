@@ -23,6 +23,8 @@ from agents.patterns import (
     ENDS_NEGATION,
     FELT_WHEN,
     FOREIGN,
+    HAS_MOMENT,
+    HAS_SPAN,
     HELPS,
     HYPOTHETICAL,
     IF_ONLY,
@@ -246,7 +248,10 @@ def stated(text: Text) -> Iterator[Said]:
             "severity",
             f"{NUMBERS.get(rated[1].lower(), rated[1])}/{NUMBERS.get(rated[2].lower(), rated[2])}",
         )
-    yield from _times(_without_times_of_medicines(text), bare_drug)
+    there, changed = with_change(_without_times_of_medicines(text))
+    yield from _times(there, bare_drug)
+    if changed:
+        yield Said("progression", changed)
     if (often := OFTEN.search(low)) and not _HOURS_SLEPT.search(low[: often.end()]):
         yield Said("frequency", often[1])
     said = {word.text for word in text.words}
@@ -293,6 +298,26 @@ def _without_times_of_medicines(text: Text) -> str:
         length = taken_since(*text.around(mention))[1]
         low = low[:end] + " " * length + low[end + length :]
     return low
+
+
+_CHANGED: Final = re.compile(
+    r"(?:[,;.]| but| and)+ +((?:(?:it|it's|has|have|been|got|getting|gotten|gets|became|really|much|a lot|way"
+    r"|far|even|so|just|especially|only|a bit|quite|pretty) )*"
+    r"(?:worse|worst|bad|awful|terrible|better|stronger|unbearable)\b[^,;.]*)",
+    re.IGNORECASE,
+)
+
+
+def with_change(stated: str) -> tuple[str, str]:
+    """A text, and apart from it since when something is worse or better, where the rest says since when it is
+    there: `two weeks, worse the last 3 days`.
+    """
+    change = _CHANGED.search(stated)
+    rest = f"{stated[: change.start()]}{stated[change.end() :]}" if change else ""
+    timed = (HAS_SPAN.search(each) or HAS_MOMENT.search(each) for each in (rest, change[1] if change else ""))
+    if change and not WORSE.search(change[1]) and all(timed):
+        return rest, _clean(change[1])
+    return stated, ""
 
 
 def small_words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, OFTE
 from agents.picks import Picks, as_choice, by_place, chosen, says_more, verdicts
 from agents.questions import Question
 from agents.ratings import NUMBER, figures, number_now, rating, spelled_out
-from agents.reading import Said, Text, asks_back
+from agents.reading import Said, Text, asks_back, with_change
 from agents.sexes import MALE, sex_said
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
@@ -193,7 +193,7 @@ class Replies:
         if stance == "unsure" and len(rest) > 3:
             hedged = Text(rest, self._lexicon)  # `not sure, maybe twenty minutes`
             kind = next(iter(asked[-1].kinds), "")
-            by_form = kind in ("", "severity", "age") or kind in _TIMES
+            by_form = kind in ("", "severity", "age", "pregnancy") or kind in _TIMES
             if not by_form and (HAS_SPAN.search(rest) or NUMBER.search(rest)):
                 return (Reply(asked[-1], Said(kind, self.bare(rest))),)
             for question in open_ones:
@@ -308,9 +308,14 @@ class Replies:
             yield Reply(question, Said(kind, ""), items=(unnamed[1],))
             return
         stance, rest = self.stance(text.stated)
-        if stance and (not rest or stance not in ("yes", "some")):
+        perhaps = rest and stance == "unsure" and _PERHAPS.match(text.stated)
+        if stance and (not rest or stance not in ("yes", "some")) and not perhaps:
             return  # `nope` is the name of nothing
-        items = listed(self.bare(text.stated), kind, self._lexicon.group("people.relatives"))
+        names = f"possibly {rest}" if perhaps else self.bare(text.stated)
+        items = listed(names, kind, self._lexicon.group("people.relatives"))
+        if kind == "conditions":  # `high blood pressure, on amlodipine` has one of them
+            taken = [each.value for each in found if each.kind == "medications"]
+            items = tuple(each for each in items if not any(each in name for name in taken))
         if any(each.kind == "pregnancy" and each.value in items for each in found):
             return  # `I'm nursing`, to what one takes
         if items:
@@ -367,6 +372,7 @@ class Replies:
             yield Reply(question, Said("temperature", warm[0]))
             return
         if _TIMES & set(kinds):
+            low = with_change(low)[0]
             if (moment := HAS_MOMENT.search(low)) and (moment[0].lower() != "may" or "in may" in low.lower()):
                 whole = re.match(
                     r"(?:right |just |shortly |soon )?(?:after|when|before|while|during) ", small
@@ -648,6 +654,7 @@ _NAMED: Final = frozenset(("medications", "other_medicines", "allergies", "age")
 _ONLY_SIDE: Final = re.compile(
     r"(?:only |just |on |the |my )*(?:left|right|both|upper|lower)(?: ones?| sides?)?"
 )
+_PERHAPS: Final = re.compile(r"(?:maybe|possibly|perhaps) (?!not\b)\w", re.IGNORECASE)
 _BESIDE_COMPLAINTS: Final = frozenset(
     ("associated_symptoms", "conditions", "effect", "reason", "goal", "quality", "triggers")
 )

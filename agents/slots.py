@@ -151,22 +151,22 @@ def turns_elsewhere(value: str) -> bool:
 
 
 _BETWEEN_ITEMS: Final = re.compile(
-    r"\s*(?:[,;&]|\.(?=\s|$)|\band\b|\bplus\b|\boh\b|\balso\b)[\s,;.]*", re.IGNORECASE
+    r"\s*(?:[,;&()]|\.(?=\s|$)|\band\b|\bplus\b|\boh\b|\balso\b)[\s,;.()]*", re.IGNORECASE
 )
 _BEFORE_ITEM: Final = re.compile(
     r"^(?:(?:yes|yeah|yep|well|um|a bit of|bit of|some|only|just|sometimes|usually|i take"
     r"|i'm on|i am on|i use"
-    r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|maybe|occasionally|mild|slight"
+    r"|i have|i've got|i'm allergic to|allergic to|taking|on|to|mostly|occasionally|mild|slight"
     r"|(?:put|write|note|add|jot)(?: down| in)?|(?:i )?avoid"
     r"|allerg(?:y|ies):|med(?:s|ications?):|conditions?:)\s+)+",
     re.IGNORECASE,
 )
 _NOT_CERTAIN: Final = re.compile(
-    r"^(?:i think|i suspect|i believe|possibly|perhaps)(?: maybe| also)? (?=\w)", re.I
+    r"^(?:i think|i suspect|i believe|possibly|perhaps|maybe)(?: maybe| also)? (?=\w)", re.I
 )
 _BEHIND_ITEM: Final = re.compile(
     r"\s+(?:sometimes|mainly|usually|daily|too|as well|i think|at the moment|now|occasionally|please"
-    r"|only|allergy|mostly|again|(?:on|to) the list"
+    r"|only|allergy|mostly|again|(?:on|to) the list|for sure|definitely"
     r"|once in a while|now and then|lol|haha|lmao|tho|unfortunately|sadly|i guess|i suppose|i believe)$",
     re.IGNORECASE,
 )
@@ -182,6 +182,14 @@ _NO_ITEM: Final = word_set(
 )
 
 
+_UNSURE: Final = re.compile(
+    r"(?:but |though )?(?:i'm |i am )?(?:not (?:[\w%]+ )?(?:sure|certain)|unsure|uncertain)"
+    r"(?: about (?:that|it|the last)(?: one)?)?"
+    r"|(?:never|not)(?: been)? (?:tested|confirmed)|haven't been tested",
+    re.IGNORECASE,
+)
+"""What is said of the name before it: `maybe penicillin, not sure`."""
+
 _AND_THEN: Final = re.compile(
     r"[ ,]*\b(?:every )?(?:now and then|now and again|on and off|once in a while)\b", re.IGNORECASE
 )
@@ -196,7 +204,12 @@ def listed(value: str, kind: str, relatives: Collection[str]) -> tuple[str, ...]
     """The names that a reply lists, each as it was written; none where it is more than a list. What is said
     of relatives is left out.
     """
-    items = [_item(each) for each in _BETWEEN_ITEMS.split(_AND_THEN.sub("", value)) if each.strip()]
+    items: list[str] = []
+    for piece in _BETWEEN_ITEMS.split(_AND_THEN.sub("", value)):
+        if items and _UNSURE.fullmatch(piece.strip(" .!?")):
+            items[-1] = f"possibly {items[-1].removeprefix('possibly ')}"
+        elif piece.strip():
+            items.append(_item(piece))
     items = [each for each in items if each and not set(each.lower().split()) & set(relatives)]
     items = [each for each in items if each.lower() not in _BY_THE_WAY]
     if kind not in NAMED or not items or any(_is_no_name(each) for each in items):

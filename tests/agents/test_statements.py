@@ -206,3 +206,80 @@ def test_an_answer_that_says_it_was_given_before_is_an_answer(said: str) -> None
     asked = (Exchange(1, "I want to run a marathon", "By when would you like to get there?"),)
 
     assert enricher().enrich(said.format("October"), asked).known["deadline"] == "October"
+
+
+# --- replies that hold more than one thing ------------------------------------------------------------------
+
+
+def replied(question: str, message: str) -> dict[str, str]:
+    """What is known after a reply to a question about a rash."""
+    return enricher().enrich(message, (Exchange(1, "I have a rash", question),)).known
+
+
+@pytest.mark.parametrize(
+    ("message", "condition", "medicine"),
+    [
+        ("only underactive thyroid, on levothyroxine", "underactive thyroid", "levothyroxine"),
+        ("high cholesterol, statins", "high cholesterol", "statins"),
+        ("depression (sertraline)", "depression", "sertraline"),
+        ("gout and I take allopurinol", "gout", "allopurinol"),
+    ],
+)
+def test_what_is_taken_for_a_condition_is_none(message: str, condition: str, medicine: str) -> None:
+    known = replied("Do you have any medical conditions?", message)
+
+    assert (known["conditions"], known["medications"]) == (condition, medicine)
+
+
+@pytest.mark.parametrize(
+    ("message", "allergies"),
+    [
+        ("dogs, and perhaps latex, not sure", "dogs, possibly latex"),
+        ("pollen for sure and maybe nuts", "pollen, possibly nuts"),
+        ("maybe shellfish, never tested", "possibly shellfish"),
+        ("amoxicillin I think, not 100% sure", "possibly amoxicillin"),
+    ],
+)
+def test_an_allergy_that_one_is_not_sure_of_is_kept_as_possible(message: str, allergies: str) -> None:
+    assert replied("Do you have any allergies?", message)["allergies"] == allergies
+
+
+@pytest.mark.parametrize(
+    ("message", "since", "course"),
+    [
+        ("a few weeks, much worse the last four days", "a few weeks", "much worse the last four days"),
+        ("three months, worse since Monday", "three months", "worse since Monday"),
+        ("about a year, really bad for a week now", "about a year", "really bad for a week now"),
+    ],
+)
+def test_since_when_it_is_worse_is_not_since_when_it_is_there(message: str, since: str, course: str) -> None:
+    known = replied("How long have you had it?", message)
+
+    assert (known["duration"], known["progression"]) == (since, course)
+    assert "onset" not in known
+
+
+def test_what_makes_a_pregnancy_possible_is_not_its_value() -> None:
+    found = enricher().enrich(
+        "maybe, my period is ten days late", (Exchange(1, "I feel sick", "Could you be pregnant?"),)
+    )
+
+    assert found.known["pregnancy"] == "not sure"
+    assert "late" in found.enriched_message
+
+
+# --- a stranger reads little --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message", [STORY * 3, "my knee hurts " * 60, "x" * 900, "is it bad? " * 80, "yes, " * 200]
+)
+@pytest.mark.parametrize("before", ["", "Do you have any allergies?", "How long have you had it? " * 20])
+def test_however_much_is_said_an_enriched_message_has_at_most_400_characters(
+    message: str, before: str
+) -> None:
+    history = (Exchange(1, STORY, before),) if before else ()
+
+    found = enricher().enrich(message, history)
+
+    assert 0 < len(found.enriched_message) <= 400
