@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from agents.forms import of_another_kind
 from agents.holding_apart import excepts, held_apart
 from agents.lexicon import Lexicon, word_set, words_of
 from agents.patterns import FIGURE, HAS_MOMENT, HAS_SPAN, MEASURE, NUMBERS, OFTEN, READING, SPAN
@@ -15,7 +16,7 @@ from agents.reading import Said, Text, asks_back, with_change
 from agents.sexes import MALE, sex_said
 from agents.slots import NAMED, fits, listed
 from agents.sways import swayed
-from agents.values import NONE
+from agents.values import LISTS, NONE
 
 Stance: TypeAlias = Literal["yes", "some", "no", "unsure", "refusal", ""]
 
@@ -73,7 +74,8 @@ TAKES_IT: Final = re.compile(
 class Reply:
     """How a message answers: what it says, and the question to which it says it.
 
-    `verdicts` are a yes or no for each of the things that the question lists, `items` what the reply lists.
+    `verdicts` are a yes or no for each of the things that the question lists, `items` what the reply lists;
+    what it says `elsewhere` leaves the question open.
     """
 
     question: Question
@@ -81,6 +83,7 @@ class Reply:
     stance: Stance = ""
     verdicts: Mapping[str, bool] = field(default_factory=dict)
     items: tuple[str, ...] = ()
+    elsewhere: bool = False
 
 
 class Replies:
@@ -163,6 +166,8 @@ class Replies:
         numbers = [question for question in asked if question.numeric and "measures" not in question.kinds]
         if len(numbers) > 1 and (together := self._in_order(text, numbers)):
             return together
+        if len(asked) == 1 and (other := self._elsewhere(text, asked[0], known, found)) is not None:
+            return other
         if apart := tuple(self._beside_a_no(text, asked[-1], known, found)):
             return apart
         if outright := tuple(self._outspoken(text, asked, found)):
@@ -226,6 +231,22 @@ class Replies:
             return ()
         question = (open_ones or list(asked))[-1]
         return tuple(self._free(text, question, found))
+
+    def _elsewhere(
+        self, text: Text, question: Question, known: Mapping[str, str], found: Sequence[Said]
+    ) -> tuple[Reply, ...] | None:
+        """What the whole reply can only be of another kind: `about six weeks`, after what was tried."""
+        said = of_another_kind(self.bare(text.stated), question.kinds, self._body)
+        if said is None or (said.kind == "location" and "injur" in question.core):
+            return None
+        if any(each.kind == said.kind for each in found):
+            return ()
+        again = said.kind in known or (said.kind in _TIMES and known.keys() & _TIMES)
+        again = again and known.get(said.kind, said.value) not in said.value  # `left ankle`, of an ankle
+        of_nothing = said.kind not in ("dose", "habits") and "concern" not in known
+        if of_nothing or (again and said.kind not in LISTS):
+            said = Said("", "", _trim(text.stated))
+        return (Reply(question, said, elsewhere=True),)
 
     def _beside_a_no(
         self, text: Text, question: Question, known: Mapping[str, str], found: Sequence[Said]

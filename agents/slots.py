@@ -72,6 +72,11 @@ _EARLIER: Final = re.compile(
     r"\b(?:before|first|ever|again|last|ago|when|same|similar|since|had|happen(?:s|ed)|as an?|in my|got)\b",
     re.IGNORECASE,
 )
+_OF_CYCLES: Final = re.compile(
+    r"\b(?:period\w*|late|early|overdue|due|regular\w*|irregular\w*|menopaus\w+|bleed\w*|spotting|cycles?|pill|coil"
+    r"|iud|implant|pregnan\w+|stopped|missed|skipped|normal|heavy|light|on it|now)\b",
+    re.IGNORECASE,
+)
 _DENIES: Final = word_set("no not none never nothing nope nah nil zero neither any anything don't haven't")
 """Words that no name has: a value with one of them denies rather than names."""
 
@@ -137,6 +142,8 @@ def fits(kind: str, value: str, text: Text) -> bool:
             return any(each.search(value) for each in (_WHEN_IT_SUITS, HAS_MOMENT, _TIME))
         case "previous_episodes":
             return any(each.search(value) for each in (HAS_MOMENT, HAS_SPAN, _TIME, _OFTEN, _EARLIER))
+        case "cycle":
+            return any(each.search(value) for each in (HAS_MOMENT, HAS_SPAN, _TIME, _OFTEN, _OF_CYCLES))
         case "substances":
             return re.match(r"(?:it|they|that|this)\b", value, re.IGNORECASE) is None
         case "progression":

@@ -736,8 +736,11 @@ def _bearing(
 def _pass_by(replies: Sequence[Reply]) -> bool:
     """Whether none of the replies answers anything."""
     return all(
-        not (each.said.kind or each.stance or each.verdicts or each.items)
-        and turns_elsewhere(each.said.sentence)
+        each.elsewhere
+        or (
+            not (each.said.kind or each.stance or each.verdicts or each.items)
+            and turns_elsewhere(each.said.sentence)
+        )
         for each in replies
     )
 
