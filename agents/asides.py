@@ -71,7 +71,7 @@ _ORDERS: Final = (
 _ASKS: Final = (
     r"(?:wdym|what (?:do|did) you (?:mean|say|ask|want)\b.{0,40}|what are you (?:on about|asking|talking "
     r"about|saying|getting at)\b.{0,20}|what(?: was|'s| is) (?:the|your|that) question|(?:what|which) "
-    r"question|what does (?:that|this|it) (?:mean|matter|have to do)\b.{0,40}|how (?:is|does) (?:that|this"
+    r"question|what does (?:that|this|it) (?:mean$|matter|have to do)\b.{0,40}|how (?:is|does) (?:that|this"
     r"|it) (?:relevant|relate\w*|important|matter|supposed to help)\b.{0,30}|why (?:do|are|would|did) you "
     r"(?:ask|asking|need|want|care)\b.{0,40}|why (?:does|is) (?:that|it|this) (?:matter|relevant"
     r"|important)|who are you|why should i (?:tell|answer)\b.{0,40}|are you (?:an? |even )?(?:ro)?(?:bot"
@@ -92,7 +92,7 @@ _OF_TALK: Final = word_set(
     "never can can't could would should will won't must have has had just please so and or but if then "
     "now already again still even ever really only too very ask asked asking asks tell told telling say "
     "said saying talk talking speak reply replied respond repeat repeating explain explained mean meant "
-    "understand know listen listening hear read reading want wanted need get got give gave keep stop "
+    "understand know listen listening hear read reading want wanted need get got give gave stop "
     "start let help helping helped make makes sense later before first same other another any some "
     "something anything everything nothing many much there here real relevant point stupid useless dumb "
     "silly weird rude slow wrong annoying ridiculous sorry ok okay like thing things time way think care "

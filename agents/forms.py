@@ -29,6 +29,12 @@ _SWAYS: Final = re.compile(
     r" ((?:when|whenever|at|in the|after|during|with|if|on|before|by) .{2,60})",
     re.IGNORECASE,
 )
+_HELPS: Final = re.compile(
+    r"(?!(?:nothing|it|that|this|what|which|who|i|you|they|he|she|no)\b)([\w' -]{2,40}?)"
+    r"(?: (?:really|always|usually|sometimes|does|seems to))*"
+    r" (?:helps?|eases it|makes it (better|worse))(?: a bit| a lot)?",
+    re.IGNORECASE,
+)
 _LIVES: Final = re.compile(
     r"(?:i'm |i am |i've been )?(?:an? )?(?:strict |mostly )?"
     r"(?:vegetarian|vegan|veggie|pescatarian|teetotal|non-?smoker|ex-?smoker|smoker)\b.{0,30}",
@@ -53,8 +59,8 @@ _NEVER: Final = {
     "frequency": _NAMES | _IT | {"location"},
     "progression": _TAKEN | _NAMES | _IT | _PEOPLE | _SWAY | {"tried", "effect", "location"},
     "location": _TAKEN | _NAMES | _IT | _PEOPLE | _TIMES | _SWAY | {"tried", "progression"},
-    "triggers": _TIMES | _NAMES | _PEOPLE | _IT | {"location", "progression"},
-    "relief": _TIMES | _NAMES | _PEOPLE | _IT | {"location", "progression"},
+    "triggers": _TIMES | _TAKEN | _NAMES | _PEOPLE | _IT | {"location", "progression"},
+    "relief": _TIMES | _TAKEN | _NAMES | _PEOPLE | _IT | {"location", "progression"},
     "habits": _NAMES | {"other_medicines"},
 }
 """The kinds that a reply of each form is no value of."""
@@ -87,6 +93,8 @@ def _by_form(reply: str, parts: Collection[str]) -> Said | None:
         return Said("triggers" if swayed[2].lower() in ("worse", "more") else "relief", swayed[1])
     if sways := _SWAYS.fullmatch(reply):
         return Said("triggers" if sways[1].lower().startswith("wors") else "relief", sways[2])
+    if helps := _HELPS.fullmatch(reply):
+        return Said("triggers" if (helps[2] or "").lower() == "worse" else "relief", helps[1])
     if _LIVES.fullmatch(reply):
         return Said("habits", reply)
     words = [word.text for word in words_of(reply)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from agents.asides import is_aside
 from agents.interviews import Information, Manner, Question
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED
 from agents.leaning import asks_what_to_do, misses_an_answer, own_question
@@ -267,7 +268,7 @@ class _Talk:
         facts = {fact.kind: fact for fact in self.new if fact.kind not in _SILENT}
         if "concern" in facts or not self.answers:
             return self.opened()
-        if self.asks():
+        if self.asks() or is_aside(self.brief.message):
             return ""
         told = [facts[kind] for kind in enrichment.answers if kind in facts] or list(facts.values())
         for fact in told:

@@ -88,6 +88,7 @@ _PASSING: Final = frozenset(("frequency", "onset", "duration", "location", "trig
 _ONLY_TIME: Final = re.compile(
     rf"(?:it's been |since |for |from |about |around )*(?:{MOMENT}|{SPAN})(?: now)?", re.IGNORECASE
 )
+_EASES: Final = re.compile(r"\b(?:helps?|helped|eases?|works)\b", re.IGNORECASE)
 _REACTS: Final = re.compile(
     r"(?:yes,? |just |only |well,? |no(?:ne|thing)?,? |not really,? |but |except )*"
     r"([\w-]+(?: [\w-]+){0,2}?) (?:gives?|brings?|makes?|breaks?|causes?"
@@ -680,7 +681,12 @@ def _bearing(
 ) -> tuple[list[Said], list[Said]]:
     """What a message says after its question: `a glass on weekends` tells nothing of how often it hurts."""
     renamed = {"medications": "other_medicines"} if "other_medicines" in kinds else {}
-    if "allergies" in kinds and "medications" not in kinds and not TAKES_IT.search(text.stated):
+    if (
+        "allergies" in kinds
+        and "medications" not in kinds
+        and not TAKES_IT.search(text.stated)
+        and not _EASES.search(text.stated)
+    ):
         renamed = {"medications": "allergies"}
     found = [replace(each, kind=renamed.get(each.kind, each.kind)) for each in found]
     if any(OF_TESTS.search(each.core) for each in asked) and not _TAKES.search(text.stated):
