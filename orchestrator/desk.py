@@ -258,9 +258,8 @@ def _(body: UserMessage, page: Page, arrival: Arrival) -> Consequence:
     _check_message(page, body.previous_id, "body.previousId")
     last = page.tx.messages.last(page.conversation.id)
     latest = page.tx.turns.latest(page.conversation.id)
-    earlier = (
-        heard_in(page.tx.safety.heard_last(page.conversation.id, latest.number + 1)) if latest else Hearing()
-    )
+    number = latest.number + 1 if latest else 1
+    earlier = heard_in(page.tx.safety.heard_last(page.conversation.id, number))
     heard = _as_reply(arrival, body.content, still_asked(page.tx, last, arrival.watch), earlier)
     waiting = page.tx.turns.waiting(page.conversation.id)
     if waiting >= arrival.allowance.waiting and not heard.is_danger:
@@ -302,10 +301,10 @@ def _as_reply(arrival: Arrival, said: str, asked: str | None, earlier: Hearing) 
 
     After a safety answer, those that bring nothing of their own leave the danger as it was `earlier`.
     """
-    if asked is None or len(said) > SHORT_REPLY:
+    if len(said) > SHORT_REPLY:
         return arrival.heard
-    heard = arrival.heard.raised_by(arrival.watch.hear(said, asked))
-    return arrival.watch.hear_still(said, asked, earlier, heard) if earlier.is_danger else heard
+    heard = arrival.heard.raised_by(arrival.watch.hear(said, asked)) if asked else arrival.heard
+    return arrival.watch.hear_still(said, asked or "", earlier, heard) if earlier.is_danger else heard
 
 
 def _give_way(page: Page, about: About, heard: Hearing, watch: Watch) -> None:

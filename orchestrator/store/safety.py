@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, exists, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
 
-from orchestrator.store.rows import SafetyAlert, SafetyEvent, SafetyRefusal, Turn
+from orchestrator.store.rows import Message, SafetyAlert, SafetyEvent, SafetyRefusal, Turn
 from orchestrator.store.statements import Statement, all_of
 from orchestrator.store.unit import Unit, changing
 
 STAYS_OPEN: Final = timedelta(hours=6)
 """How long after a safety answer what brings nothing of its own is still heard with it."""
 
-_turns = Turn.table
+_turns, _messages = Turn.table, Message.table
 _events, _alerts, _refusals = SafetyEvent.table, SafetyAlert.table, SafetyRefusal.table
 _OF_MESSAGE = Statement(
     all_of(SafetyEvent)
@@ -36,6 +36,32 @@ _OF_TURN = Statement(
         _turns.c.number == bindparam("number"),
         _events.c.tier > 0,
         _events.c.created_at > bindparam("since", type_=_events.c.created_at.type),
+    )
+    .order_by(_events.c.created_at, _events.c.id),
+    SafetyEvent,
+)
+
+
+def _place_of(number: str) -> ColumnElement[int]:
+    """Where the message of a turn stands among the conversation's; nowhere, without that turn."""
+    return (
+        select(_messages.c.sequence_number)
+        .join(_turns, _turns.c.user_message_id == _messages.c.id)
+        .where(_turns.c.conversation_id == bindparam("conversation_id"), _turns.c.number == bindparam(number))
+        .scalar_subquery()
+    )
+
+
+_SYNCED = Statement(
+    all_of(SafetyEvent)
+    .join(_messages, _messages.c.id == _events.c.message_id)
+    .where(
+        _events.c.conversation_id == bindparam("conversation_id"),
+        _events.c.turn.is_(None),
+        _events.c.tier > 0,
+        _messages.c.created_at > bindparam("since", type_=_messages.c.created_at.type),
+        _messages.c.sequence_number > func.coalesce(_place_of("number"), 0),
+        _messages.c.sequence_number < func.coalesce(_place_of("next"), _messages.c.sequence_number + 1),
     )
     .order_by(_events.c.created_at, _events.c.id),
     SafetyEvent,
@@ -147,10 +173,16 @@ class Safety:
         )
 
     def heard_last(self, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
-        """The danger that was heard lately in the message of the turn before the one of this number."""
-        since = self._unit.now - STAYS_OPEN
-        found = self._unit.all(_OF_TURN, conversation_id=conversation_id, number=number - 1, since=since)
-        return tuple(found)
+        """The danger that was heard lately in the message of the turn before the one of this number.
+
+        What was synchronised since then counts, too.
+        """
+        where: dict[str, Any] = {
+            "conversation_id": conversation_id,
+            "number": number - 1,
+            "since": self._unit.now - STAYS_OPEN,
+        }
+        return (*self._unit.all(_OF_TURN, **where), *self._unit.all(_SYNCED, **where, next=number))
 
     def event(self, id: str) -> SafetyEvent | None:
         """An event by its id."""

@@ -335,6 +335,29 @@ async def test_danger_that_was_synchronised_leaves_an_event_and_alerts_where_it_
         assert [alert is not None for alert in alerts] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("hours", "then", "in_danger"),
+    [
+        (1, ["not yet"], [True]),
+        (1, ["what should I do", "ok"], [True, True]),
+        (1, ["it was a false alarm", "ok"], [False, False]),
+        (1, ["What vitamins are good in winter?", "ok"], [False, False]),
+        (30, ["not yet"], [False]),
+    ],
+)
+async def test_danger_that_was_synchronised_lately_stays_until_it_is_over(
+    address: str, hours: int, then: list[str], in_danger: list[bool]
+) -> None:
+    at = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+        await peer.ask("what helps against a cold?")
+        earlier = {"localId": "l1", "role": "user", "contents": CHEST, "createdAt": at}
+        await peer.request(SYNC, messages=[earlier])
+        told = [of_type(SENTENCE, await peer.ask(said))[0] for said in then]
+
+        assert ["safety" in first.meta for first in told] == in_danger
+
+
 async def test_danger_interrupts_the_answer_that_is_still_running(address: str) -> None:
     brain = ScriptedBrain(answers=[["One. ", "Two. ", "Thr", asyncio.Event()]])
     async with a_house(address, brain).open() as house, conversing(house) as peer:
