@@ -245,10 +245,12 @@ class Answer:
         So is that the guard failed, where no danger was heard. What is new is kept, said or not. Gives what
         this turn has heard by now: it can only rise.
         """
-        before, self._heard = self._heard, self._heard.raised_by(hearing)
-        fails, graver = hearing.failed and not before.failed, self._heard.meta != before.meta
+        before, begun_with = self._heard, self._words()[:1]
+        self._heard = before.raised_by(hearing)
+        graver = (self._heard.meta, self._words()[:1]) != (before.meta, begun_with)
         if graver:
             self._spoken_of = self._times_spoken_of()
+        fails = hearing.failed and not before.failed
         if fails or graver or not set(hearing.verdict.rule_ids) <= set(before.verdict.rule_ids):
             first = self._words()[:1] if graver else ()
             await uninterrupted(self._keep_heard(replace(hearing, failed=fails), first))

@@ -710,16 +710,25 @@ async def test_danger_of_another_kind_in_the_enriched_message_is_kept_though_it_
         assert None not in alerts
 
 
-async def test_danger_of_a_graver_kind_in_the_enriched_message_is_said_too(address: str) -> None:
-    brain = ScriptedBrain(enrichments=[enriched("The person says that they have crushing chest pain")])
+@pytest.mark.parametrize(
+    ("retold", "kind", "begins"),
+    [
+        ("that they have crushing chest pain", "emergency", "This could be an emergency: please call"),
+        ("that they will kill themselves tonight", "crisis", "I am really glad you told me"),
+    ],
+)
+async def test_danger_of_a_graver_kind_in_the_enriched_message_is_said_too(
+    address: str, retold: str, kind: str, begins: str
+) -> None:
+    brain = ScriptedBrain(enrichments=[enriched(f"The person says {retold}")])
     async with a_house(address, brain).open() as house, conversing(house) as peer:
         frames = await peer.ask("he is strangling me right now")
 
         assert_safety_first(frames, "crisis", 3)
         said = [frame for frame in of_type(SENTENCE, frames) if "safety" in frame.meta]
-        assert [frame.meta["safety"] for frame in said] == ["crisis", "emergency"]
-        assert said[1].body["text"].startswith("This could be an emergency: please call")
-        assert [event.kind for event in await events(house, peer)] == ["crisis", "emergency"]
+        assert [frame.meta["safety"] for frame in said] == ["crisis", kind]
+        assert said[1].body["text"].startswith(begins)
+        assert [event.kind for event in await events(house, peer)] == ["crisis", kind]
 
 
 async def test_a_reply_is_heard_with_the_question_before_it(address: str) -> None:
