@@ -29,6 +29,7 @@ EITHER = (
     "it was just a test",
     "it was a typo, my mistake",
     "I was only joking",
+    "the ambulance is here, I feel fine now",
 )
 AS_FELT = (
     "I'm fine now",
