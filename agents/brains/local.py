@@ -116,7 +116,7 @@ class LocalBrain:
         nothing_new = enrichment.trigger != NEW_CONCERN and not question and not wish
         if nothing_new and (embedded.bare or last_question(asked)):
             return _intent(before, max(_STAYS, routed.confidence), "A statement that brings no new topic")
-        a_goal = wish and "goal" in kinds_asked(asked)
+        a_goal = wish and ("goal" in kinds_asked(asked) or "goal" in enrichment.known)
         if routed.intent == OUT_OF_SCOPE and not a_goal:
             return routed
         if question and any(f.kind == "asked_about" and f.turn == blocks.next_turn for f in enrichment.facts):
