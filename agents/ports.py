@@ -41,12 +41,14 @@ class Embedder(Protocol):
 class Embedded:
     """A text with its vector: what a turn embeds once, for everyone in it who compares it with something.
 
-    `bare` says that the message itself was only a few words after a question, and the text had to be made.
+    `bare` says that the message itself was only a few words after a question, and the text had to be made;
+    `parts` are its sentences, each by itself, where it has several.
     """
 
     text: str
     vector: Vectors
     bare: bool = False
+    parts: tuple["Embedded", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ async def take_turn(ticket: Ticket, house: Stations) -> None:
             over = house.watch.settles(said, earlier)
             retold = Hearing() if over else house.watch.hear_again(said, enrichment, blocks)
             heard = await answer.heard(retold)
-        if not heard.is_danger and not over:  # who is in danger waits for no model
+        if heard.may_be_graver and not over:  # who is in grave danger waits for no model
             with station("embed"):
                 embedded = await embedding.embed(house.embedder, said, enrichment)
             with station("guard"):

@@ -9,7 +9,7 @@ from agents.leaning import asks_of_something
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after
-from agents.safety.guard import STILL, Reason, Verdict
+from agents.safety.guard import MEANT, STILL, Reason, Verdict
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.retold import Before, added, replies
@@ -95,6 +95,11 @@ class Hearing:
     def is_danger(self) -> bool:
         """Whether the answer is a safety answer."""
         return self.verdict.flagged
+
+    @property
+    def may_be_graver(self) -> bool:
+        """Whether the ears may raise it: they say no more than danger, not that it is at once."""
+        return self.verdict.tier < MEANT
 
     @property
     def on_the_wire(self) -> Safety | None:

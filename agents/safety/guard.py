@@ -19,8 +19,12 @@ from agents.safety.text import Reader, Word
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
 CALM: Final = 0
+MEANT: Final = 2
+"""The tier of what is heard in a message only by what it means."""
 LONGEST_ANSWER: Final = 5
 """Of how many words the longest phrase is that answers a question."""
+SHORTEST_ASIDE: Final = 3
+"""Of how many letters words are that are worth telling of where they were taken back."""
 LATEST_ANSWER: Final = 10
 """How many words may be said before an answer comes."""
 _NONE: Final[frozenset[str]] = frozenset()
@@ -399,6 +403,24 @@ class Guard:
                     break
         return sorted(reasons, key=lambda reason: (bool(reason.stopped_by), -reason.rule.tier))
 
+    def set_aside(self, text: str) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The words that were heard but taken back, whatever rule they might have come to, and by what."""
+        listened = self._listen(text)
+        aside: dict[str, tuple[tuple[str, str], ...]] = {}
+        for each in (one for often in listened.heard.values() for one in often if one.stops):
+            words = self._reader.quote(text, each.found.start, each.found.end)
+            stops = [stop for stop in listened.stops if stop.reason in each.stops and stop.covers(each.found)]
+            aside[words] = tuple(
+                dict.fromkeys(
+                    (stop.reason, self._reader.quote(text, stop.cue_start, stop.cue_end)) for stop in stops
+                )
+            )
+        return {
+            words: stops
+            for words, stops in aside.items()
+            if stops and len(words) >= SHORTEST_ASIDE and not _is_part(words, aside)
+        }
+
     def _verdict(self, listened: _Listened, also: frozenset[str] = frozenset()) -> Verdict:
         verdict = Verdict()
         fired = -1
@@ -438,9 +460,10 @@ class Guard:
             heard[name] = _first_and_last(often)
         names = heard.keys()
         for name, groups, within in self._compounds:
-            if not (names.isdisjoint(groups[0]) or names.isdisjoint(groups[-1])):
-                if made := _compounded(heard, name, groups, within):
-                    heard.setdefault(name, []).extend(made)
+            if names.isdisjoint(groups[0]) or names.isdisjoint(groups[-1]):
+                continue
+            if made := _compounded(heard, name, groups, within):
+                heard.setdefault(name, []).extend(made)
         ends = self._scopes.thoughts(words)
         return _Listened(text, words, ends, heard, stops)
 
@@ -643,6 +666,11 @@ class _Answers:
                 if beginning in known:
                     return answer, length
         return None, 0
+
+
+def _is_part(words: str, all_words: Iterable[str]) -> bool:
+    """Whether these are among the words of another of them."""
+    return any(words in others and words != others for others in all_words)
 
 
 def _spelled(phrases: Iterable[str]) -> frozenset[str]:

@@ -49,6 +49,14 @@ _CLAUSES: Final = re.compile(
     r"|\s+(?=(?:if|whether|unless|in case|before (?:you|he|she|they|\w+ing))\b)"
     r"|\s+and\s+(?=(?:take|use|have|stop|skip|try|get|give|see|drop|double)\b)"
 )
+_ASKS: Final = re.compile(
+    r"(?:(?:and|or|so|but|also|then|well|ok|okay|now|still|even|as well as|for example|such as|for instance|"
+    r"if|when|in|on|at|with|to|of|from|about|has|have|had|any|another|other|something|anything|not|none|the|"
+    r"your|an?|more|less|once|twice|before|after|during|since|only|just|maybe|perhaps|\w+ing|\w+ed)\b|"
+    r"(?!why (?:not|do not you)\b|(?:how|what) about\b)(?:what|which|who|whom|whose|where|when|why|how)\b|"
+    r"(?:do|does|did|are|is|was|were|am|have|has|had|can|could|will|would|should|shall|may|might|must)\b|\W*$)"
+)
+"""How a clause of a question begins that asks; one that begins otherwise states: "you have gout, do you?"."""
 _ORDERS: Final = re.compile(
     r"\b(?:take|use|try|have|give|stop|skip|double|you|i|should|will|would|can|could|may|might|must|need|works?|"
     r"helps?|enough|recommend\w*|is|are)\b"
@@ -124,9 +132,8 @@ class OutputGuard:
         told = [
             clause
             for each in _SENTENCES.split(_plain(sentence))
-            if not each.endswith("?")
             for clause in self._stated(each)
-            if not self._spares.search(clause)
+            if not (each.endswith("?") and _ASKS.match(clause)) and not self._spares.search(clause)
         ]
         own = [rule.name for rule in self._rules if any(map(rule.refuses, told))]
         more = [name for name, pattern in further.items() if any(map(pattern.search, told))]

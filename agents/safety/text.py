@@ -16,6 +16,11 @@ _WITHIN: Final = frozenset(",-:()")
 _RUN: Final = re.compile(r"([a-z])\1{2,}")
 _LETTERS_APART: Final = re.compile(r"\b(?:[a-z] ){3,}[a-z]\b")
 _KEEP_S: Final = frozenset(("it", "he", "she", "that", "what", "who", "there", "here", "where", "how", "let"))
+_BREATH: Final = re.compile(
+    r"(?<=[A-Za-z,])\s*(?:\u2026|\.{2,}|\. \. \.)\s*(?=[a-z]|I\b|[A-Z]{2}|EpiPen)"
+    r"|(?<=[A-Za-z])\s+(?:um+|uh+m?|erm|hm+)\b,?(?=\s+[A-Za-z0-9])"
+)
+"""An ellipsis or an "um" amid a sentence, where somebody only takes a breath."""
 _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _DISGUISED: Final = re.compile(r"(?<![a-z0-9@$!])[a-z]*[0-9@$!][a-z0-9@$!]*")
 _SIGNS: Final = str.maketrans("0134579@$!", "oieastgasi")
@@ -50,7 +55,7 @@ def clean(text: str) -> str:
     """The text in small plain letters: no accents, no invisible characters, one kind of quote."""
     if len(text) > MOST:
         text = f"{text[: MOST // 2]}\n{text[-MOST // 2 :]}"
-    text = text.translate(_QUOTES).translate(_DASHES)
+    text = _BREATH.sub(" ", text.translate(_QUOTES).translate(_DASHES))
     if text.isascii():
         text = text.lower()
     else:

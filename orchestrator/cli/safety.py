@@ -9,11 +9,17 @@ import click
 from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agents.safety.ears import Ears
     from agents.safety.guard import Guard, Verdict
     from orchestrator.settings import Settings
     from orchestrator.store.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
+
+
+NO_TEXT = "there is no text"
+"""The answer to a line that has nothing to listen to."""
 
 
 @click.group()
@@ -32,9 +38,9 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
     """Say of each line of FILE, or of the input, whether it is an emergency, a crisis or neither.
 
     A line is a message, or a JSON object {"id", "text", "context"} whose context, if there is one, is what
-    the assistant asked last; one without a text says nothing. One answer per line, in the same order, with
-    its id or else the line's number. The JSON also names the language of a line that is not in English, and
-    so was not understood.
+    the assistant asked last. One answer per line, in the same order, with its id or else the line's number;
+    an object without a text gets an error for its answer, and the command ends with 1. The JSON also names
+    the language of a line that is not in English, and so was not understood.
     """
     settings = invocation.settings(quietly=True)
 
@@ -43,8 +49,15 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
     guard = load_guard()
     languages = load_languages(guard)
     ears = None if rules_only else _ears(settings)
+    wrong = 0
     for number, line in enumerate(source, 1):
         item = _item(line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n"), number)
+        if item["text"] is None:
+            wrong += 1
+            click.echo(
+                json.dumps({"id": item["id"], "error": NO_TEXT}) if as_json else f"{item['id']}\t{NO_TEXT}"
+            )
+            continue
         verdict = _verdict(guard, ears, item["text"], item["context"])
         told = {
             "id": item["id"],
@@ -58,6 +71,8 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
             click.echo(json.dumps(told, ensure_ascii=False))
         else:
             click.echo(f"{told['id']}\t{verdict.kind}\t{verdict.tier}\t{' '.join(verdict.rule_ids) or '-'}")
+    if wrong:
+        raise click.ClickException(f"{wrong} of {number} lines have no text that could be heard.")
 
 
 def _ears(settings: "Settings") -> "Ears | None":
@@ -71,9 +86,11 @@ def _ears(settings: "Settings") -> "Ears | None":
 
 
 def _verdict(guard: "Guard", ears: "Ears | None", text: str, context: str | None) -> "Verdict":
-    """What is heard in a message: by the rules, and where they hear nothing by the ears."""
+    """What is heard in a message: by the rules, and where they hear nothing grave by the ears."""
+    from agents.safety.guard import MEANT
+
     verdict = guard.check(text, context)
-    return ears.check(text) if ears and text.strip() and not verdict.flagged else verdict
+    return verdict.raised_by(ears.check(text)) if ears and text.strip() and verdict.tier < MEANT else verdict
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -87,7 +104,7 @@ def _item(line: str, number: int) -> dict[str, Any]:
             text, context = said.get("text"), said.get("context")
             return {
                 "id": said.get("id", number),
-                "text": text if isinstance(text, str) else "",
+                "text": text if isinstance(text, str) else None,
                 "context": context if isinstance(context, str) else None,
             }
     return {"id": number, "text": line, "context": None}
@@ -106,6 +123,7 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     """
     settings = invocation.settings(quietly=True)
 
+    from agents.safety.guard import MEANT
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard()
@@ -121,27 +139,36 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         heard = " + ".join(f'"{words}"' for words in reason.heard)
         rule = reason.rule
         if reason.stopped_by:
-            by = ", ".join(f'{why} by "{words}"' for why, words in reason.stopped_by)
-            click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {by}")
+            click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {_by(reason.stopped_by)}")
         else:
             click.echo(f"  fired    {rule.id} (tier {rule.tier}): {heard}  [{rule.source}]")
+    for words, stops in guard.set_aside(text).items() if not reasons else ():
+        click.echo(f'  aside    "{words}": {_by(stops)}')
     explained = {reason.rule.id for reason in reasons if not reason.stopped_by}
     for rule_id in by_rules.rule_ids:
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
     if ears is not None and text.strip():
-        _tell_of_ears(ears, text, asked=not by_rules.flagged)
+        _tell_of_ears(ears, text, asked=by_rules.tier < MEANT)
+
+
+def _by(stops: "Iterable[tuple[str, str]]") -> str:
+    """What took words back, and why."""
+    return ", ".join(f'{why} by "{words}"' for why, words in stops)
 
 
 def _tell_of_ears(ears: "Ears", text: str, *, asked: bool) -> None:
     """How much a text is like danger, beside how much is enough."""
     _, emergency, crisis = (float(share) for share in ears.shares([text])[0])
-    raised = "not asked" if not asked else "raised" if ears.check(text).flagged else "silent"
     sure = ears.sure
+    flagged = ears.check(text).flagged
+    by_a_part = flagged and not sure.reached(emergency, crisis)
+    raised = "not asked" if not asked else "raised" if flagged else "silent"
     click.echo(
         f"  ears     {raised}: like an emergency {emergency:.2f} (of {sure.emergency:.2f}),"
         f" a crisis {crisis:.2f} (of {sure.crisis:.2f}),"
         f" either {emergency + crisis:.2f} (of {sure.either:.2f})"
+        + ("; a sentence of it alone is more so" if asked and by_a_part else "")
         + ("" if asked else "; the rules had heard it")
     )
 

@@ -126,6 +126,18 @@ def _of(others: str, name: str = "") -> Callable[[str], Iterator[str]]:
     return changed
 
 
+def _between(mark: str) -> Callable[[str], Iterator[str]]:
+    """A breath, or a word that says nothing, between two words of the text, wherever that may be."""
+
+    def changed(text: str) -> Iterator[str]:
+        words = text.split()
+        for at in range(1, len(words)):
+            if words[at - 1][-1].isalpha() and words[at][0].isalpha():
+                yield " ".join(words[:at]) + mark + " ".join(words[at:])
+
+    return changed
+
+
 def _once(change: Callable[[str], str]) -> Callable[[str], Iterator[str]]:
     def changed(text: str) -> Iterator[str]:
         yield change(text)
@@ -149,6 +161,8 @@ MUTATIONS: Final[dict[str, tuple[Callable[[str], Iterator[str]], int]]] = {
     "a letter doubled": (_each_word(_double), 2_000),
     "a word split": (_each_word(_split), 2_000),
     "words joined": (_joined, 1_000),
+    "a breath": (_between("... "), 2_000),
+    "an um": (_between(" um "), 2_000),
     "medical short forms": (_shortened("medical"), 150),
     "texting": (_shortened("texting"), 500),
     "asterisks": (_asterisk, 80),

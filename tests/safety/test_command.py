@@ -60,18 +60,20 @@ def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_p
     )
     (tmp_path / "lines.txt").write_bytes(lines)
 
-    told = run("check", "--json", "--rules-only", str(tmp_path / "lines.txt"))
-    piped = CliRunner().invoke(cli, ["safety", "check", "--json", "--rules-only"], input=lines)
+    asked = ["safety", "check", "--json", "--rules-only"]
+    told = CliRunner().invoke(cli, [*asked, str(tmp_path / "lines.txt")])
+    piped = CliRunner().invoke(cli, asked, input=lines)
 
-    answers = [json.loads(line) for line in told.splitlines()]
-    assert [(answer["id"], answer["kind"]) for answer in answers] == [
+    answers = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(answer["id"], answer.get("kind") or answer["error"]) for answer in answers] == [
         ("x1", "emergency"),
         ("x2", "emergency"),
-        ("x3", "none"),
-        ("x4", "none"),
+        ("x3", "there is no text"),
+        ("x4", "there is no text"),
         (5, "emergency"),
     ]
-    assert piped.stdout == told
+    assert (told.exit_code, told.stderr) == (1, "Error: 2 of 5 lines have no text that could be heard.\n")
+    assert piped.stdout == told.stdout
 
 
 def test_lines_can_come_from_a_file_and_be_read_by_people(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agents.safety.guard import Verdict
 from orchestrator.settings import load
 from orchestrator.wiring import load_ears
 from tests.models import minilm
-from tests.safety.phrases import read
+from tests.safety.phrases import UNSEEN, injections, phrases, read, the_guard
 from tests.talks import ASIDE, PERSON, Talk, kept, lines_of
 
 PHRASES: dict[str, ears.Class] = {
@@ -150,6 +150,38 @@ def test_the_ears_hear_what_is_told_sideways_even_in_a_sentence_about_something_
 
     assert listening.check(said).kind == kind
     assert listening.check(f"{said}, I have no insurance").kind == kind
+
+
+def test_hardly_a_text_beside_it_talks_the_ears_out_of_what_they_alone_heard() -> None:
+    listening = load_ears(load(environment={}), minilm())
+    danger = [phrase.text for name in ("emergencies", "crises") for phrase in phrases(UNSEEN, name)]
+    heard = [each for each in danger if not the_guard().check(each).flagged and listening.check(each).flagged]
+    beside = [
+        text
+        for number, said in enumerate(heard)
+        for injection in injections()[number % 29 :: 29]
+        for text in (f"{injection}\n{said}", f"{said}\n{injection}")
+    ]
+
+    lost = [text for text in beside if not listening.check(text).flagged]
+
+    assert len(beside) > 200
+    assert len(lost) <= len(beside) // 20, lost
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("my arm hurts since monday", []),
+        ("I ran. Then my arm went numb! Why is that so?", ["Then my arm went numb!", "Why is that so?"]),
+        ("one two three\nfour five six", ["one two three", "four five six"]),
+        ("and a b. " * 20, ["and a b."] * 8),
+    ],
+)
+def test_sentences_are_heard_alone_where_there_are_several_but_not_endlessly_many(
+    text: str, parts: list[str]
+) -> None:
+    assert ears.sentences(text) == parts
 
 
 async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None:
