@@ -8,7 +8,7 @@ from typing import Final
 from agents.complaints import concerns
 from agents.known import Known, Told, Understood
 from agents.lexicon import Lexicon, any_of
-from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN, NUMBERS
+from agents.patterns import DOSE, HAS_MOMENT, HAS_SPAN, MOMENT, NUMBERS
 from agents.questions import Question
 from agents.ratings import NUMBER, rating, rating_anew
 from agents.reading import BESIDE, Said, Text, stated
@@ -28,8 +28,10 @@ _SAID_BUT: Final = re.compile(
 )
 _SORRY: Final = re.compile(
     r"^(?:oh,? |no,? |um,? )*(?:sorry|oops|pardon)[,.:; -]+(?:i )?(?:meant |mean )?"
-    r"(?:the |my |it's |its |in |on |for |since )*"
-    rf"(?:left|right|both|upper|lower|\d|(?:{'|'.join(NUMBERS)})\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"(?:the |my |it's |its |it was |in |on |for |since |only |just |about |by )*"
+    rf"(?:left|right|both|upper|lower|\d|(?:{'|'.join(NUMBERS)})\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|next |tomorrow|once|twice|every|mornings?|afternoons?|evenings?|dr\b|doctor\b)"
+    r"|^(?:(?:no|ok|oh|sorry|um),? )*make it (?:\d|an?\b|the\b|by\b|next\b|\w+day\b|\w+noons?\b|\w+ings?\b)"
     r"|(?:left|right)(?: \w+)?,? (?:sorry|i meant)[.! ]*$|\bsorry,? meant\b",
     re.IGNORECASE,
 )
@@ -90,7 +92,8 @@ class Corrections:
         rest = self._marks.sub(" ", rest)
         rest = re.sub(r"\s+", " ", rest).strip(" ,.;-")
         rest = re.sub(
-            r"^(?:(?:no|sorry|oops|pardon|meant|well|but|oh|and|it's|it is|to|so|um|is|was|about)\b[ ,]*)+",
+            r"^(?:(?:no|sorry|oops|pardon|meant|well|but|oh|and|it's|it is|it was|make it|to|so|um|is|was"
+            r"|about)\b[ ,]*)+",
             "",
             rest,
             flags=re.IGNORECASE,
@@ -102,6 +105,8 @@ class Corrections:
         pure = Text(rest, self._lexicon)
         kinds = [kind for _, kind in taken_back]
         right = list(self._right_instead(pure, rest, kinds, values, asked))
+        if not right and len(kinds) == 1 and kinds[0] in _FREE and 1 <= len(rest.split()) <= _MOST_INSTEAD:
+            right = [Said(kinds[0], rest)]
         if anew and not any(each.kind == "severity" for each in right):
             right = [Said("severity", f"{anew}/{_top_of(values['severity'])}")]
         for said in right:
@@ -156,6 +161,9 @@ class Corrections:
         named = next((kind for kind in kinds if kind in NAMED), "")
         found = [replace(each, kind=named) if named and each.kind in NAMED else each for each in stated(text)]
         given = {each.kind for each in found}
+        if alike := _alike(rest, values, asked):
+            yield alike
+            return
         yield from (each for each in found if each.kind in values)
         if dosed := _other_dose(rest, values, asked):
             yield Said("medications", dosed)
@@ -254,6 +262,63 @@ def _was_never_said(text: str, values: Mapping[str, str]) -> bool:
     """Whether a number is taken back that nothing known has: `6, not 8` then answers what was asked."""
     denied = [each[1] for each in _NOT_THAT.finditer(text) if each[1].isdecimal()]
     return bool(denied) and not any(_kind_with(values, each) for each in denied)
+
+
+_MOST_INSTEAD: Final = 4
+_WEEKDAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_FITS: Final = (
+    r"(?: (?:is|are|would be|will be|works?|suits?)(?: me| us)?(?: fine| better| best| ok| okay| good)?)?"
+)
+_LATER: Final = r"(?:the|a|one) (?:day|week|month)s? (?:after(?: that)?|later|before|earlier)"
+_ALIKE: Final = {
+    "deadline": re.compile(
+        rf"((?:by |on |in |until |before )*(?:(?:the )?(?:end|start|beginning) of )?(?:the |this |next )*"
+        rf"(?:{_WEEKDAY}|week(?:end)?|month|year|tomorrow|today|(?:{_LATER})|{MOMENT}))" + _FITS,
+        re.IGNORECASE,
+    ),
+    "preferred_time": re.compile(
+        r"((?:in |on )?(?:the |late |early )*(?:mornings?|afternoons?|evenings?|weekends?|weekdays?))"
+        + _FITS,
+        re.IGNORECASE,
+    ),
+    "with_whom": re.compile(
+        r"((?:the )?(?:dr|doctor|nurse|mr|mrs|ms)\.? [\w'-]+(?: [\w'-]+)?)", re.IGNORECASE
+    ),
+    "temperature": re.compile(
+        r"((?:3[4-9]|4[0-3]|9[5-9]|10[0-8])(?:[.,]\d)?(?: ?(?:°|degrees)? ?[cf]?))", re.I
+    ),
+    "sleep_hours": re.compile(
+        rf"((?:about |around |only )*(?:\d{{1,2}}(?:\.5)?|{'|'.join(NUMBERS)}) hours?(?: (?:a|per) night)?)",
+        re.I,
+    ),
+}
+"""What can be right instead of a value, by its form alone."""
+
+_TIMED: Final = {"onset": HAS_MOMENT, "duration": HAS_SPAN, "taken_for": HAS_SPAN, "frequency": HAS_SPAN}
+_FREE: Final = frozenset(("triggers", "relief", "quality", "reason", "goal", "tried", *_ALIKE))
+"""Kinds whose value may be any few words."""
+
+_AMOUNT: Final = re.compile(
+    r"\b(\d+(?:[.,]\d+)?) ?(kg|kilos?|lbs?|pounds|km|miles|minutes|steps)\b", re.IGNORECASE
+)
+
+
+def _alike(rest: str, values: Mapping[str, str], asked: Sequence[Question]) -> Said | None:
+    """What replaces a known value of the same form, unless it is the form of what was asked."""
+    open_kinds = {kind for each in asked for kind in each.kinds} - values.keys()
+    for kind, form in _ALIKE.items():
+        found = form.fullmatch(rest) if kind in values else None
+        timed = kind != "temperature" and any(
+            _TIMED[each].search(rest) for each in open_kinds & _TIMED.keys()
+        )
+        if found is None or timed or any(_ALIKE[each].fullmatch(rest) for each in open_kinds & _ALIKE.keys()):
+            continue
+        relative = re.search(_LATER, found[1], re.IGNORECASE)
+        return Said(kind, f"{found[1]} (instead of {values[kind]})" if relative else found[1])
+    old, new = _AMOUNT.search(values.get("goal", "")), _AMOUNT.fullmatch(rest)
+    if old and new and old[2].lower() == new[2].lower() and "measures" not in open_kinds:
+        return Said("goal", values["goal"].replace(old[0], new[0]))
+    return None
 
 
 def _other_dose(rest: str, values: Mapping[str, str], asked: Sequence[Question]) -> str:

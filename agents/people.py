@@ -33,7 +33,9 @@ _NOT_OWN: Final = word_set(
 )
 _SAID_FOR: Final = re.compile(
     r"\b(?:it's|it is|this is|that's|asking|calling|writing|question is|worried|concerned|i mean"
-    r"|i meant|not me,? (?:it's|but)?|not mine,? (?:it's|but)?|talking)"
+    r"|i meant|not me,? (?:it's|but)?|not mine,? (?:it's|but)?|talking"
+    r"|(?:appointment|booking|visit|letter|form|note|referral|prescription|claim|test)(?: is|'s| was)"
+    r"(?= (?:actually |really )?for ))"
     r"(?: actually| really)?(?: for| about| on behalf of)? (?:my|our|the) "
     r"((?:[\w'-]+ ){0,4}?)$",
     re.IGNORECASE,

@@ -507,13 +507,16 @@ def _form(core: str, options: tuple[str, ...]) -> Form:
     return "polar" if len(core.split()) <= 4 and not _kinds(f"{core}?") else "open"
 
 
+_SUITS: Final = re.compile(r"(?<=\w) (?:suits?|works?)(?: best| better)?(?: for)? you\b.*$")
+
+
 def _options(core: str) -> tuple[str, ...]:
     """What `a, b or c` offers; the first one's beginning is found by the length of the last."""
     named = _EXAMPLES.split(core, maxsplit=1)[-1]
     before, _, last = named.rpartition(" or ")
     if not before or last.startswith("not"):
         return (named.strip(),) if named != core else ()
-    last = _CLAUSE.sub("", last.strip(" ,"))
+    last = _SUITS.sub("", _CLAUSE.sub("", last.strip(" ,")))
     parts = [each.strip() for each in before.strip(" ,").split(",") if each.strip()]
     middle = parts[1:] if len(parts) > 1 else []
     if re.match(rf"{_WH}\b", core) and middle:

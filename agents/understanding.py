@@ -267,7 +267,7 @@ class Understanding:
         replies = (
             ()
             if switch or of_others or own_now or _only_of_sex(text, kinds) or insists
-            else self._replies.read(text, asked, values, [*found, *beside])
+            else self._replies.read(self._beside_naming(text), asked, values, [*found, *beside])
         )
         replies = tuple(quoted_if_unnamed(reply, told.known) for reply in replies)
         listed = [(reply.said.kind, item.lower()) for reply in replies for item in reply.items]
@@ -414,6 +414,14 @@ class Understanding:
             left = Text("", self._lexicon)
         left.asked = text.asked
         return corrected, left
+
+    def _beside_naming(self, text: Text) -> Text:
+        """The sentences of a message beside the one that says whom it is for, if there are any."""
+        if not named_outright(text.subjects, text.words, text.stated):
+            return text
+        parts = [Text(each, self._lexicon) for each in _SENTENCE_ENDS.split(text.stated)]
+        left = [each for each in parts if not named_outright(each.subjects, each.words, each.stated)]
+        return Text(". ".join(each.stated for each in left), self._lexicon) if left else text
 
     def _answered_late(
         self, text: Text, values: Mapping[str, str], pending: set[str], asked: Sequence[Question]
