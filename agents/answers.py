@@ -30,6 +30,9 @@ class Answers:
     ) -> None:
         """Keep what a reply says, and tell it; `complaints` and `found` are what the message says anyway."""
         question, said, stance = reply.question, reply.said, reply.stance
+        if question.asked == MENU and (stance == "no" or said.sentence.startswith("neither ")):
+            told.sentences.append("User wants to talk about none of what was offered")
+            return
         teller = self._teller(told.known.values)
         positives = [each for each in complaints if each.kind == "concern"]
         kind = said.kind
@@ -177,8 +180,11 @@ class Answers:
                     told.keep(Said(each.kind, each.value if yes else f"no {each.value}"))
             else:
                 told.keep(Said(kind, NONE))
+        elif kind == "pregnancy" and yes and told.known.values.get(UNSETTLED) == kind:
+            told.drop(UNSETTLED, [kind])
         elif kind == "pregnancy":
-            told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
+            if yes or not told.doubts(kind):
+                told.keep(Said(kind, "pregnant" if yes else "not pregnant"))
         elif kind in NAMED and not yes and told.has(kind) and _FURTHER.search(question.core):
             return  # what is known of it stands
         elif kind in NAMED and told.known.values.get(UNSETTLED) == kind and yes:

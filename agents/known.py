@@ -43,7 +43,9 @@ NOT_SAID: Final = "prefers not to say"
 UNSETTLED: Final = "unsettled"
 """The kind of a fact that names another kind: what was said of that one is denied since, and asked about."""
 
-_NO_VALUE: Final = re.compile(rf"(?:no|stopped) |{'|'.join((NONE, UNSPECIFIED, NOT_SURE, NOT_SAID))}$")
+_NO_VALUE: Final = re.compile(
+    rf"(?:no|stopped) |not (?:pregnant|expecting)|{'|'.join((NONE, UNSPECIFIED, NOT_SURE, NOT_SAID))}$"
+)
 _MOST_VALUE: Final = 200
 _MOST_INQUIRY: Final = 110
 

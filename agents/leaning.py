@@ -83,6 +83,11 @@ _WANTS_TOPIC: Final = re.compile(
     r"(?= (?:instead|please|or not|now|then|first|though|at all)\b|[^\w\s'-]|\s*$)",
     re.IGNORECASE,
 )
+_SOMEBODYS: Final = re.compile(
+    r"\b(?:my|our|his|her|their|mine|i have|i've|i'm|i am|i had|i get|we have|he has|she has|he's|she's"
+    r"|i (?:live|cope|manage|deal|control|handle|keep|stay))\b",
+    re.IGNORECASE,
+)
 _FIT_ANYTHING: Final = word_set(
     "a about actually after all always am an and any anything are as at away bad be before best better "
     "between bring by can cause come cost could dangerous day days did difference do doctor does doing "
@@ -118,6 +123,11 @@ def half_asked(question: str) -> bool:
     if _ADDED.search(question) or refers(question) or not asks_of_something(question):
         return True
     return not inverted and _ASKS_FOR.search(question) is None and len(question.split()) <= _FEW
+
+
+def is_somebodys(message: str) -> bool:
+    """Whether a message speaks of what somebody has: `is my asthma dangerous`, not `is asthma dangerous`."""
+    return _SOMEBODYS.search(message) is not None
 
 
 def tells_of_it(message: str) -> bool:

@@ -251,7 +251,8 @@ ASKS: Final = _re(
     r"(?:what|who|how|why|when|which|where)(?:'s|'re)?\b (?:is|are|am|do|does|did|can|could|should"
     r"|would|will|was|were|have|has|to|much"
     r"|many|often|long|about|if|kind|type|sort|else|medic\w+|contracep\w+|exercises?|food)\b|why\b"
-    r"|(?:can|could|should|would|do|does|did|is|are|will|may|am|have you|has)\b"
+    r"|(?:can|could|should|would|do|does|is|are|will|may|am|have you|has)\b"
+    r"|did (?!(?:a|an|the|my|some|one|two|another|not|nothing|try|have|take|feel|get|go)\b)"
 )
 ASKS_INSIDE: Final = _re(
     r"(?:,|-| and| but| so)\s+(?=(?:what|how|why|when|which|where|can|could|should|is (?:it|that"

@@ -209,6 +209,8 @@ class Replies:
             rest = ""  # `yes it does`
         if stance == "no" and "associated_symptoms" in asked[-1].kinds and self._denies_else(rest):
             return (Reply(asked[-1], Said("", "", _trim(message))),)
+        if stance == "no" and "pregnancy" in stated and asked[-1].form == "open":
+            return ()  # `no, not pregnant`, to when the last period was
         polar = [question for question in asked if question.form != "open"] or list(asked[-1:])
         if stance:
             if _BEGINS_ANEW.match(rest) and len(rest) > 40:
@@ -549,7 +551,7 @@ class Replies:
         stated = {each.kind for each in found}
         if kind in stated or (stated & _NAMED and len(bare.split()) <= 3):
             return
-        if kind in NAMED and "pregnancy" in stated and len(bare.split()) <= 3:
+        if kind in (*NAMED, "associated_symptoms") and "pregnancy" in stated and len(bare.split()) <= 4:
             return
         if NUMBER.fullmatch(bare) and not question.numeric:
             kind = ""

@@ -9,7 +9,7 @@ from typing import Final
 from agents.asides import is_aside
 from agents.interviews import Information, Manner, Question
 from agents.known import NOT_SAID, NOT_SURE, OF_CONCERN, UNSETTLED, UNSPECIFIED
-from agents.leaning import asks_what_to_do, misses_an_answer, own_question
+from agents.leaning import asks_what_to_do, is_somebodys, misses_an_answer, own_question
 from agents.ports import Brief
 from agents.questions import last_question, name_of
 from agents.reading import asks_back
@@ -146,7 +146,7 @@ class _Talk:
         if self.answers and _WHY.search(self.brief.message) and (again := last_question(self.answers[-1][2])):
             return (self.one_of(self.manner.why), again)
         handed, told, question = self.handed_over(), self.told(), self.which_holds() or self.next_question()
-        if told and interview.in_general and "concern" not in self.known and self.asks():
+        if told and interview.in_general and self.asks_in_general():
             return (handed, told, self.one_of(interview.in_general))
         if question:
             heard = "" if handed and all(fact.kind in _SILENT for fact in self.new) else self.heard()
@@ -157,6 +157,11 @@ class _Talk:
             return (handed, told, self.summary(), interview.closing)
         general = "" if handed else self.information()
         return (handed, self.heard(), general, self.summary(), self.when_to_be_seen(), interview.closing)
+
+    def asks_in_general(self) -> bool:
+        """Whether somebody only wants to know something, and has not said that anybody has it."""
+        own = not self.known.keys().isdisjoint(OF_CONCERN | {"conditions", "medications"})
+        return self.asks() and not own and not is_somebodys(self.brief.message)
 
     def next_question(self) -> str:
         """The first question that is still open and was not asked about this concern; none when all were.

@@ -8,6 +8,7 @@ from typing import Final
 from agents.known import OF_CONCERN, Known, Told
 from agents.lexicon import word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN
+from agents.questions import Question
 from agents.reading import Said, Text
 from agents.replies import Reply
 
@@ -39,13 +40,15 @@ _TOLD_WITH_IT: Final = (OF_CONCERN | {"request"}) - {
 
 def quoted_if_unnamed(reply: Reply, known: Known) -> Reply:
     """A reply about one whom nobody has named is quoted: `he` is not the person."""
-    if (
-        "about_whom" in known.values
-        or reply.said.kind not in _OF_ONE
-        or not _THEIRS.search(reply.question.core)
-    ):
+    named = "about_whom" in known.values
+    if named or reply.said.kind not in _OF_ONE or not of_the_unnamed(reply.question):
         return reply
     return replace(reply, said=Said("", "", reply.said.value or reply.said.sentence))
+
+
+def of_the_unnamed(question: Question) -> bool:
+    """Whether a question is about `him` or `her`."""
+    return _THEIRS.search(question.core) is not None
 
 
 _OF_ONE: Final = frozenset(("age", "dose", "measures", "sleep_hours"))

@@ -30,7 +30,14 @@ from agents.replies import TAKES_IT, Replies, Reply
 from agents.sexes import sex_said
 from agents.slots import NAMED, fragments, turns_elsewhere
 from agents.telling import Teller, relatives_in_questions, third_person
-from agents.threads import MOST_BEFORE, asks_to_wait, quoted_if_unnamed, surely_answers, told_before
+from agents.threads import (
+    MOST_BEFORE,
+    asks_to_wait,
+    of_the_unnamed,
+    quoted_if_unnamed,
+    surely_answers,
+    told_before,
+)
 from agents.values import NONE, WANTS
 from memory_blocks.models import Sentiment
 
@@ -156,6 +163,10 @@ _WORRIES: Final = word_set("worried scared nervous anxious stressed overwhelmed 
 _TOLD_OF_OTHERS: Final = frozenset(("concern", "conditions", "allergies", "medications", "pregnancy"))
 _MERE_WORDS: Final = word_set(
     ". , ! - no sorry wait oh well um hm hang hold on ok okay yes actually nope my mistake bad"
+)
+_GREETING: Final = word_set(
+    "hi hello hey hiya good morning afternoon evening there again all everyone it's its me back please i'm "
+    "im thanks here just yes no ok okay so well"
 )
 _LEAVES: Final = word_set("thanks thank bye goodbye cheers ty thx")
 _LEAVING: Final = _LEAVES | word_set(
@@ -292,6 +303,9 @@ class Understanding:
         joins = bool(values) and (bool(kinds & _OF_BODY) or also) and not switch
         self._complaints(told, text, complaints, () if opens else asked, switch=switch, joins=joins)
         for said in [*found, *in_passing(text)]:
+            if said.kind == "pregnancy" and said.value.startswith("not ") and told.doubts(said.kind):
+                told.sentences.insert(0, f"User now says: {said.value}")
+                continue
             if said.value == NONE and said.kind in NAMED:
                 if not _BUT_FOR.search(text.stated):
                     if told.doubts(said.kind):
@@ -301,6 +315,9 @@ class Understanding:
                     told.sentences.append(f"User has no other {name_of(said.kind)}")
                     continue
             about = told.known.values.get("about_whom", "")
+            if not about and said.kind == "age" and not said.of and any(of_the_unnamed(q) for q in asked):
+                told.sentences.append(f'User answers "{text.whole[:80]}" to the question "{asked[-1].asked}"')
+                continue
             named_so = said.kind == "age" and said.value.replace("-", " ") in about  # `my 3 year old`
             told.say(said, None if named_so or said.sentence == BESIDE else self.teller(told.known.values))
         for reply in replies:
@@ -599,7 +616,8 @@ class Understanding:
             or text.injected
             or (is_aside(text.whole) and not text.asked)
             or plain in self._small_talk["acknowledgements"]
-            or len(plain.split()) < 3
+            or len(plain.split()) < (2 if first and not asked else 3)
+            or not set(plain.split()) - _GREETING
         ):
             return
         asked_last = text.asked and len(text.whole) > _MOST_WITH_REASON
