@@ -14,7 +14,7 @@ _END: Final = (
     r"|first|for once|then|though|tbh))*"
 )
 _SHOUTS: Final = (
-    r"l+o+l+|lmf?ao+|rofl|(?:ha){2,}h?|(?:he){2,}|brb|afk|gtg|g2g|ttyl|wtf|wth|omf?g|smh|ffs|jk|nvm|bruh"
+    r"l+o+l+|lmf?ao+|rofl|(?:ha){2,}h?|(?:he){2,}|brb|afk|gtg|g2g|ttyl|wtf|omf?g|smh|ffs|jk|nvm|bruh"
     r"|yo|k+|thank god|never ?mind|huh|eh|h+m+|mm+|u+m+|u+h+|er+m|err|a+h+|o+h+|oops|whoops|pardon(?: me)?"
     r"|excuse me|what|wait|sigh|wow|gosh|jeez|hello|hi|hey|whatever|hang on|hold on|bear with me|sorry"
     r"|(?:(?:just )?(?:wait|hang on|hold on|give me) )+(?:a|one|1|half a) (?:second|minute|moment|min|sec"

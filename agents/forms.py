@@ -92,7 +92,7 @@ def _by_form(reply: str, parts: Collection[str]) -> Said | None:
     if swayed := _SWAYED.fullmatch(reply):
         return Said("triggers" if swayed[2].lower() in ("worse", "more") else "relief", swayed[1])
     if sways := _SWAYS.fullmatch(reply):
-        return Said("triggers" if sways[1].lower().startswith("wors") else "relief", sways[2])
+        return Said("triggers" if sways[1].lower() in ("worse", "worst") else "relief", sways[2])
     if helps := _HELPS.fullmatch(reply):
         return Said("triggers" if (helps[2] or "").lower() == "worse" else "relief", helps[1])
     if _LIVES.fullmatch(reply):
