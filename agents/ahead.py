@@ -17,7 +17,10 @@ _INJURES: Final = (
     r"(?:pull|twist|sprain|strain|injur|hurt|tweak|bump|scrap|bruis|bang|stub|burn|slipp?|tripp|fell|hit|cut"
     r"|broke|tore|threw|jamm|crack|graz|scald|stung|bit|bitten|knock|roll|land|whack|smash|jarr)(?:ed|t)?"
 )
-_INJURED_THEN: Final = _re(rf"\b{_INJURES}\b[^.;]*?\b({MOMENT})(?! old)")
+_INJURED_BEFORE: Final = _re(rf"\b{_INJURES}\b[^.;]*$")
+_NEAR: Final = 100
+"""So far before its time an injury is looked for, in characters."""
+
 _INJURED: Final = _re(
     rf"\b{_INJURES} (?:my|his|her|the) ((?:left |right |upper |lower |big |little )*([a-z]+))\b"
 )
@@ -103,8 +106,10 @@ def _since_when(text: Text) -> Iterator[Said]:
         if HAS_SPAN.fullmatch(piece):
             yield Said("duration", piece)
             return
-    if injured := _INJURED_THEN.search(text.stated):
-        yield Said("onset", re.sub(r"^(?:on|in) ", "", injured[1], flags=re.IGNORECASE))
+    for moment in HAS_MOMENT.finditer(text.stated):
+        if _INJURED_BEFORE.search(text.stated[max(0, moment.start() - _NEAR) : moment.start()]):
+            yield Said("onset", re.sub(r"^(?:on|in) ", "", moment[0], flags=re.IGNORECASE))
+            return
 
 
 def _injured_part(text: Text) -> Iterator[Said]:

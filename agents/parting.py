@@ -12,8 +12,9 @@ def _re(text: str) -> re.Pattern[str]:
 
 
 _LINK: Final = (
-    r"(?:(?:,|;| -| and| but| so| anyways?)+ +"
-    r"(?:(?:and|but|so|anyways?|well|also|then|now|just|please|basically|my question is),? +)*)"
+    r"(?:[,;]| -| and| but| so| anyways?)"
+    r"(?:[,;]* (?:and|but|so|anyways?|well|also|then|now|just|please|basically|my question is)"
+    r"(?=[ ,;])){0,3}+[,;]* "
 )
 _STRONG: Final = (
     r"(?:(?:can|could|should|may|must|shall) (?:i|we|he|she)\b(?! not\b)|should (?:it|that)\b"

@@ -137,9 +137,9 @@ class Text:
         return self.stated[self.words[mention.first].start : self.words[mention.last - 1].end]
 
     def around(self, mention: Mention) -> tuple[str, str]:
-        """The words of its sentence before and behind a mention."""
-        before = self.stated[: self.words[mention.first].start]
-        behind = self.stated[self.words[mention.last - 1].end :]
+        """The words of its sentence before and behind a mention, as far as they are near."""
+        start, end = self.words[mention.first].start, self.words[mention.last - 1].end
+        before, behind = self.stated[max(0, start - _NEAR) : start], self.stated[end : end + _NEAR]
         return SENTENCE.split(before)[-1], SENTENCE.split(behind)[0]
 
     def _denied(self) -> Iterator[int]:
@@ -199,6 +199,7 @@ class Text:
         )
 
 
+_NEAR: Final = 160
 _NO_BEHIND: Final = (["no"], ["none"], ["nope"], ["nah"], ["never"])
 _ENDS: Final[tuple[list[str], ...]] = ([], [","], ["."], ["!"], [";"])
 _EXCEPT: Final = word_set("apart except besides bar than from")

@@ -272,7 +272,8 @@ def test_what_makes_a_pregnancy_possible_is_not_its_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [STORY * 3, "my knee hurts " * 60, "x" * 900, "is it bad? " * 80, "yes, " * 200]
+    "message",
+    [STORY * 3, "my knee hurts " * 60, "x" * 900, "is it bad? " * 80, "yes, " * 200, "and but so " * 180],
 )
 @pytest.mark.parametrize("before", ["", "Do you have any allergies?", "How long have you had it? " * 20])
 def test_however_much_is_said_an_enriched_message_has_at_most_400_characters(
