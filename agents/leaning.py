@@ -96,7 +96,7 @@ _FIT_ANYTHING: Final = word_set(
     "mean means measure might minutes much must my myself need needed next no normal not of often ok okay "
     "old on or out possible quickly really reason result results safe see serious should so something "
     "soon sure take takes test than the there thing think times to together try tests use usual usually "
-    "value values wait was way week weeks well what what's when where which who why will with without "
+    "us value values wait was way we week weeks well what what's when where which who why will with without "
     "work works worried worry worse would wrong years you your"
 )
 

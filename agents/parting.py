@@ -103,8 +103,12 @@ def _around(sentence: str, cut: re.Match[str]) -> tuple[str, str]:
     """
     if _EITHER.fullmatch(sentence[: cut.start()]):
         return "", sentence
+    stated = "" if _MERE_LEAD.fullmatch(sentence[: cut.start()]) else sentence[: cut.start()]
     more, question = _after_question(sentence[cut.end() :])
-    return ", ".join(each for each in (sentence[: cut.start()], more) if each), question
+    return ", ".join(each for each in (stated, more) if each), question
+
+
+_MERE_LEAD: Final = _re(r"\W*(?:(?:so|and|but|then|well|um+|right|also|anyway|now|oh)\W*)+")
 
 
 def _after_question(question: str) -> tuple[str, str]:

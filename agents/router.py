@@ -98,13 +98,16 @@ class Router:
         best, second = int(ranked[0]), int(ranked[min(1, len(ranked) - 1)])
         intent, sure = self.intents[best], float(min(shares[best], 1.0))
         near, example = self._nearest(best, embedded.vector)
-        far = near + float(_SHARE_OF_PROBABILITY) * sure < self.farthest and intent != EMERGENCY
+        like = near + float(_SHARE_OF_PROBABILITY) * sure
+        far = like < self.farthest and intent != EMERGENCY
         if intent == running and bare:
             return _intent(intent, sure, "Says little by itself, so it goes on with the running topic")
         if far and intent != OUT_OF_SCOPE:
+            outside = 1 - like / (2 * self.farthest) if like > 0 else 1.0  # from a half at the border on
+            outside = max(1 - sure, outside)
             if words <= 1:
-                return _intent(UNCLEAR, 1 - sure, "Too little is said to tell what it belongs to")
-            return _intent(OUT_OF_SCOPE, 1 - sure, "Like none of the examples of what belongs here")
+                return _intent(UNCLEAR, outside, "Too little is said to tell what it belongs to")
+            return _intent(OUT_OF_SCOPE, outside, "Like none of the examples of what belongs here")
         if sure < self.sure_enough and intent != EMERGENCY:
             other = self.intents[second]
             return Intent(

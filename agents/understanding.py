@@ -19,7 +19,14 @@ from agents.known import (
     Understood,
     same_concern,
 )
-from agents.leaning import asks_what_to_do, half_asked, misses_an_answer, says_little, topic_wanted
+from agents.leaning import (
+    asks_of_something,
+    asks_what_to_do,
+    half_asked,
+    misses_an_answer,
+    says_little,
+    topic_wanted,
+)
 from agents.lexicon import Lexicon, any_of, word_set, words_of
 from agents.patterns import HAS_MOMENT, HAS_SPAN, MOMENT, SPAN
 from agents.people import ANOTHER, SELF, named_outright
@@ -620,7 +627,8 @@ class Understanding:
             or not set(plain.split()) - _GREETING
         ):
             return
-        asked_last = text.asked and len(text.whole) > _MOST_WITH_REASON
+        alone = bool(text.asked) and asks_of_something(text.asked[-1])  # and not `what do we do first`
+        asked_last = alone and len(text.whole) > _MOST_WITH_REASON
         wish = (text.asked[-1] if asked_last else text.whole)[:_MOST_REQUEST].strip()
         if (
             first

@@ -22,7 +22,7 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
     {"id": "1", "history": [{"role": "user", "text": "…"}, {"role": "assistant", "text": "…?"}],
     "message": "8"}
 
-    A line that cannot be read gets an error in its place, and the rest goes on.
+    A line that cannot be read gets an error in its place, as a blank one does, and the rest goes on.
     """
     invocation.settings(quietly=True)
 
@@ -34,8 +34,6 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
     enricher = Enricher(load_lexicon(invocation.config))
     failed = False
     for number, line in enumerate(source, start=1):
-        if not line.strip():
-            continue
         try:
             asked = read_line(line)
         except UnreadableLine as error:

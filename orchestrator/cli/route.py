@@ -24,7 +24,8 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     the assistant asked last.
 
     --config DIR routes to the intents of DIR/agents.toml instead: [agents.NAME] with a description and
-    examples each; what is learned from them is kept. A line that cannot be read gets an error in its place.
+    examples each; what is learned from them is kept. Every line gets an answer, a blank one UNCLEAR,
+    and one that cannot be read an error in its place.
     """
     settings = invocation.settings(quietly=True)
 
@@ -43,7 +44,7 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
             return error
 
     failed = False
-    lines = ((number, line) for number, line in enumerate(source, start=1) if line.strip())
+    lines = enumerate(source, start=1)
     while batch := [(number, read(number, line)) for number, line in islice(lines, _BATCH)]:
         readable = [said for _, said in batch if isinstance(said, Said)]
         intents = iter(route_lines(router, embedder, guard, readable))

@@ -161,3 +161,21 @@ async def test_nothing_else_is_no_further_symptom() -> None:
 
     assert "none reported" not in told.answer
     assert told.agent == "GENERAL_HEALTH"
+
+
+async def test_a_word_that_leads_to_a_question_answers_nothing() -> None:
+    talk = Talk()
+    await talk.say("we want to leave out condoms, what do we need to do first", answer="Do you smoke?")
+    told = await talk.say("so what test should we get?")
+
+    assert "substances" not in told.enrichment.known
+    assert "chlamydia" in told.answer
+
+
+async def test_a_question_that_fits_anything_is_kept_with_what_it_is_about() -> None:
+    told = await Talk().say("my girlfriend and I would like to try for a baby soon, what should we do first")
+
+    assert "baby" in told.enrichment.known["request"]
+    assert "folic acid" in told.answer
+    assert "condoms" not in told.answer
+    assert "first notice" not in told.answer

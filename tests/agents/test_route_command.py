@@ -24,6 +24,7 @@ def test_each_line_gets_its_intent_under_its_id_in_the_same_order() -> None:
     assert ran.exit_code == 0
     assert [(each["id"], each["intent"], each["out_of_scope"]) for each in answers] == [
         (1, "SLEEP", False),
+        (2, "UNCLEAR", False),
         ("b", "GENERAL_HEALTH", False),
         (4, "OUT_OF_SCOPE", True),
     ]

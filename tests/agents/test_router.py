@@ -242,3 +242,22 @@ def test_the_figures_are_those_that_were_counted_by_hand() -> None:
     }
     assert found.confusion == ((1, 1, 0), (0, 1, 0), (0, 0, 1))
     assert found.picture().count("<rect") == 1 + 9
+
+
+def test_what_is_like_no_example_is_out_of_scope_at_least_by_half() -> None:
+    examples = {
+        "BALANCE": (
+            "what is my balance",
+            "my account balance",
+            "show my balance",
+            "balance please",
+            "balance?",
+        ),
+        "TRANSFER": ("send some money", "transfer money", "wire money", "send money abroad", "move my money"),
+    }
+    router = train_router(examples, 0.4, minilm())
+
+    foreign = router.route(embedded("the cat sat on a purple violin", minilm()))
+
+    assert foreign.intent == "OUT_OF_SCOPE"
+    assert foreign.confidence >= 0.5

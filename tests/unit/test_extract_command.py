@@ -73,3 +73,14 @@ def test_without_json_each_line_is_its_id_and_what_is_meant() -> None:
     code, lines = extracted({"id": "a", "history": HEADACHE, "message": "8"}, options=())
 
     assert (code, lines) == (0, ["a\tUser rates headache severity as 8 out of 10 (severe)"])
+
+
+def test_a_blank_line_keeps_its_place() -> None:
+    code, lines = extracted({"id": 1, "message": "8"}, "", {"id": 3, "message": "I have a rash"})
+
+    assert code == 1
+    assert [(each.get("line"), each["id"]) for each in map(json.loads, lines)] == [
+        (None, 1),
+        (2, None),
+        (None, 3),
+    ]
