@@ -27,11 +27,12 @@ class Found(NamedTuple):
     guessed: bool = False
 
 
-class _Node(NamedTuple):
-    """What was heard where a phrase is this far, and what may come next."""
+@dataclass(slots=True)
+class _Node:
+    """What may come next where a phrase is this far, and what was heard by then."""
 
-    concepts: list[tuple[str, bool]]
     children: dict[str, "_Node"]
+    concepts: tuple[tuple[str, bool], ...] = ()
 
 
 _Open: TypeAlias = tuple[dict[str, _Node], int, int, bool]
@@ -74,7 +75,7 @@ class PhraseBook:
     """
 
     def __init__(self, between: Set[str], negative: Set[str], others: "Others") -> None:
-        self._root = _Node([], {})
+        self._root = _Node({})
         self._others = others
         self._between = between
         self._negative = negative
@@ -93,14 +94,14 @@ class PhraseBook:
         node, before = self._root, ""
         for word in words:
             if (child := node.children.get(word)) is None:
-                child = node.children[word] = _Node([], {})
+                child = node.children[word] = _Node({})
                 self.vocabulary.add(word)
                 if before:
                     self.pairs.add((before, word))
             node, before = child, word
         said = (concept, words[0] in self._negative)
         if said not in node.concepts:
-            node.concepts.append(said)
+            node.concepts = (*node.concepts, said)
 
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""
@@ -113,18 +114,17 @@ class PhraseBook:
                 is_guess = reading != readings[-1]
                 for children, start, _, was_guess in open_at:
                     if reading in children:
-                        concepts, further = children[reading]
-                        guessed = was_guess or is_guess
-                        for name, no in concepts:
+                        child, guessed = children[reading], was_guess or is_guess
+                        for name, no in child.concepts:
                             found.append(Found(name, start, at + 1, no, guessed))
-                        if further:
-                            begun.append((further, start, 0, guessed))
+                        if child.children:
+                            begun.append((child.children, start, 0, guessed))
                 if reading in root:
-                    concepts, further = root[reading]
-                    for name, no in concepts:
+                    child = root[reading]
+                    for name, no in child.concepts:
                         found.append(Found(name, at, at + 1, no, is_guess))
-                    if further:
-                        begun.append((further, at, 0, is_guess))
+                    if child.children:
+                        begun.append((child.children, at, 0, is_guess))
             if text in between:
                 for children, start, skipped, guessed in open_at:
                     if skipped < MOST_BETWEEN:
