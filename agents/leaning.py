@@ -33,7 +33,7 @@ _SEEMS_TO_REFER: Final = re.compile(
 _ADDS: Final = re.compile(
     r"\W*(?:(?:and|but|so|ok(?:ay)?|oh|yes|yeah|no|right|well|hm+)\W+)*"
     r"(?:what (?:if|about|for)|how about|unless|until|till|except|even|only|if|when|while|with|without|after"
-    r"|before|during|for|at|in|on|from|by|like|such as|because|since|than|or|either|or)\b",
+    r"|before|during|for|at|in|on|from|by|like|such as|because|since|than|or|either)\b",
     re.IGNORECASE,
 )
 """How a question begins that goes on with another one."""

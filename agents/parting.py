@@ -59,6 +59,7 @@ _EITHER: Final = _re(r"[\w-]+(?: [\w-]+)? or [\w-]+(?: [\w-]+)?")
 _SUPPOSES: Final = _re(
     r"(?:and |but |so )?(?:what |even |only )?(?:if|suppose|in case|how about|what about)\b"
 )
+_MERE_LEAD: Final = _re(r"\W*(?:(?:so|and|but|then|well|um+|right|also|anyway|now|oh)\W*)+")
 _OWN: Final = _re(r"(?:i|my|it|we|he|she)\b")
 _GUESSED: Final = _re(rf"\b(?:\d+|{'|'.join(NUMBERS)}) ?\w*\?$")
 _MANY: Final = 12
@@ -106,9 +107,6 @@ def _around(sentence: str, cut: re.Match[str]) -> tuple[str, str]:
     stated = "" if _MERE_LEAD.fullmatch(sentence[: cut.start()]) else sentence[: cut.start()]
     more, question = _after_question(sentence[cut.end() :])
     return ", ".join(each for each in (stated, more) if each), question
-
-
-_MERE_LEAD: Final = _re(r"\W*(?:(?:so|and|but|then|well|um+|right|also|anyway|now|oh)\W*)+")
 
 
 def _after_question(question: str) -> tuple[str, str]:
