@@ -237,7 +237,7 @@ describe("a connection that breaks", () => {
     expect(pauses).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
 
     scene.failing = null;
-    scene.client.hurry();
+    scene.client.retryNow();
     await settled();
     expect(scene.lines).toHaveLength(2);
   });
@@ -446,6 +446,132 @@ describe("a reload", () => {
     const entries = memory.load()?.entries ?? [];
 
     expect(entries.map((entry) => `${entry.from} ${entry.number}`)).toEqual(["client 2", "server 1", "client 3", "server 2"]);
+  });
+});
+
+describe("signing in", () => {
+  /** A memory with a conversation of Anna's in it. */
+  function annasMemory(): PassingMemory {
+    const memory = new PassingMemory();
+    memory.claim("anna");
+    memory.begin("conv_1");
+    memory.keep("conv_1", { from: "server", number: 1, said: sentence("Anna's") });
+    return memory;
+  }
+
+  const sentence = (text: string) =>
+    ({ name: "AssistantSentence", body: { id: "s", previousId: "m", sequence: 1, text, isFinal: true } }) as const;
+
+  test("is awaited before anything stored is given to a listener", async () => {
+    const scene = new Scene(annasMemory(), { signsIn: true });
+
+    scene.client.open();
+    expect([scene.sentences, scene.client.conversationId]).toEqual([[], ""]);
+    await settled();
+
+    expect(scene.sentences).toEqual(["Anna's"]);
+    expect(scene.events).toContainEqual({ kind: "person", person: "anna" });
+    expect(scene.line.heard).toMatchObject([{ conversationId: "conv_1", body: { lastSequenceSeen: 1 } }]);
+  });
+
+  test("shows nothing while the server cannot be asked", async () => {
+    const scene = new Scene(annasMemory(), { signsIn: true });
+    scene.person = new Error("the server answered 503");
+
+    scene.client.open();
+    await vi.advanceTimersByTimeAsync(LONG);
+
+    expect(scene.sentences).toEqual([]);
+    expect(scene.client.connection.state).toBe("lost");
+  });
+
+  test("as another person forgets what was stored", async () => {
+    const memory = annasMemory();
+    const scene = new Scene(memory, { signsIn: true });
+    scene.person = "boris";
+
+    scene.client.open();
+    await settled();
+
+    expect([scene.sentences, memory.load()]).toEqual([[], null]);
+    expect(scene.line.heard).toMatchObject([{ stanzaId: 1, conversationId: "" }]);
+  });
+
+  test("as another person while the page is open replaces what is shown", async () => {
+    const scene = new Scene(annasMemory(), { signsIn: true });
+    scene.client.open();
+    await settled();
+    scene.line.welcome();
+
+    scene.person = "boris";
+    scene.line.drop();
+    await vi.advanceTimersByTimeAsync(SOON);
+
+    expect(scene.events.filter(({ kind }) => kind === "entries").at(-1)).toEqual({ kind: "entries", entries: [] });
+    expect(scene.line.heard).toMatchObject([{ conversationId: "" }]);
+  });
+
+  test.each(["on the first connection", "on a later one"])("that fails with 401 forgets everything, %s", async (when) => {
+    const memory = annasMemory();
+    const scene = new Scene(memory, { signsIn: true });
+    if (when === "on a later one") {
+      scene.client.open();
+      await settled();
+      scene.line.welcome();
+      scene.line.drop();
+    }
+    scene.person = new NotAuthenticated();
+
+    scene.client.open();
+    await vi.advanceTimersByTimeAsync(LONG);
+
+    expect(scene.client.connection.state).toBe("unauthenticated");
+    expect(scene.events.filter(({ kind }) => kind === "entries").at(-1)).toEqual({ kind: "entries", entries: [] });
+    expect([memory.load(), scene.client.conversationId]).toEqual([null, ""]);
+  });
+
+  test("that was overtaken by another call shows nothing", async () => {
+    const scene = new Scene(annasMemory(), { signsIn: true });
+    scene.client.open();
+    scene.client.forget();
+    await settled();
+
+    expect([scene.sentences, scene.lines, scene.client.connection.state]).toEqual([[], [], "unauthenticated"]);
+  });
+
+  test("out ends the connection and forgets everything", async () => {
+    const memory = annasMemory();
+    const scene = new Scene(memory, { signsIn: true });
+    scene.client.open();
+    await settled();
+    scene.line.welcome();
+
+    scene.client.forget();
+    await vi.advanceTimersByTimeAsync(10 * LONG);
+
+    expect([memory.load(), scene.line.closed, scene.lines.length]).toEqual([null, true, 1]);
+    expect(scene.events.slice(-3)).toEqual([
+      { kind: "person", person: null },
+      { kind: "entries", entries: [] },
+      { kind: "connection", connection: { state: "unauthenticated" } },
+    ]);
+  });
+
+  test("survives a new conversation", async () => {
+    const memory = annasMemory();
+    const scene = new Scene(memory, { signsIn: true });
+    scene.client.open();
+    await settled();
+
+    scene.client.startOver();
+    await settled();
+    scene.line.welcome();
+    say(scene, "hello");
+
+    const reloaded = new Scene(memory, { signsIn: true });
+    reloaded.client.open();
+    await settled();
+    expect(reloaded.line.heard).toMatchObject([{ stanzaId: 0, conversationId: "conv_1" }]);
   });
 });
 

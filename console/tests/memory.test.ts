@@ -91,6 +91,39 @@ describe("the browser's storage", () => {
     expect([memory.load(), storage.length]).toEqual([null, 1]);
   });
 
+  test("stores for one person and forgets what was stored for another, or for nobody", () => {
+    const storage = new SmallStorage();
+    storage.setItem("somebody else's", "kept");
+    const memory = new StorageMemory(storage);
+    memory.begin("conv_1");
+    memory.keep("conv_1", trace(1, "whose?"));
+
+    memory.claim("anna");
+    expect(memory.load()).toBe(null);
+    memory.begin("conv_2");
+    memory.keep("conv_2", trace(1, "Anna's"));
+
+    const reloaded = new StorageMemory(storage);
+    reloaded.claim("anna");
+    expect(reloaded.load()?.entries).toHaveLength(1);
+    reloaded.claim("boris");
+    expect(reloaded.load()).toBe(null);
+    reloaded.claim(null);
+    expect([storage.length, storage.getItem("somebody else's")]).toEqual([1, "kept"]);
+  });
+
+  test("stores nothing for a tab whose person has signed out in another", () => {
+    const storage = new SmallStorage();
+    const [tab, other] = [new StorageMemory(storage), new StorageMemory(storage)];
+    tab.claim("anna");
+    tab.begin("conv_1");
+
+    other.claim(null);
+    tab.keep("conv_1", trace(1, "too late"));
+
+    expect(storage.length).toBe(0);
+  });
+
   test("empties its oldest traces when it is full, and keeps every entry", () => {
     const memory = new StorageMemory(new SmallStorage(20_000));
     memory.begin("conv_1");

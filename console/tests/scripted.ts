@@ -1,4 +1,4 @@
-/** A server whose every word is written by the test. */
+/** A server whose every frame is written by the test. */
 
 import { encode as pack, decode as unpack } from "@msgpack/msgpack";
 import { Client, PassingMemory, type ClientEvent, type Connection, type Memory, type Socket, type SocketEvents } from "../src/protocol/index.ts";
@@ -61,31 +61,38 @@ export class Line implements Socket {
   }
 }
 
-/** A client with its scripted server. Time is vitest's, chance is none. */
+/** A client and its scripted server, without a real clock and without randomness. */
 export class Scene {
   readonly lines: Line[] = [];
   readonly events: ClientEvent[] = [];
   readonly client: Client;
   failing: Error | null = null;
+  /** What the server answers when it is asked who is signed in. */
+  person: string | Error = "anna";
 
-  constructor(memory: Memory = new PassingMemory()) {
+  constructor(memory: Memory = new PassingMemory(), { signsIn = false } = {}) {
     const dial = async (events: SocketEvents): Promise<Socket> => {
       if (this.failing) throw this.failing;
       const line = new Line(events);
       this.lines.push(line);
       return line;
     };
-    this.client = new Client({ dial, memory, configuration: { device: "test" }, random: () => 1 });
+    const identify = async (): Promise<string> => {
+      if (this.person instanceof Error) throw this.person;
+      return this.person;
+    };
+    const options = { dial, memory, configuration: { device: "test" }, random: () => 1 };
+    this.client = new Client(signsIn ? { ...options, identify } : options);
     this.client.listen((event) => this.events.push(event));
   }
 
   get line(): Line {
     const line = this.lines.at(-1);
-    if (!line) throw new Error("nobody has called yet");
+    if (!line) throw new Error("the client has not connected yet");
     return line;
   }
 
-  /** What a page would show of the server's words. */
+  /** The sentences that a page would show. */
   get sentences(): string[] {
     const entries = this.events.flatMap((event) => {
       if (event.kind === "entries") return event.entries;

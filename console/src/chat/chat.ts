@@ -1,51 +1,55 @@
-/** The conversation as a page sees it: one value that changes, and what a person can do. */
+/** The state of the page as one value that changes, and the actions of the person. */
 
 import { newId, type Client, type ClientEvent, type Connection, type Entry } from "../protocol/index.ts";
 import { fold, isAwaited, type Exchange, type Transcript } from "./transcript.ts";
 
-/** Everything a page shows. A new value for every change, equal parts kept. */
+/** Everything the page shows. Each change makes a new value; unchanged parts stay the same objects. */
 export interface View {
   readonly transcript: Transcript;
   readonly connection: Connection;
   readonly notices: readonly Notice[];
   /** False until the server has opened a conversation. */
   readonly ready: boolean;
+  /** Who is signed in; null for nobody. */
+  readonly person: string | null;
 }
 
-/** Something to be read and put away. */
+/** A message that the person reads and dismisses. */
 export interface Notice {
   readonly id: number;
   readonly text: string;
 }
 
-/** Turns what a client tells into a `View`, for `useSyncExternalStore` or anything like it. */
+/** Turns the events of a client into a `View`, for `useSyncExternalStore`. */
 export class Chat {
   readonly #client: Client;
+  readonly #endSession: () => Promise<void>;
   readonly #watchers = new Set<() => void>();
   #notices = 0;
-  #view: View = { transcript: [], connection: { state: "closed" }, notices: [], ready: false };
+  #view: View = { transcript: [], connection: { state: "closed" }, notices: [], ready: false, person: null };
 
-  constructor(client: Client) {
+  constructor(client: Client, endSession: () => Promise<void>) {
     this.#client = client;
+    this.#endSession = endSession;
     client.listen((event) => this.#show({ ...this.#after(event), ready: client.conversationId !== "" }));
   }
 
-  /** The view as it is now. */
+  /** The current view. */
   view = (): View => this.#view;
 
-  /** Be called after each change; gives the way to stop that. */
+  /** Call `watcher` after each change; returns a function that stops it. */
   watch = (watcher: () => void): (() => void) => {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   };
 
-  /** Say something. What no protocol can carry (NUL, halves of characters) is left out. */
+  /** Send a message, without the characters that the protocol cannot carry (NUL, lone surrogates). */
   say(text: string): void {
     const content = text.toWellFormed().replaceAll("\0", "").trim();
     if (content) this.#client.send({ name: "UserMessage", body: { id: newId("msg"), content } });
   }
 
-  /** Stop the answer that is under way. */
+  /** Stop the running answer. */
   stop(): void {
     const exchange = this.#view.transcript.find(isAwaited);
     if (!exchange) return;
@@ -53,9 +57,18 @@ export class Chat {
     this.#client.send({ name: "ControlStop", body: { targetId, stopType: "generation" } });
   }
 
-  /** Ask once more for an answer that failed. */
+  /** Ask again for an answer that failed. */
   askAgain({ failed }: Exchange): void {
     this.#client.send({ name: "ControlVariation", body: { targetId: failed, mode: "regenerate" } });
+  }
+
+  /** Sign out: show and store nothing of the conversation any more, and end the session on the server. */
+  async signOut(): Promise<void> {
+    this.#client.close();
+    this.#show({ transcript: [], notices: [] });
+    const ended = await this.#endSession().then(() => true, () => false);
+    this.#client.forget();
+    if (!ended) this.#show(this.#notice("The server did not answer, so you may still be signed in. Reload the page and sign out again."));
   }
 
   startOver(): void {
@@ -68,7 +81,7 @@ export class Chat {
     this.#client.open();
   }
 
-  putAway(notice: Notice): void {
+  dismiss(notice: Notice): void {
     this.#show({ notices: this.#view.notices.filter(({ id }) => id !== notice.id) });
   }
 
@@ -81,20 +94,22 @@ export class Chat {
         return { transcript: fold(transcript, event.entry), ...this.#noticeOf(event.entry) };
       case "connection":
         return { connection: event.connection };
+      case "person":
+        return { person: event.person, notices: [] };
       case "error":
         return this.#notice(event.error.message);
       case "urgent":
         return this.#notice(event.text);
       case "missing":
-        return this.#notice("A part of this conversation could not be fetched from the server.");
+        return this.#notice("The server did not send a part of this conversation.");
       case "unremembered":
-        return this.#notice("This browser has no room to keep more. After a reload the newest messages may be missing.");
+        return this.#notice("This browser's storage is full. After a reload, the newest messages may be missing.");
       case "server":
         return {};
     }
   }
 
-  /** A message that is refused says so where it stands; anything else has no place of its own. */
+  /** A refused message shows the reason itself; other refused frames need a notice. */
   #noticeOf(entry: Entry): Partial<View> {
     if (entry.from === "server" || entry.said.name === "UserMessage" || entry.fate.state !== "refused") return {};
     return this.#notice(entry.fate.message);

@@ -1,11 +1,11 @@
-/** What a conversation looks like: entries of the log, folded into questions with their answers. Pure functions only. */
+/** Turns the entries of a conversation into questions and their answers. Pure functions only. */
 
 import type { Body, ClientEntry, Entry, Said } from "../protocol/index.ts";
 
-/** How an answer stands. `cut` is one that an error ended. */
+/** The state of an answer. `cut` means that an error ended it. */
 export type Progress = "running" | "done" | "stopped" | "cut";
 
-/** An emergency or a crisis that the server answered as such. */
+/** The emergency or crisis that an answer responds to. */
 export interface Safety {
   readonly kind: string;
   readonly tier: string;
@@ -16,44 +16,44 @@ export interface Answer {
   readonly sentences: readonly { readonly sequence: number; readonly text: string }[];
   readonly progress: Progress;
   readonly safety: Safety | null;
-  /** Why it was given without the model, in one word; null where the model gave it, or there is none. */
+  /** Why the model failed, in one word; null if it did not, or if there is no model. */
   readonly trouble: string | null;
 }
 
 export interface Question {
   readonly text: string;
   readonly state: "waiting" | "delivered" | "refused";
-  /** Why it was refused, in the server's words. */
+  /** The server's text if it refused the message. */
   readonly why: string;
 }
 
 export type Trace = Body<"MemoryTrace">;
 
-/** A message with what came of it. `question` is null when it was written on another device. */
+/** A message with its answers. `question` is null if it was written on another device. */
 export interface Exchange {
   readonly id: string;
   readonly question: Question | null;
   readonly answers: readonly Answer[];
   readonly traces: readonly Trace[];
-  /** Its answer was stopped, and has not ended yet. */
+  /** The answer was stopped and has not ended yet. */
   readonly stopping: boolean;
-  /** Why there is no answer, in the server's words. */
+  /** The server's text if there is no answer. */
   readonly failure: string;
-  /** What is to be asked for again after a failure: the answer that was cut off, or the message if none had begun. */
+  /** The id to ask for again after a failure: of the answer that was cut, or of the message if none had started. */
   readonly failed: string;
 }
 
 export type Transcript = readonly Exchange[];
 
-/** The transcript after one more entry. One of ours comes again whenever its fate changes. */
+/** Add an entry to a transcript. An entry of ours comes again whenever its state changes. */
 export function fold(transcript: Transcript, entry: Entry): Transcript {
-  if (entry.from === "client") return tell(transcript, entry);
-  return entry.said ? hear(transcript, entry.said) : transcript;
+  if (entry.from === "client") return addOwn(transcript, entry);
+  return entry.said ? addReceived(transcript, entry.said) : transcript;
 }
 
 const STATES = { waiting: "waiting", acknowledged: "delivered", refused: "refused" } as const;
 
-function tell(transcript: Transcript, { said, fate }: ClientEntry): Transcript {
+function addOwn(transcript: Transcript, { said, fate }: ClientEntry): Transcript {
   switch (said.name) {
     case "UserMessage": {
       const why = fate.state === "refused" ? fate.message : "";
@@ -66,7 +66,7 @@ function tell(transcript: Transcript, { said, fate }: ClientEntry): Transcript {
   }
 }
 
-function hear(transcript: Transcript, said: Said): Transcript {
+function addReceived(transcript: Transcript, said: Said): Transcript {
   switch (said.name) {
     case "StartAnswer": {
       const { id, previousId, safety } = said.body;
@@ -107,16 +107,16 @@ function hear(transcript: Transcript, said: Said): Transcript {
   }
 }
 
-/** The server has stopped it, which may be heard before the answer's end or after, or before it began. */
+/** Mark an answer as stopped. That may be known before the answer starts, before it ends, or after. */
 function stop(transcript: Transcript, target: string): Transcript {
-  const meant = ({ id, answers }: Exchange) => id === target || answers.some((answer) => answer.id === target);
-  const exchange = transcript.find(meant);
+  const isTarget = ({ id, answers }: Exchange) => id === target || answers.some((answer) => answer.id === target);
+  const exchange = transcript.find(isTarget);
   const latest = exchange?.answers.at(-1);
   if (latest?.progress === "done") return changeAnswer(transcript, latest.id, () => ({ progress: "stopped" }));
   return exchange ? change(transcript, exchange.id, () => ({ stopping: true })) : transcript;
 }
 
-/** Whether an answer is under way or still to come. */
+/** Whether an answer is running or expected. */
 export function isAwaited({ question, answers, failure }: Exchange): boolean {
   const latest = answers.at(-1);
   return latest ? latest.progress === "running" : question?.state === "delivered" && !failure;

@@ -1,4 +1,4 @@
-/** The page: a header, the conversation with its traces beside it, and a place to write. */
+/** The page: a header, the conversation with its memory traces, and a field to write in. */
 
 import { useCallback, useSyncExternalStore } from "react";
 import type { Chat } from "../chat/chat.ts";
@@ -7,11 +7,11 @@ import { Composer } from "./Composer.tsx";
 import { Conversation } from "./Conversation.tsx";
 import { Header } from "./Header.tsx";
 import { Notices } from "./Notices.tsx";
-import { useKept } from "./useKept.ts";
+import { useStoredFlag } from "./useStoredFlag.ts";
 
 export function App({ chat }: { chat: Chat }) {
-  const { transcript, connection, notices, ready } = useSyncExternalStore(chat.watch, chat.view);
-  const [tracesShown, setTracesShown] = useKept("anamnesis.traces", true);
+  const { transcript, connection, notices, ready, person } = useSyncExternalStore(chat.watch, chat.view);
+  const [tracesShown, setTracesShown] = useStoredFlag("anamnesis.traces", true);
   const askAgain = useCallback((exchange: Exchange) => chat.askAgain(exchange), [chat]);
   return (
     <div className={tracesShown ? "page with-traces" : "page"}>
@@ -20,17 +20,19 @@ export function App({ chat }: { chat: Chat }) {
         tracesShown={tracesShown}
         onToggleTraces={() => setTracesShown(!tracesShown)}
         onStartOver={ready && transcript.length > 0 ? () => chat.startOver() : null}
+        onSignOut={person === null ? null : () => void chat.signOut()}
       />
-      <Conversation transcript={transcript} tracesShown={tracesShown} onAskAgain={askAgain} />
+      <Conversation transcript={transcript} signedIn={person !== null} tracesShown={tracesShown} onAskAgain={askAgain} />
       <footer>
         <Notices
           connection={connection}
           notices={notices}
-          onPutAway={(notice) => chat.putAway(notice)}
+          onDismiss={(notice) => chat.dismiss(notice)}
           onReopen={() => chat.reopen()}
           onStartOver={() => chat.startOver()}
         />
         <Composer
+          person={person}
           enabled={ready && connection.state !== "elsewhere" && connection.state !== "refused"}
           onSay={(text) => chat.say(text)}
           onStop={transcript.some(isAwaited) ? () => chat.stop() : null}

@@ -1,16 +1,24 @@
-/** Where one writes: Enter sends, Shift+Enter begins a new line. */
+/** The field for a message: Enter sends it, Shift+Enter starts a new line. */
 
-import { useRef, type FormEvent, type KeyboardEvent } from "react";
+import { useEffect, useRef, type FormEvent, type KeyboardEvent } from "react";
 
 interface ComposerProps {
+  /** Who is signed in; null for nobody. */
+  person: string | null;
   enabled: boolean;
   onSay: (text: string) => void;
-  /** Null while no answer is under way. */
+  /** Null while no answer is running. */
   onStop: (() => void) | null;
 }
 
-export function Composer({ enabled, onSay, onStop }: ComposerProps) {
+export function Composer({ person, enabled, onSay, onStop }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
+  const author = useRef<string | null>(null);
+  useEffect(() => {
+    // A text that one person has begun must not be seen by the next.
+    if (author.current !== null && author.current !== person && field.current) field.current.value = "";
+    author.current = person;
+  }, [person]);
 
   const send = (event: FormEvent) => {
     event.preventDefault();
@@ -21,7 +29,7 @@ export function Composer({ enabled, onSay, onStop }: ComposerProps) {
     field.current.focus();
   };
   const sendOnEnter = (event: KeyboardEvent) => {
-    // While a word is being composed (Chinese, Japanese, Korean), Enter ends the word.
+    // While the person composes a word with an input method (Chinese, Japanese, Korean), Enter ends the word.
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
   };
 

@@ -1,22 +1,23 @@
-/** What was asked and answered, newest last, each with its traces beside it when they are wanted. */
+/** The messages and answers, newest last, each with its memory traces if the person wants to see them. */
 
 import { memo, useEffect, useRef, type UIEvent } from "react";
 import { isAwaited, type Answer, type Exchange, type Transcript } from "../chat/transcript.ts";
 import { Traces } from "./Traces.tsx";
 
 const NEAR_THE_END = 40;
-// A sentence brings the space behind it along; where one does not, the next would stick to it.
-const LACKS_ITS_SPACE = /[.!?…]["'”’»)\]]*$/;
+// A sentence usually ends with a space. If it does not, one is added, or the next sentence would stick to it.
+const ENDS_WITHOUT_SPACE = /[.!?…]["'”’»)\]]*$/;
 const SAFETY_TITLES: Record<string, string> = { emergency: "This may be an emergency", crisis: "You are not alone" };
 
 interface ConversationProps {
   transcript: Transcript;
+  signedIn: boolean;
   tracesShown: boolean;
   onAskAgain: (exchange: Exchange) => void;
 }
 
-export function Conversation({ transcript, tracesShown, onAskAgain }: ConversationProps) {
-  const { window, content, watch } = useFollowing(transcript.length);
+export function Conversation({ transcript, signedIn, tracesShown, onAskAgain }: ConversationProps) {
+  const { window, content, watch } = useScrolling(transcript.length);
   return (
     <main ref={window} onScroll={watch} tabIndex={-1}>
       <div ref={content} role="log" aria-label="Conversation" aria-live="polite" className="conversation">
@@ -29,20 +30,20 @@ export function Conversation({ transcript, tracesShown, onAskAgain }: Conversati
           />
         ))}
       </div>
-      {transcript.length === 0 && <p className="welcome">What is on your mind? Tell me how you are feeling.</p>}
+      {signedIn && transcript.length === 0 && <p className="welcome">What is on your mind? Tell me how you are feeling.</p>}
     </main>
   );
 }
 
-/** Keeps the end in sight while it grows, unless the person has scrolled away; a new message brings it back. */
-function useFollowing(messages: number) {
+/** Scrolls to the end while it grows, until the person scrolls up; a new message scrolls to the end again. */
+function useScrolling(messages: number) {
   const window = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
   const top = useRef(0);
   const follow = () => following.current && window.current?.scrollTo({ top: window.current.scrollHeight });
   const watch = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: UIEvent) => {
-    // Only somebody who scrolls up has left: the end also moves away by itself, when an answer grows.
+    // Only scrolling up stops it: when an answer grows, the distance to the end grows without the person.
     if (scrollHeight - scrollTop - clientHeight < NEAR_THE_END) following.current = true;
     else if (scrollTop < top.current) following.current = false;
     top.current = scrollTop;
@@ -62,14 +63,14 @@ function useFollowing(messages: number) {
 interface ExchangeProps {
   exchange: Exchange;
   tracesShown: boolean;
-  /** Null when it is too late: only the latest can be asked again. */
+  /** Null unless it is the latest: only that can be asked again. */
   onAskAgain: ((exchange: Exchange) => void) | null;
 }
 
 const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgain }: ExchangeProps) {
   const { question, answers, traces, failure } = exchange;
-  const spoken = question || answers.length > 0 || failure;
-  if (!spoken && !tracesShown) return null;
+  const hasText = question || answers.length > 0 || failure;
+  if (!hasText && !tracesShown) return null;
   return (
     <section className="exchange">
       <div className="said">
@@ -110,7 +111,7 @@ function OneAnswer({ answer }: { answer: Answer }) {
       <p>
         {sentences.map(({ sequence, text }) => (
           <span className="sentence" key={sequence}>
-            {LACKS_ITS_SPACE.test(text) ? `${text} ` : text}
+            {ENDS_WITHOUT_SPACE.test(text) ? `${text} ` : text}
           </span>
         ))}
       </p>

@@ -1,9 +1,9 @@
-/** The name, how the connection stands, and the two things one can do about the whole conversation. */
+/** The name, the state of the connection, and the buttons for the whole page. */
 
 import { useRef } from "react";
 import type { Connection } from "../protocol/index.ts";
 
-const WORDS: Record<Connection["state"], string> = {
+const STATES: Record<Connection["state"], string> = {
   closed: "Not connected",
   connecting: "Connecting …",
   open: "Connected",
@@ -17,36 +17,61 @@ interface HeaderProps {
   connection: Connection;
   tracesShown: boolean;
   onToggleTraces: () => void;
-  /** Null while there is nothing to leave behind. */
+  /** Null while the conversation is empty. */
   onStartOver: (() => void) | null;
+  /** Null while nobody is signed in. */
+  onSignOut: (() => void) | null;
 }
 
-export function Header({ connection, tracesShown, onToggleTraces, onStartOver }: HeaderProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
+export function Header({ connection, tracesShown, onToggleTraces, onStartOver, onSignOut }: HeaderProps) {
   return (
     <header>
       <h1>Anamnesis</h1>
       <p className="connection" data-state={connection.state} role="status">
-        {WORDS[connection.state]}
+        {STATES[connection.state]}
       </p>
       <button type="button" className="traces-toggle" aria-pressed={tracesShown} onClick={onToggleTraces}>
         Memory traces
       </button>
-      <button type="button" disabled={!onStartOver} onClick={() => dialog.current?.showModal()}>
-        New conversation
+      <ConfirmedButton label="New conversation" title="Start a new conversation?" confirm="Start" onConfirm={onStartOver}>
+        This browser forgets the current conversation. The server keeps it.
+      </ConfirmedButton>
+      <ConfirmedButton label="Sign out" title="Sign out?" confirm="Sign out now" onConfirm={onSignOut}>
+        This browser forgets the conversation, and messages that were not sent. The server keeps the conversation.
+      </ConfirmedButton>
+    </header>
+  );
+}
+
+interface ConfirmedButtonProps {
+  label: string;
+  title: string;
+  children: string;
+  confirm: string;
+  /** Null disables the button. */
+  onConfirm: (() => void) | null;
+}
+
+/** A button that asks before it acts. */
+function ConfirmedButton({ label, title, children, confirm, onConfirm }: ConfirmedButtonProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  return (
+    <>
+      <button type="button" disabled={!onConfirm} onClick={() => dialog.current?.showModal()}>
+        {label}
       </button>
-      <dialog ref={dialog} aria-labelledby="start-over">
+      <dialog ref={dialog} aria-label={title}>
         <form method="dialog">
-          <h2 id="start-over">Start a new conversation?</h2>
-          <p>This browser forgets the present one. The server keeps it.</p>
+          <h2>{title}</h2>
+          <p>{children}</p>
           <div className="choices">
             <button type="submit">Stay</button>
-            <button type="submit" className="primary" onClick={() => onStartOver?.()}>
-              Start
+            <button type="submit" className="primary" onClick={() => onConfirm?.()}>
+              {confirm}
             </button>
           </div>
         </form>
       </dialog>
-    </header>
+    </>
   );
 }

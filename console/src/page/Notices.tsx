@@ -1,4 +1,4 @@
-/** What stands between the person and the conversation, in words that say what to do. */
+/** Messages about problems; each says what to do. */
 
 import type { Notice } from "../chat/chat.ts";
 import type { Connection } from "../protocol/index.ts";
@@ -6,25 +6,25 @@ import type { Connection } from "../protocol/index.ts";
 interface NoticesProps {
   connection: Connection;
   notices: readonly Notice[];
-  onPutAway: (notice: Notice) => void;
+  onDismiss: (notice: Notice) => void;
   onReopen: () => void;
   onStartOver: () => void;
 }
 
-export function Notices({ connection, notices, onPutAway, onReopen, onStartOver }: NoticesProps) {
+export function Notices({ connection, notices, onDismiss, onReopen, onStartOver }: NoticesProps) {
   return (
     <div className="notices" role="alert">
       {connection.state === "unauthenticated" && (
         <div className="notice">
           <p>
-            This page does not know who you are. Open the address that <code>anamnesis serve</code> printed; it carries
-            your key.
+            You are not signed in. Run <code>anamnesis open</code> where the server runs, and open the address it prints. An
+            address works once, within ten minutes.
           </p>
         </div>
       )}
       {connection.state === "elsewhere" && (
         <div className="notice">
-          <p>This conversation was opened elsewhere. It goes on there.</p>
+          <p>This conversation was opened elsewhere, and continues there.</p>
           <button type="button" onClick={onReopen}>
             Continue here
           </button>
@@ -41,7 +41,7 @@ export function Notices({ connection, notices, onPutAway, onReopen, onStartOver 
       {notices.map((notice) => (
         <div className="notice" key={notice.id}>
           <p>{notice.text}</p>
-          <button type="button" onClick={() => onPutAway(notice)}>
+          <button type="button" onClick={() => onDismiss(notice)}>
             Dismiss
           </button>
         </div>

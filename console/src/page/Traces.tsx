@@ -1,4 +1,4 @@
-/** Which memories an answer opened and wrote: the receipts, beside what was said. */
+/** Shows which memories an answer read and wrote, next to the answer. */
 
 import { memo } from "react";
 import type { Trace } from "../chat/transcript.ts";
@@ -34,6 +34,10 @@ function OneTrace({ trace: { action, memoryType, memoryId, content, confidence, 
       <p className="trace-title">
         <span className="action">{action}</span> <span className="label">{words(label ?? memoryType ?? memoryId)}</span>
       </p>
+      <p className="content">
+        {forgotten === true ? <i>No longer kept in this browser.</i> : content || <i>Empty.</i>}
+        {truncated !== undefined && truncated !== false && <i> (cut)</i>}
+      </p>
       <ul className="facts">
         {facts
           .filter(([, value]) => typeof value === "string" || typeof value === "number")
@@ -43,10 +47,6 @@ function OneTrace({ trace: { action, memoryType, memoryId, content, confidence, 
             </li>
           ))}
       </ul>
-      <div className="content" tabIndex={0} role="group" aria-label="Content">
-        {forgotten === true ? <i>No longer kept in this browser.</i> : content || <i>Empty.</i>}
-        {truncated !== undefined && truncated !== false && <i> (cut)</i>}
-      </div>
     </li>
   );
 }

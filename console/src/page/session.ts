@@ -1,32 +1,39 @@
-/** Who is asking: the key after `#` in the printed address, traded once for a cookie that scripts cannot read. */
+/** Signs in and out. The printed address has a one-time code after `#`, which is exchanged for a session's cookie. */
 
 import { NotAuthenticated, dialLiveKit, dialWebSocket, type Dial } from "../protocol/index.ts";
 
 const SESSION = "/v1/session";
 
-/** Dial this page's own server, after making sure that it knows us: its WebSocket, or with `?livekit` a room. */
-export function dialHome(conversationId: () => string): Dial {
+/** Connect to the server of this page: by its WebSocket, or with `?livekit` through a LiveKit room. */
+export function dialServer(conversationId: () => string): Dial {
   const { protocol, host, search } = window.location;
-  const dial = new URLSearchParams(search).has("livekit")
+  return new URLSearchParams(search).has("livekit")
     ? dialLiveKit("", conversationId)
     : dialWebSocket(`${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/ws`);
-  return async (events) => {
-    await authenticate();
-    return dial(events);
-  };
 }
 
-/** A browser does not tell why a WebSocket was refused, so the question is asked over HTTP first. */
-async function authenticate(): Promise<void> {
-  const key = keyInAddress();
-  const response = key
-    ? await fetch(SESSION, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key }) })
-    : await fetch(SESSION, { cache: "no-store" });
-  if (response.status === 429 || response.status >= 500) throw new Error(`the server answered ${response.status}`);
-  if (key) window.history.replaceState(null, "", window.location.pathname + window.location.search);
-  if (response.status === 401 || response.status === 403) throw new NotAuthenticated();
+/** Use the code in the address, if there is one, then ask the server who is signed in. */
+export async function identify(): Promise<string> {
+  const code = window.location.hash.slice(1);
+  if (code) {
+    const headers = { "Content-Type": "application/json" };
+    refuseTemporarily(await fetch(SESSION, { method: "POST", headers, body: JSON.stringify({ code }) }));
+    window.history.replaceState(null, "", window.location.pathname + window.location.search);
+  }
+  // A code that was used before does not end the session that it started.
+  const response = await fetch(SESSION, { cache: "no-store" });
+  refuseTemporarily(response);
+  if (!response.ok) throw new NotAuthenticated();
+  return ((await response.json()) as { person: string }).person;
 }
 
-function keyInAddress(): string {
-  return window.location.hash.slice(1).replace(/^key=/, "");
+/** End the session on the server, and remove its cookie. */
+export async function endSession(): Promise<void> {
+  const response = await fetch(SESSION, { method: "DELETE" });
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+}
+
+/** Throw an error, after which the client tries again, if the server cannot answer now. */
+function refuseTemporarily({ status }: Response): void {
+  if (status === 429 || status >= 500) throw new Error(`the server answered ${status}`);
 }

@@ -1,73 +1,81 @@
 /**
- * A client of the protocol: one conversation over connections that come and go, with nothing lost and nothing twice.
+ * A client of the protocol: one conversation over any number of connections. Each stanza is received exactly once.
  *
  *     const client = new Client({ dial: dialWebSocket("ws://127.0.0.1:8321/v1/ws"), memory: new PassingMemory() });
  *     client.listen((event) => { if (event.kind === "entry") show(event.entry); });
  *     client.open();
  *     client.send({ name: "UserMessage", body: { id: newId("msg"), content: "I am having a headache" } });
  *
- * How it keeps its promise:
- * - Server stanzas are taken in the order of their numbers. One at or below the last seen is dropped; one too high
- *   shows that something is missing, and a new connection with `lastSequenceSeen` brings it.
- * - A message of ours is remembered before it is sent, under a number it keeps, and sent again on every new
- *   connection until the server has answered it. A resuming Configuration has number 0: a higher one would put the
- *   unanswered below it out of order. One that the server could not take now, however often, is refused at last.
- * - Whoever listens hears each entry once, after it was remembered. An entry of ours is heard again when its fate changes.
+ * How it works:
+ * - The client handles server stanzas in the order of their numbers. It drops a number that it has handled. After a gap
+ *   it reconnects with `lastSequenceSeen`, and the server sends what is missing.
+ * - The client stores a message before it sends it, and sends it again, with the same number, on every new connection
+ *   until the server has answered it. A Configuration that resumes a conversation has number 0, because a higher number
+ *   would make those messages arrive out of order. A message that the server cannot take fails after several attempts.
+ * - A listener gets each entry once, after it was stored, and again when the state of a message of ours changes.
+ * - With `identify`, nothing stored is read before the server has said who is signed in. What was stored for another
+ *   person is forgotten, and so is everything when nobody is signed in.
  */
 
 import { BadPacket, decode, encode, type Envelope } from "./codec.ts";
 import { newId } from "./ids.ts";
-import type { ClientEntry, Entry, Fate, Memory } from "./memory.ts";
+import type { ClientEntry, Entry, Fate, Memory, Remembered } from "./memory.ts";
 import type { Body, ClientName, Said } from "./messages.ts";
 import { NotAuthenticated, Refused, type Dial, type Socket } from "./socket.ts";
 
-/** How the client stands with the server. Only `lost` passes by itself. */
+/** The state of the connection. The client leaves only `lost` by itself. */
 export type Connection =
   | { readonly state: "closed" | "connecting" | "open" | "lost" }
-  /** The server does not know who is asking; `open()` again after that changed. */
+  /** Nobody is signed in, and everything stored was forgotten. After signing in, call `open()`. */
   | { readonly state: "unauthenticated" }
-  /** A newer connection took the conversation over; `open()` takes it back. */
+  /** A newer connection has taken over the conversation; `open()` takes it back. */
   | { readonly state: "elsewhere" }
-  /** The conversation cannot be opened, and trying again would not help: `startOver()`. */
+  /** The conversation cannot be opened, now or later; `startOver()` starts another. */
   | { readonly state: "refused"; readonly error: Body<"ErrorMessage"> };
 
-/** What a listener hears. */
+/** What a listener gets. */
 export type ClientEvent =
-  /** All that was remembered, when the client opens; forget what came before. */
+  /** Everything that is stored, when the client opens or forgets; it replaces what was shown before. */
   | { readonly kind: "entries"; readonly entries: readonly Entry[] }
   | { readonly kind: "entry"; readonly entry: Entry }
   | { readonly kind: "connection"; readonly connection: Connection }
+  /** Who is signed in, when that changes; null for nobody. Only with `identify`. */
+  | { readonly kind: "person"; readonly person: string | null }
   | { readonly kind: "server"; readonly info: Body<"ServerInfo"> }
   /** An error that belongs to no message of ours. */
   | { readonly kind: "error"; readonly error: Body<"ErrorMessage"> }
-  /** What a person in danger reads before the answer itself can be stored. */
+  /** A safety sentence, sent before the answer could be stored. */
   | { readonly kind: "urgent"; readonly text: string }
-  /** The server's stanzas `from` … `to` could not be had, also not by asking again. */
+  /** The server did not send the stanzas `from` … `to`, even when asked again. */
   | { readonly kind: "missing"; readonly from: number; readonly to: number }
-  /** There is no room to remember more; a reload will not show it. */
+  /** The storage is full; a reload will not show the newest entries. */
   | { readonly kind: "unremembered" };
 
-/** What a client is made of. */
+/** The parts a client needs. */
 export interface ClientOptions {
   readonly dial: Dial;
   readonly memory: Memory;
-  /** What the Configuration says beside the numbers: language, device, features. */
+  /** Asks the server who is signed in, before each connection. Rejects with `NotAuthenticated` if nobody is. */
+  readonly identify?: () => Promise<string>;
+  /** The other fields of the Configuration: language, device, features. */
   readonly configuration?: Body<"Configuration">;
-  /** Between 0 and 1, for the jitter. */
+  /** Returns a number between 0 and 1, for the jitter of the pauses. */
   readonly random?: () => number;
 }
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
-const PATIENCE_MS = 15_000;
-const MOST_TRIES = 6; // with the pauses between them, about a quarter of a minute
+const SILENCE_MS = 15_000;
+const MAX_TRIES = 6; // about 15 seconds with the pauses between them
 const CODE = { outOfOrder: 101, invalidState: 202, busy: 204, server: 500 } as const;
 
-/** See the top of this file. All methods return at once; what comes of them is heard by listeners. */
+/** See the top of this file. Every method returns at once; listeners get the results. */
 export class Client {
   readonly #options: ClientOptions;
   readonly #listeners = new Set<(event: ClientEvent) => void>();
   #connection: Connection = { state: "closed" };
+  #person: string | null = null;
+  #loaded = false;
   #conversationId = "";
   #seen = 0;
   #count = 1;
@@ -79,8 +87,8 @@ export class Client {
   #gapAfter = -1;
   #renumbered = new Set<string>();
   #tries = new Map<string, number>();
-  #remembers = true;
-  #timers: { pause?: Timer; patience?: Timer; calm?: Timer } = {};
+  #hasRoom = true;
+  #timers: { pause?: Timer; silence?: Timer; stable?: Timer } = {};
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -100,37 +108,40 @@ export class Client {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Go on with the remembered conversation, or begin one. */
+  /** Continue the stored conversation, or start one. */
   open(): void {
-    const remembered = this.#options.memory.load();
-    const entries = remembered?.entries ?? [];
-    const numbers = (from: Entry["from"]) => entries.filter((entry) => entry.from === from).map(({ number }) => number);
-    this.#conversationId = remembered?.conversationId ?? "";
-    this.#seen = Math.max(0, ...numbers("server"));
-    this.#count = Math.max(1, ...numbers("client")); // 1 is the Configuration that began the conversation
-    this.#waiting = entries.filter((entry) => entry.from === "client").filter(({ fate }) => fate.state === "waiting");
     this.#attempts = 0;
-    this.#tell({ kind: "entries", entries });
+    this.#loaded = false;
+    this.#show(this.#options.identify ? null : this.#options.memory.load());
     this.#connect();
   }
 
-  /** Leave. What was remembered stays. */
+  /** Disconnect. What is stored stays. */
   close(): void {
     this.#hangUp({ state: "closed" });
   }
 
-  /** Forget the conversation and begin a new one. The server keeps the old one. */
+  /** Disconnect and forget everything stored, as after signing out. */
+  forget(): void {
+    this.#options.memory.claim(null);
+    this.#options.memory.forget();
+    this.#setPerson(null);
+    this.#show(null);
+    this.#hangUp({ state: "unauthenticated" });
+  }
+
+  /** Forget the conversation and start a new one. The server keeps the old one. */
   startOver(): void {
     this.#options.memory.forget();
     this.open();
   }
 
-  /** If a new connection is being waited for, try now. */
-  hurry(): void {
+  /** If the client waits before it reconnects, reconnect now. */
+  retryNow(): void {
     if (this.#connection.state === "lost") this.#connect();
   }
 
-  /** Send a message; if there is no connection, as soon as there is one. Needs a conversation. */
+  /** Send a message, now or as soon as there is a connection. Needs a conversation. */
   send(said: Said<ClientName>): void {
     if (!this.#conversationId) throw new Error("there is no conversation yet");
     const [key, number] = [newId("msg"), ++this.#count];
@@ -148,15 +159,44 @@ export class Client {
     const current = <A extends unknown[]>(act: (...args: A) => void) => (...args: A) => {
       if (dialled === this.#dialled) act(...args);
     };
-    this.#await(() => this.#lose());
-    this.#options.dial({ packet: current((packet) => this.#receive(packet)), closed: current(() => this.#lose()) }).then(
+    this.#limitSilence();
+    const events = { packet: current((packet: Uint8Array) => this.#receive(packet)), closed: current(() => this.#lose()) };
+    this.#identify(dialled).then(() => this.#options.dial(events)).then(
       (socket) => (dialled === this.#dialled ? this.#greet(socket) : socket.close()),
       current((error) => {
-        if (error instanceof NotAuthenticated) this.#hangUp({ state: "unauthenticated" });
+        if (error instanceof NotAuthenticated) this.forget();
         else if (error instanceof Refused) this.#hangUp({ state: "refused", error: error.error });
         else this.#lose();
       }),
     );
+  }
+
+  /** Find out who is signed in, and load what was stored for that person unless it is loaded. */
+  async #identify(dialled: number): Promise<void> {
+    if (!this.#options.identify) return;
+    const person = await this.#options.identify();
+    if (dialled !== this.#dialled) throw new Error("this connection was given up");
+    if (this.#loaded && person === this.#person) return;
+    this.#setPerson(person);
+    this.#options.memory.claim(person);
+    this.#show(this.#options.memory.load());
+    this.#loaded = true;
+  }
+
+  #setPerson(person: string | null): void {
+    if (person !== this.#person) this.#tell({ kind: "person", person });
+    this.#person = person;
+  }
+
+  /** Take over a stored conversation, or none, and give its entries to the listeners. */
+  #show(stored: Remembered | null): void {
+    const entries = stored?.entries ?? [];
+    const numbers = (from: Entry["from"]) => entries.filter((entry) => entry.from === from).map(({ number }) => number);
+    this.#conversationId = stored?.conversationId ?? "";
+    this.#seen = Math.max(0, ...numbers("server"));
+    this.#count = Math.max(1, ...numbers("client")); // 1 is the Configuration that started the conversation
+    this.#waiting = entries.filter((entry) => entry.from === "client").filter(({ fate }) => fate.state === "waiting");
+    this.#tell({ kind: "entries", entries });
   }
 
   #greet(socket: Socket): void {
@@ -166,7 +206,7 @@ export class Client {
     socket.send(encode(known ? 0 : 1, this.#conversationId, { name: "Configuration", body }));
   }
 
-  /** The connection broke, or is of no use: try again, at first soon, then ever more rarely. */
+  /** The connection broke or is useless: reconnect after a pause, which doubles each time. */
   #lose(): void {
     this.#hangUp({ state: "lost" });
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#attempts++, LONGEST_PAUSE_MS);
@@ -174,6 +214,7 @@ export class Client {
     this.#timers.pause = setTimeout(() => this.#connect(), pause * jitter);
   }
 
+  /** End the connection, if there is one, and go to another state. */
   #hangUp(connection: Connection): void {
     for (const timer of Object.values(this.#timers)) clearTimeout(timer);
     this.#timers = {};
@@ -185,48 +226,48 @@ export class Client {
     this.#tell({ kind: "connection", connection });
   }
 
-  /** Do something if the server stays silent for too long. */
-  #await(giveUp: () => void): void {
-    clearTimeout(this.#timers.patience);
-    this.#timers.patience = setTimeout(giveUp, PATIENCE_MS);
+  /** Reconnect if the server is silent for too long from now on. */
+  #limitSilence(): void {
+    clearTimeout(this.#timers.silence);
+    this.#timers.silence = setTimeout(() => this.#lose(), SILENCE_MS);
   }
 
   #post(entry: ClientEntry): void {
     this.#socket?.send(encode(entry.number, this.#conversationId, entry.said));
-    if (this.#timers.patience === undefined) this.#await(() => this.#lose());
+    if (this.#timers.silence === undefined) this.#limitSilence();
   }
 
-  // --- what the server says ---------------------------------------------------------------------------------------
+  // --- what the server sends ---------------------------------------------------------------------------------------
 
   #receive(packet: Uint8Array): void {
     let envelope: Envelope;
     try {
       envelope = decode(packet);
     } catch (error) {
-      if (error instanceof BadPacket) return; // If it had a number, the next one shows that it is missing.
+      if (error instanceof BadPacket) return; // If it had a number, the next number shows the gap.
       throw error;
     }
     const { stanzaId, conversationId, said } = envelope;
-    if (stanzaId === 0) this.#attend(conversationId, said);
+    if (stanzaId === 0) this.#handleUnnumbered(conversationId, said);
     if (stanzaId >= 0 || !this.#greeted || conversationId !== this.#conversationId) return;
     const number = -stanzaId;
     this.#settle(said);
     if (number <= this.#seen) return;
-    if (number > this.#seen + 1 && !this.#givesUp(number)) return this.#lose();
+    if (number > this.#seen + 1 && !this.#acceptsGap(number)) return this.#lose();
     this.#seen = number;
     this.#remember({ from: "server", number, said });
   }
 
-  /** After a gap, ask once more from before it; if it is still there, say so and go on. */
-  #givesUp(number: number): boolean {
+  /** The first time after a gap: false, to ask again. The second time: report the gap and continue. */
+  #acceptsGap(number: number): boolean {
     const again = this.#gapAfter === this.#seen;
     this.#gapAfter = this.#seen;
     if (again) this.#tell({ kind: "missing", from: this.#seen + 1, to: number - 1 });
     return again;
   }
 
-  /** Stanza 0: what concerns this connection only. */
-  #attend(conversationId: string, said: Said | null): void {
+  /** Handle a stanza 0, which belongs to this connection only. */
+  #handleUnnumbered(conversationId: string, said: Said | null): void {
     if (said?.name === "Configuration" && !this.#greeted) this.#begin(conversationId, said.body);
     else if (said?.name === "ErrorMessage") this.#refuse(said.body);
     else if (said?.name === "AssistantSentence") this.#tell({ kind: "urgent", text: said.body.text });
@@ -239,33 +280,33 @@ export class Client {
     this.#conversationId = conversationId;
     this.#count = Math.max(this.#count, lastClientStanza);
     this.#greeted = true;
-    clearTimeout(this.#timers.patience);
-    this.#timers = { calm: setTimeout(() => (this.#attempts = 0), PATIENCE_MS) };
+    clearTimeout(this.#timers.silence);
+    this.#timers = { stable: setTimeout(() => (this.#attempts = 0), SILENCE_MS) };
     this.#connection = { state: "open" };
     this.#tell({ kind: "connection", connection: this.#connection });
     for (const entry of [...this.#waiting]) this.#post(entry);
   }
 
   #refuse(error: Body<"ErrorMessage">): void {
-    const passing = error.code === CODE.busy || error.code > CODE.server;
+    const temporary = error.code === CODE.busy || error.code > CODE.server;
     if (error.code === CODE.invalidState && !error.recoverable) return this.#hangUp({ state: "elsewhere" });
-    if (!this.#greeted) return passing ? this.#lose() : this.#hangUp({ state: "refused", error });
-    // Frames are answered in their order, so a refusal that names none is about the oldest.
+    if (!this.#greeted) return temporary ? this.#lose() : this.#hangUp({ state: "refused", error });
+    // The server answers frames in order, so an error without an id is about the oldest.
     const refused = error.originatingId ? this.#byId(error.originatingId) : this.#waiting[0];
     if (!refused) this.#tell({ kind: "error", error });
-    else if (passing && this.#maySendAgain(refused)) this.#lose();
+    else if (temporary && this.#maySendAgain(refused)) this.#lose();
     else if (error.code === CODE.outOfOrder && !this.#renumbered.has(refused.key)) this.#renumber(refused);
     else this.#decide(refused, { state: "refused", code: error.code, message: error.message });
   }
 
-  /** What passes for others may not pass for this message, so it is not sent for ever. */
+  /** Limit the attempts, because a temporary error may be permanent for this message. */
   #maySendAgain({ key }: ClientEntry): boolean {
     const tries = (this.#tries.get(key) ?? 0) + 1;
     this.#tries.set(key, tries);
-    return tries < MOST_TRIES;
+    return tries < MAX_TRIES;
   }
 
-  /** Another tab used our number. The message's id still protects it from being taken twice. */
+  /** Another tab has used this number. The message keeps its id, so the server still stores it once. */
   #renumber(entry: ClientEntry): void {
     this.#renumbered.add(entry.key);
     const renumbered = { ...entry, number: ++this.#count };
@@ -274,7 +315,7 @@ export class Client {
     this.#post(renumbered);
   }
 
-  /** If this answers a message of ours, that one need not be sent again. */
+  /** If this answers a message of ours, stop sending that message. */
   #settle(said: Said | null): void {
     const [answered, success] = this.#answered(said);
     if (answered) this.#decide(answered, { state: "acknowledged", success });
@@ -301,17 +342,17 @@ export class Client {
   #decide(entry: ClientEntry, fate: Fate): void {
     this.#waiting = this.#waiting.filter((one) => one !== entry);
     this.#tries.delete(entry.key);
-    clearTimeout(this.#timers.patience);
-    delete this.#timers.patience;
+    clearTimeout(this.#timers.silence);
+    delete this.#timers.silence;
     this.#attempts = 0;
-    if (this.#waiting.length > 0) this.#await(() => this.#lose());
+    if (this.#waiting.length > 0) this.#limitSilence();
     this.#remember({ ...entry, fate });
   }
 
   #remember(entry: Entry): void {
     const kept = this.#options.memory.keep(this.#conversationId, entry);
-    if (!kept && this.#remembers) this.#tell({ kind: "unremembered" });
-    this.#remembers = kept;
+    if (!kept && this.#hasRoom) this.#tell({ kind: "unremembered" });
+    this.#hasRoom = kept;
     this.#tell({ kind: "entry", entry });
   }
 

@@ -1,26 +1,26 @@
-/** Envelopes to bytes and back: one MessagePack map per packet. */
+/** Encodes and decodes envelopes: one MessagePack map per packet. */
 
 import { decode as unpack, encode as pack } from "@msgpack/msgpack";
-import { MESSAGES, isMap, understand, type Name, type Said } from "./messages.ts";
+import { MESSAGES, isMap, parseMessage, type Name, type Said } from "./messages.ts";
 
-/** A message in its envelope. The client counts 1, 2, 3 …; the server −1, −2, −3 …; 0 belongs to one connection. */
+/** A message with its number. The client counts 1, 2, 3 …; the server −1, −2, −3 …; 0 belongs to one connection. */
 export interface Envelope {
   readonly stanzaId: number;
   readonly conversationId: string;
-  /** Null when the type is unknown or the body is not as it should be: it counts, and is skipped. */
+  /** Null if the type is unknown or the body is invalid. Its number still counts. */
   readonly said: Said | null;
 }
 
-/** A packet that holds no envelope at all. */
+/** The packet is not an envelope. */
 export class BadPacket extends Error {}
 
-/** The bytes of one message; its body repeats the conversation. */
+/** Encode one message. Its body repeats the conversation's id. */
 export function encode<N extends Name>(stanzaId: number, conversationId: string, { name, body }: Said<N>): Uint8Array {
   const { type } = MESSAGES[name];
   return pack({ stanzaId, conversationId, type, body: { ...body, conversationId } }, { ignoreUndefined: true });
 }
 
-/** The envelope in a packet; throws `BadPacket` when there is none. */
+/** Decode a packet; throws `BadPacket` if it is not an envelope. */
 export function decode(packet: Uint8Array): Envelope {
   let map: unknown;
   try {
@@ -31,16 +31,16 @@ export function decode(packet: Uint8Array): Envelope {
   if (!isMap(map)) throw new BadPacket("not a map");
   const { stanzaId, conversationId = "", type, body, meta } = map;
   if (!Number.isInteger(stanzaId) || typeof conversationId !== "string") throw new BadPacket("not an envelope");
-  const said = typeof type === "number" && isMap(body) ? understand(type, { ...body, ...safetyIn(meta), ...troubleIn(meta) }) : null;
+  const said = typeof type === "number" && isMap(body) ? parseMessage(type, { ...body, ...safetyIn(meta), ...troubleIn(meta) }) : null;
   return { stanzaId: stanzaId as number, conversationId, said };
 }
 
-/** What the meta of a sentence or an answer says of danger, as a StartAnswer's body says it. */
+/** The danger named in the meta of a sentence or an answer, in the form of StartAnswer's `safety`. */
 function safetyIn(meta: unknown): object {
   return isMap(meta) && typeof meta["safety"] === "string" ? { safety: { kind: meta["safety"], tier: meta["tier"] } } : {};
 }
 
-/** What it says of a model that should have answered and did not: why the local brain stood in for it. */
+/** Why the model failed, if the local brain answered in its place. */
 function troubleIn(meta: unknown): object {
   return isMap(meta) && typeof meta["model.stood_in"] === "string" ? { trouble: String(meta["model.trouble"] ?? "") } : {};
 }

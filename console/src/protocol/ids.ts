@@ -1,4 +1,4 @@
-/** Names that nobody else gives: NanoIDs of 21 URL-safe characters behind a prefix. */
+/** Makes unique ids: a prefix and 21 random URL-safe characters. */
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

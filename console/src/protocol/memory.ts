@@ -1,27 +1,27 @@
 /**
- * What a client remembers of one conversation, and where.
+ * What a client stores of one conversation of one person, and where.
  *
- * It is a log with one entry per stanza, both ways. Nothing else is stored: the last number seen is that of the newest
- * entry, and what a page shows is made from the entries. So the number and what it led to cannot drift apart, however
- * suddenly a page is closed, and two tabs can write side by side.
+ * It is a log with one entry per stanza, in both directions. Nothing else is stored: the last number received is that of
+ * the newest entry, and a page is made from the entries. So the number and the page always agree, even if the page is
+ * closed at any moment, and two tabs can write at the same time.
  */
 
 import type { ClientName, Said } from "./messages.ts";
 
-/** What became of a message of ours. `refused` quotes the server, which says what to do next. */
+/** What happened to a message of ours. `refused` has the server's text, which says what to do next. */
 export type Fate =
   | { readonly state: "waiting" }
   | { readonly state: "acknowledged"; readonly success: boolean }
   | { readonly state: "refused"; readonly code: number; readonly message: string };
 
-/** A stanza of the server. `number` is its absolute value; null stands for one we cannot read. */
+/** A stanza of the server. `number` is the absolute value of its id; `said` is null if the client cannot read it. */
 export interface ServerEntry {
   readonly from: "server";
   readonly number: number;
   readonly said: Said | null;
 }
 
-/** A stanza of ours. `after` is the server's number we had seen, which gives it its place; `key` is its name here. */
+/** A stanza of ours. `after` is the last server stanza received before it, for the order; `key` is its storage key. */
 export interface ClientEntry {
   readonly from: "client";
   readonly key: string;
@@ -33,32 +33,45 @@ export interface ClientEntry {
 
 export type Entry = ServerEntry | ClientEntry;
 
-/** One conversation as remembered, entries in the order in which they were seen and said. */
+/** One stored conversation, with its entries in the order in which they were received and sent. */
 export interface Remembered {
   readonly conversationId: string;
   readonly entries: readonly Entry[];
 }
 
-/** Where a client keeps its conversation. Each call is all or nothing. */
+/** Where a client stores its conversation. Each call is atomic. */
 export interface Memory {
+  /** Store for this person from now on, or for nobody. What was stored for somebody else is forgotten. */
+  claim(person: string | null): void;
   load(): Remembered | null;
-  /** Remember this conversation from now on, and forget any other. */
+  /** Store this conversation from now on, and forget any other. */
   begin(conversationId: string): void;
-  /** Add an entry, or replace the one of the same key. False when there is no room left. */
+  /** Add an entry, or replace the one with the same key. False if there is no room left. */
   keep(conversationId: string, entry: Entry): boolean;
+  /** Forget the conversation. */
   forget(): void;
 }
 
 const ROOT = "anamnesis/";
+/** The key under which the browser stores for whom it stores. Tabs see it change when another tab signs out. */
+export const PERSON_KEY = `${ROOT}person`;
 const CURRENT = `${ROOT}conversation`;
 const TRACES_EMPTIED_AT_ONCE = 50;
 
-/** The browser's own storage: survives a reload, is shared by the tabs of one address, holds about 5 MB. */
+/** The browser's localStorage: it survives a reload, is shared by the tabs of one origin, and holds about 5 MB. */
 export class StorageMemory implements Memory {
   readonly #storage: Storage;
+  #person: string | null = null;
 
   constructor(storage: Storage) {
     this.#storage = storage;
+  }
+
+  claim(person: string | null): void {
+    this.#person = person;
+    if (this.#storage.getItem(PERSON_KEY) === person) return;
+    for (const key of this.#keys(ROOT)) this.#storage.removeItem(key);
+    if (person !== null) this.#put(PERSON_KEY, person);
   }
 
   load(): Remembered | null {
@@ -74,12 +87,13 @@ export class StorageMemory implements Memory {
   }
 
   keep(conversationId: string, entry: Entry): boolean {
+    if (this.#person !== this.#storage.getItem(PERSON_KEY)) return true; // another tab has signed out: store nothing
     const key = entry.from === "server" ? `s${entry.number}` : `c${entry.key}`;
     return this.#put(`${ROOT}${conversationId}/${key}`, JSON.stringify(entry, withoutBytes));
   }
 
   forget(): void {
-    for (const key of this.#keys(ROOT)) this.#storage.removeItem(key);
+    for (const key of this.#keys(ROOT)) if (key !== PERSON_KEY) this.#storage.removeItem(key);
   }
 
   #keys(prefix: string): string[] {
@@ -101,13 +115,13 @@ export class StorageMemory implements Memory {
         this.#storage.setItem(key, value);
         return true;
       } catch {
-        // No room: the only reason for which storing a text fails.
+        // The storage is full: setItem fails for no other reason.
       }
     } while (this.#makeRoom());
     return false;
   }
 
-  /** The texts of the oldest traces go first: they are the largest by far, and the server has them. */
+  /** Empty the oldest traces: their texts are by far the largest, and the server keeps them. */
   #makeRoom(): boolean {
     const full = this.#keys(ROOT)
       .map((key) => ({ key, entry: key.includes("/s") ? this.#read(key) : null }))
@@ -121,10 +135,16 @@ export class StorageMemory implements Memory {
   }
 }
 
-/** Keeps nothing beyond the page: for tests, and for browsers whose storage is switched off. */
+/** Stores nothing beyond the life of the page: for tests, and for browsers whose storage is switched off. */
 export class PassingMemory implements Memory {
+  #person: string | null = null;
   #conversationId: string | null = null;
   #entries = new Map<string, Entry>();
+
+  claim(person: string | null): void {
+    if (this.#person !== person) this.forget();
+    this.#person = person;
+  }
 
   load(): Remembered | null {
     if (this.#conversationId === null) return null;

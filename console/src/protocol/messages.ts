@@ -1,12 +1,12 @@
 /**
- * Every message of the protocol: its number, its fields, and whether a body has them.
+ * Every message of the protocol: its number, its fields, and a check of a body.
  *
- * `MESSAGES` is the table of `docs/protocol.md`, row for row: a name ending in `?` may be missing. The types follow
- * from it, so that what is checked when a frame arrives and what the compiler believes cannot differ. Each body also
- * repeats `conversationId`, which the codec adds and is not listed.
+ * `MESSAGES` is the table of `docs/protocol.md`, row by row. A field whose name ends in `?` may be missing. The types
+ * are derived from the table, so that the check at run time and the compiler agree. Each body also has
+ * `conversationId`, which the codec adds and the table does not list.
  */
 
-/** What a field may hold. A `map` is text to anything; values of closed lists stay text: a newer server may know more. */
+/** The types of fields. A `map` has text as keys. Enumerations are text, because a newer server may have more values. */
 interface Kinds {
   text: string;
   number: number;
@@ -123,10 +123,10 @@ export const MESSAGES = {
   ServerInfo: message(26, { model: "map", backend: "text", agents: "any" }),
 } as const;
 
-/** The name of a message, as the protocol has it. */
+/** The name of a message in the protocol. */
 export type Name = keyof typeof MESSAGES;
 
-/** What a client may send; everything else only the server says. */
+/** The messages that a client may send. Only the server sends the others. */
 export type ClientName =
   | "UserMessage"
   | "ToolUseResult"
@@ -140,7 +140,7 @@ export type ClientName =
 
 type Plain<T> = { [K in keyof T]: T[K] };
 
-/** The body of a message: its fields with their types. */
+/** The body of a message: its fields and their types. */
 export type Body<N extends Name> = BodyOf<(typeof MESSAGES)[N]["fields"]>;
 
 type BodyOf<F> = Plain<
@@ -150,7 +150,7 @@ type BodyOf<F> = Plain<
 >;
 type Held<K> = K extends keyof Kinds ? Kinds[K] : never;
 
-/** One message with its name, so that `switch (said.name)` knows the body. */
+/** One message with its name, so that `switch (said.name)` narrows the type of the body. */
 export type Said<N extends Name = Name> = { [One in N]: { readonly name: One; readonly body: Body<One> } }[N];
 
 const IS: { readonly [K in keyof Kinds]: (value: unknown) => boolean } = {
@@ -164,13 +164,13 @@ const IS: { readonly [K in keyof Kinds]: (value: unknown) => boolean } = {
   any: () => true,
 };
 
-/** Whether a value is a map, with text as keys. */
+/** Whether a value is a map with text as keys. */
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
-/** The message that a type and a body make, or null when the type is unknown or the body is not one of its own. */
-export function understand(type: number, body: Record<string, unknown>): Said | null {
+/** Check a body against its type; null if the type is unknown or the body does not fit. */
+export function parseMessage(type: number, body: Record<string, unknown>): Said | null {
   const name = nameOf(type, body);
   if (!name) return null;
   const fields: Fields = MESSAGES[name].fields;
@@ -193,7 +193,7 @@ function nameOf(type: number, body: Record<string, unknown>): Name | undefined {
   return (Object.keys(MESSAGES) as Name[]).find((name) => MESSAGES[name].type === type);
 }
 
-/** Where the protocol has two names for one thing: either is understood, and both are filled in. */
+/** Fields with two names in the protocol: either is accepted, and both are filled in. */
 const SYNONYMS: { readonly [N in Name]?: readonly (readonly [string, string])[] } = {
   MemoryTrace: [
     ["previousId", "messageId"],

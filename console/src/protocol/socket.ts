@@ -1,26 +1,26 @@
-/** The seam through which packets travel, and the WebSocket behind it. */
+/** How packets are carried: the interface, and its implementation with a WebSocket. */
 
 import type { Body } from "./messages.ts";
 
-/** Carries packets to the server, whole and in order. */
+/** Carries packets to the server, complete and in order. */
 export interface Socket {
   send(packet: Uint8Array): void;
   close(): void;
 }
 
-/** What a socket tells. `closed` comes once, also after our own `close`. */
+/** What a socket reports. `closed` is called once, also after our own `close`. */
 export interface SocketEvents {
   packet(packet: Uint8Array): void;
   closed(): void;
 }
 
-/** Opens a connection. Rejects with `NotAuthenticated` or `Refused` if trying again would not help, else with any error. */
+/** Opens a connection. Rejects with `NotAuthenticated` or `Refused` if a retry cannot help, else with any other error. */
 export type Dial = (events: SocketEvents) => Promise<Socket>;
 
-/** The server does not know who is asking. */
+/** Nobody is signed in. */
 export class NotAuthenticated extends Error {}
 
-/** The server says why there is no connection, and that there will be none. */
+/** The server refuses the connection for good, and says why. */
 export class Refused extends Error {
   readonly error: Body<"ErrorMessage">;
 
@@ -30,7 +30,7 @@ export class Refused extends Error {
   }
 }
 
-/** Dial a WebSocket; binary frames, one envelope each. */
+/** Connect by a WebSocket: binary frames, one envelope each. */
 export function dialWebSocket(address: string): Dial {
   return (events) =>
     new Promise((resolve, reject) => {
