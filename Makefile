@@ -4,23 +4,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 QUICK := tests/unit tests/wire tests/architecture
 export PYTHONUTF8 := 1
-unexport PYTHONDONTWRITEBYTECODE  # set in many container images; every process would compile everything anew
+unexport PYTHONDONTWRITEBYTECODE  # many container images set it; every process would then compile every module
 
-.PHONY: help setup ready run livekit letta test check quick ledger lint bench soak conversations requirements pins wheel clean
+.PHONY: help setup ready run livekit letta test check quick count lint bench soak conversations picture requirements pins wheel clean
 
 help:
-	@echo "make run            set up what running needs, then open the house (ARGS='--port 0' …)"
-	@echo "make livekit        the same, connected to a LiveKit server of its own"
-	@echo "make letta          the same, connected to a Letta server of its own"
-	@echo "make test           set up everything, then every check and every test"
-	@echo "make check          the linters and the quick tests, in under a minute"
-	@echo "make setup          fetch all that run and test need, to work offline afterwards"
+	@echo "make run            set up what running needs, then start the server (ARGS='--port 0' …)"
+	@echo "make livekit        the same, with a LiveKit server started for it"
+	@echo "make letta          the same, with a Letta server started for it"
+	@echo "make test           set up everything, then run every linter and every test"
+	@echo "make check          run the linters and the quick tests, in under a minute"
+	@echo "make setup          fetch everything that run and test need, to work offline afterwards"
 	@echo "make bench          measure the project against bare libraries"
-	@echo "make soak           the longer proofs"
-	@echo "make conversations  write the kept conversations anew, to read what changed"
-	@echo "make requirements   the requirements that no test shows yet"
+	@echo "make soak           run the longer tests"
+	@echo "make conversations  write the kept conversations again, to read what changed"
+	@echo "make picture        take the README's picture of the page again"
+	@echo "make requirements   list the requirements that no test covers yet"
 	@echo "make pins           choose new versions of the dependencies"
-	@echo "make wheel          what is installed elsewhere, with the page inside, in dist/"
+	@echo "make wheel          build a wheel, with the page inside, in dist/"
 	@echo "make clean          remove what the commands above made in this checkout"
 
 setup:
@@ -42,17 +43,17 @@ letta:
 	@$(BIN)/python -m tools.letta $(ARGS)
 
 test: setup lint
-	@$(BIN)/pytest -n 4 --dist worksteal  # more than there are processors, for many tests wait; who is done takes from the others
-	@$(BIN)/python -m tools.ledger
+	@$(BIN)/pytest -n 4 --dist worksteal  # more workers than processors, because many tests wait; an idle worker takes tests from another
+	@$(BIN)/python -m tools.requirements
 
 check: ready lint
-	@$(MAKE) --no-print-directory -j 2 quick ledger
+	@$(MAKE) --no-print-directory -j 2 quick count
 
 quick:
 	@$(BIN)/pytest -q -n 2 --dist loadfile --hypothesis-profile quick $(QUICK)
 
-ledger:
-	@$(BIN)/python -m tools.ledger
+count:
+	@$(BIN)/python -m tools.requirements
 
 lint: ready
 	@$(BIN)/python -m tools.lint
@@ -61,13 +62,16 @@ bench: setup
 	@$(BIN)/python -m benchmarks
 
 soak: setup
-	@$(BIN)/pytest -n 2 -m soak --timeout 3600
+	@$(BIN)/pytest -n 2 -m 'soak or hypothesis' --hypothesis-profile search --timeout 3600
 
 conversations: ready
-	@$(BIN)/python -m tests.talks
+	@$(BIN)/python -m tests.kept_conversations
+
+picture: setup
+	@$(BIN)/python -m tools.picture
 
 requirements: ready
-	@$(BIN)/python -m tools.ledger --missing
+	@$(BIN)/python -m tools.requirements --missing
 
 pins: ready
 	@$(BIN)/python -m tools.pins

@@ -1,18 +1,18 @@
-"""What can go wrong among the agents, said without quoting anybody.
+"""The errors of the agents. None of them quotes what a person wrote.
 
 AgentError
-├── UnknownKey     agents.toml has a key that does not exist
-├── BadRoster      agents.toml says something that cannot be
-├── BadRules       a file of config/safety/ says something that cannot be
-├── BrainFailed    a brain gave no answer, or none that can be used
-│   └── AnswerCut    it broke off after some of the answer was said
-├── ModelTrouble   a model did not answer, and whether it may be asked again
-├── Unreadable     a model's reply breaks the schema it was given
-├── UnreadableLine  a line of input is no record of a conversation
-├── ToolRefused    a tool that does not exist, or arguments that it does not take
-└── ModelUnusable  the files of a model are there and cannot be loaded
+├── UnknownKey      agents.toml has a key that does not exist
+├── BadRoster       agents.toml has an invalid value
+├── BadRules        a file of config/safety/ has an invalid value
+├── BrainFailed     a brain gave no answer, or no usable one
+│   └── AnswerCut   an answer broke off after some of it was sent
+├── ModelTrouble    a model did not answer; says whether it may be asked again
+├── UnreadableReply a model's reply breaks the schema it was given
+├── UnreadableLine  a line of input is not a record of a conversation
+├── ToolRefused     a tool does not exist, or does not take these arguments
+└── ModelUnusable   the files of the embedding model cannot be loaded
 
-`name` and `facts` fit the row of the same name in the house's table of errors.
+`name` and `facts` fit the row of the same name in the orchestrator's table of errors.
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ from typing import ClassVar
 
 
 class AgentError(Exception):
-    """The base of this package's errors. Facts are names and rules of ours, never what a person wrote."""
+    """Base of this package's errors. Facts are our own names and rules, never what a person wrote."""
 
     name: ClassVar[str]
 
-    def __init__(self, says: str, **facts: int | str) -> None:
-        super().__init__(says)
+    def __init__(self, text: str, **facts: int | str) -> None:
+        super().__init__(text)
         self.facts: Mapping[str, int | str] = MappingProxyType(facts)
 
 
 class UnknownKey(AgentError):
-    """A key that no agent has: a slip of the pen that would otherwise go unnoticed."""
+    """A configuration file has an unknown key. A typing error would otherwise go unnoticed."""
 
     name = "unknown_setting"
 
@@ -41,7 +41,7 @@ class UnknownKey(AgentError):
 
 
 class BadRoster(AgentError):
-    """A value that cannot be: where it stands, and which rule it breaks."""
+    """A configuration file has an invalid value: the file, the key and the rule it breaks."""
 
     name = "bad_setting"
 
@@ -50,7 +50,7 @@ class BadRoster(AgentError):
 
 
 class BadRules(BadRoster):
-    """A rule of the guard that cannot be: where it stands, and why. No house opens without its guard."""
+    """A rule of the safety guard is invalid. The server does not start without its guard."""
 
 
 class BrainFailed(AgentError):
@@ -63,28 +63,35 @@ class BrainFailed(AgentError):
 
 
 class AnswerCut(BrainFailed):
-    """A brain broke off after whole sentences were said: those stand, and nobody else goes on with them."""
+    """An answer broke off after whole sentences were sent. They stay; no other brain continues them."""
 
 
 class ModelTrouble(AgentError):
-    """A model, or the server before it, did not answer.
+    """A model, or the server in front of it, did not answer.
 
-    `again` says that it may be asked again: nothing was done, or doing it twice does no harm. `after` is how
-    many seconds it wants to be left alone before. `blamed` says that it failed itself, and is left alone when
-    it keeps failing; of what keeps one conversation from asking, others hear nothing.
+    `retryable`: it may be asked again, because nothing was done or doing it twice does no harm.
+    `retry_after`: how many seconds the server asked us to wait first.
+    `counts_against_model`: the model itself failed, so the circuit breaker counts it. False for a cause that
+    lies in one conversation.
     """
 
     name = "model_unavailable"
 
     def __init__(
-        self, kind: str, *, again: bool = False, after: float | None = None, blamed: bool = True
+        self,
+        kind: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        counts_against_model: bool = True,
     ) -> None:
         super().__init__(f"the model did not answer: {kind}", kind=kind)
-        self.kind, self.again, self.after, self.blamed = kind, again, after, blamed
+        self.kind, self.retryable, self.retry_after = kind, retryable, retry_after
+        self.counts_against_model = counts_against_model
 
 
-class Unreadable(AgentError):
-    """A reply that breaks the schema: by which rule, quoting nothing of it."""
+class UnreadableReply(AgentError):
+    """A model's reply breaks its schema. Names the broken rule and quotes nothing of the reply."""
 
     name = "model_unavailable"
 
@@ -94,7 +101,7 @@ class Unreadable(AgentError):
 
 
 class ModelUnusable(AgentError):
-    """The files of a model cannot be loaded, though they are the right ones: its library does not fit."""
+    """The files of the embedding model are the right ones, and its library cannot load them."""
 
     name = "model_unusable"
 
@@ -103,7 +110,7 @@ class ModelUnusable(AgentError):
 
 
 class UnreadableLine(AgentError):
-    """A line that is no record of a conversation: where and why, quoting nothing."""
+    """A line of input is not a record of a conversation. Names the field and the rule, quotes nothing."""
 
     name = "invalid_field"
 
@@ -113,7 +120,7 @@ class UnreadableLine(AgentError):
 
 
 class ToolRefused(AgentError):
-    """A tool cannot be used like this: which one, and which rule is broken."""
+    """A tool cannot be used like this: the tool and the rule that is broken."""
 
     name = "tool_failed"
 

@@ -1,4 +1,4 @@
-"""How a specialist interviews without a model: what it asks, tells and says in the end."""
+"""The interviews of `config/interviews`: what a specialist without a model asks and says."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class Section(BaseModel):
-    """A part of the configuration. What it does not know is refused."""
+    """Base of configuration sections. Unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -21,9 +21,11 @@ class Section(BaseModel):
 class Question(Section):
     """One question of an interview. A fact of any kind in `asks` answers it; summaries call it `topic`.
 
-    With `about` it is asked only of concerns that have one of these words, with `not_about` of none that has;
-    with `given` only where something of that kind is known to be there, with `not_given` where nothing is;
-    with `sex` of nobody who is known to be of the other, with `pregnant` by whether that is known.
+    The other fields restrict when it is asked:
+    `about`, `not_about`: the concern contains one of these words, or none of them.
+    `given`, `not_given`: the person has something of this kind of fact, or is not known to.
+    `sex`: the person is not known to be of the other sex.
+    `pregnant`: the person is known to be pregnant (true), or is not (false).
     """
 
     asks: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], ...], Field(min_length=1)]
@@ -36,22 +38,23 @@ class Question(Section):
     sex: Literal["female", "male"] | None = None
     pregnant: bool | None = None
 
-    def suits(self, sex: str, *, pregnant: bool) -> bool:
-        """Whether it makes sense to ask it of somebody of this sex, if known, who may be pregnant."""
+    def fits_person(self, sex: str, *, pregnant: bool) -> bool:
+        """Whether the question makes sense for a person. `sex` is empty if it is unknown."""
         return (not sex or self.sex in (None, sex)) and self.pregnant in (None, pregnant)
 
-    def fits(self, concern: str) -> bool:
-        """Whether it makes sense to ask it about a concern."""
-        low = concern.lower().replace("hay fever", "hay")  # which is none
+    def fits_concern(self, concern: str) -> bool:
+        """Whether the question makes sense for a concern."""
+        low = concern.lower().replace("hay fever", "hay")  # it is not a fever
         wanted = not self.about or any(word in low for word in self.about)
         return wanted and not any(word in low for word in self.not_about)
 
 
 class Information(Section):
-    """Something general that is known about a concern, and where it is known from; it never diagnoses.
+    """General information about a concern, with its source. It is never a diagnosis.
 
-    Where it has `together_with`, it is about concerns that have a word of both. `children` says that it is
-    for them alone, or not for them; who has or is something of `unless` is not told it.
+    It is given for concerns that contain a word of `about`, and one of `together_with` if there are any. A
+    person to whom a word of `unless` applies does not get it. `children`: it is only for children (true), or
+    not for them (false).
     """
 
     about: Annotated[tuple[_Text, ...], Field(min_length=1)]
@@ -63,7 +66,7 @@ class Information(Section):
 
 
 class Warning(Section):
-    """When someone with such a concern should be seen. What is said `at_once` does not wait for questions."""
+    """When a person with a concern should see somebody. With `at_once` it is said before any question."""
 
     about: Annotated[tuple[_Text, ...], Field(min_length=1)]
     text: Annotated[str, Field(pattern=r"\.$")]
@@ -71,9 +74,10 @@ class Warning(Section):
 
 
 class Interview(Section):
-    """All that a specialist says by itself. Where there are several wordings, they take turns.
+    """Everything that one specialist says. Several wordings of the same are used in turn.
 
-    Who only wants to know something, and was told, hears `in_general` and no question about a complaint.
+    After information that a person asked for without having a complaint, `in_general` is said instead of a
+    question about one.
     """
 
     opening: tuple[_Text, ...] = ()
@@ -88,7 +92,7 @@ class Interview(Section):
 
 
 class Manner(Section):
-    """What every specialist says alike. Wordings of a list take turns; a part that is missing is not said."""
+    """The wording that all specialists share. Texts of a list are used in turn; an empty list is skipped."""
 
     acknowledgements: tuple[_Text, ...] = ("Thank you.",)
     not_sure: tuple[_Text, ...] = ()
@@ -111,30 +115,30 @@ class Manner(Section):
 
 
 def load(path: Path) -> Interview:
-    """The interview that a file holds."""
+    """Load an interview."""
     try:
-        return Interview.model_validate(_said(path))
+        return Interview.model_validate(_read_toml(path))
     except ValidationError as error:
-        raise refusal(path.name, error) from None
+        raise config_error(path.name, error) from None
 
 
 def load_manner(path: Path) -> Manner:
-    """The manner that a file holds; the plainest where there is none."""
+    """Load the shared wording; the defaults, if the file does not exist."""
     try:
-        return Manner.model_validate(_said(path)) if path.is_file() else Manner()
+        return Manner.model_validate(_read_toml(path)) if path.is_file() else Manner()
     except ValidationError as error:
-        raise refusal(path.name, error) from None
+        raise config_error(path.name, error) from None
 
 
-def _said(path: Path) -> dict[str, object]:
+def _read_toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadRoster(path.name, "$", "cannot be read as TOML") from None
 
 
-def refusal(where: str, error: ValidationError) -> AgentError:
-    """What is wrong with a file, by the key and the rule that it breaks."""
+def config_error(where: str, error: ValidationError) -> AgentError:
+    """The first validation error, as the key and the rule that it breaks."""
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(step) for step in first["loc"])
     if first["type"] == "extra_forbidden":

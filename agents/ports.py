@@ -1,6 +1,6 @@
-"""Every place where the agents touch the world."""
+"""The protocols that the agents need from others, and the values these take and return."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -12,37 +12,37 @@ from agents.values import Enrichment, Intent
 from memory_blocks.models import Blocks
 
 Vectors: TypeAlias = NDArray[np.float32]
-"""Embeddings as rows, each of length 1, so that a product of two is their cosine; or one of them."""
+"""Embeddings as rows, or one of them. Each has length 1, so that a dot product is the cosine."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors: near where the texts mean the same. Safe to call from several threads.
+    """Turns texts into vectors, which are near each other if the texts mean the same. Thread-safe.
 
-    A call computes for some milliseconds per text, so a loop hands it to a thread. Equal texts give equal
-    vectors, whatever else is in the batch.
+    A call computes for some milliseconds per text, so call it from a thread, not from an event loop. Equal
+    texts give equal vectors, whatever else is in the batch.
     """
 
     @property
     def name(self) -> str:
-        """Which model this is; vectors of different names cannot be compared."""
+        """The model's name. Vectors of different models cannot be compared."""
         ...
 
     @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row per text, in the same order."""
+        """Return one row per text, in the same order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A text with its vector: what a turn embeds once, for everyone in it who compares it with something.
+    """A text with its vector. A turn computes it once for all its stations.
 
-    `bare` says that the message itself was only a few words after a question, and the text had to be made;
-    `parts` are its sentences, each by itself, where it has several.
+    `bare`: the message was only a few words in reply to a question, so `text` is the enriched message.
+    `parts`: the text's sentences, if it has several.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A long-term memory that was found for a query, with what its trace will say of it."""
+    """A long-term memory that was found for a query, with the facts for its trace."""
 
     memory_id: str
     content: str
@@ -68,23 +68,23 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a search found, best first, and what it tells of itself."""
+    """The memories that a search found, best first, and facts about the search itself."""
 
     memories: tuple[MemoryHit, ...] = ()
     observability: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Recall(Protocol):
-    """Searches long-term memory: best first, and only this person's."""
+    """Searches the long-term memory of one person."""
 
     async def search(self, query: Embedded, person_id: str) -> Recalled:
-        """The memories that bear on `query`."""
+        """Return this person's memories that are relevant to `query`, best first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt's text and the revision by which an answer can later be traced to it."""
+    """A prompt's text, and its revision, which is kept with every answer."""
 
     name: str
     text: str
@@ -92,41 +92,41 @@ class Prompt:
 
 
 class PromptBook(Protocol):
-    """Holds a prompt for every specialist. What it gives always has a revision."""
+    """Has a prompt for every specialist."""
 
     def prompt(self, specialist: Specialist) -> Prompt:
-        """The prompt of this specialist, as it stands now."""
+        """Return the current prompt of a specialist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of using a tool: its result, or why there is none."""
+    """The outcome of using a tool: its result, or an error text."""
 
     success: bool
     result: Any = None
-    says: str = ""
+    error: str = ""
 
 
 class ToolUser(Protocol):
-    """Has a tool used for whoever speaks, and keeps that it was."""
+    """Runs tools for a brain, and records each use."""
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What the tool gave; one that is refused, fails or takes too long is an outcome, too."""
+        """Run a tool and return its outcome. A refusal, a failure and a timeout are outcomes too."""
         ...
 
 
 class NoTools:
-    """Nobody to use a tool: every one is refused."""
+    """Refuses every tool."""
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """No result."""
+        """Return a refusal."""
         return ToolOutcome(False, None, "there are no tools here")
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """All that a specialist is told before it speaks. `said` is the beginning of an answer to go on with."""
+    """Everything a brain gets to write an answer. `said` is the beginning of an answer to continue."""
 
     specialist: Specialist
     message: str
@@ -140,24 +140,24 @@ class Brief:
 
 
 class Brain(Protocol):
-    """Understands, decides and speaks; with rules, or with a model behind it.
+    """Understands messages, classifies them and writes answers, with rules or with a model.
 
-    A call gives a valid value or raises `BrainFailed`. It keeps nothing of a conversation between calls.
+    A call returns a valid value or raises `BrainFailed`. A brain keeps no conversation between calls.
     """
 
     @property
     def name(self) -> str:
-        """How it is called in traces and ServerInfo."""
+        """The brain's name in traces and in ServerInfo."""
         ...
 
     async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """The message as it is to be understood in the light of the blocks."""
+        """Return what a message means, given the blocks."""
         ...
 
     async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """Where the enriched message belongs; `embedded` is the message with its vector."""
+        """Return the intent of an enriched message. `embedded` is the message with its vector."""
         ...
 
-    def speak(self, brief: Brief) -> AsyncIterator[str]:
-        """The answer in fragments, as they come. It can be closed at any fragment."""
+    def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
+        """Yield the answer in fragments. The generator can be closed after any of them."""
         ...

@@ -1,11 +1,11 @@
-"""What an assistant's text asks for, whoever worded it: each question's form, kinds of fact and options."""
+"""Finds the questions in an assistant's text: their form, the kinds of fact they ask for, their options."""
 
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from agents.lexicon import word_set
+from agents.utterance import word_set
 
 Form: TypeAlias = Literal["polar", "choice", "open"]
 
@@ -156,9 +156,9 @@ NAMES: Final = {
     "tried": "what was tried",
     "effect": "effect on the day",
 }
-"""How a kind of fact is called in a sentence, where its own name would not do."""
+"""Names of kinds of fact for use in a sentence, where the kind itself would not be understood."""
 
-_MOST_ASKED: Final = 4_000  # of a long answer, its end is searched for questions
+_MAX_SEARCHED: Final = 4_000  # only the end of a longer text is searched for questions
 _SENTENCE: Final = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\be\.g\.)(?<=[.!?])\s+|\n+")
 _AUX: Final = (
     r"(?:do|does|did|have|has|had|are|is|was|were|can|could|will|would|should|might|may"
@@ -230,14 +230,15 @@ _CLAUSE: Final = re.compile(rf"^{_AUX} (?:you|it|they|he|she|there|the \w+|your 
 
 
 MENU: Final = "What is it about?"
-"""What a question that offers what to talk about comes to: nothing of what it offers was said by anybody."""
+"""Stands for a question that offers topics. They are left out, because the person named none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: as it was asked, in small letters without lead-in, and what it is after.
+    """One question: as it was asked, and its `core` in lower case without the lead-in.
 
-    `options` are what it offers to choose from or lists; `noun` is what `which` or `how many` counts.
+    `kinds`: the kinds of fact it asks for. `options`: what it offers to choose from, or lists.
+    `noun`: the noun after `which` or `how many`. `top`: the highest value of its scale.
     """
 
     asked: str
@@ -250,23 +251,23 @@ class Question:
 
     @property
     def opens(self) -> bool:
-        """Whether it asks what the person came for, so that whatever they say is that."""
+        """Whether it asks what the person came for, so that any reply is an answer."""
         return _OPENS.match(self.core) is not None
 
     @property
     def bare(self) -> bool:
-        """Whether it names nothing, so that it asks of what was said right before: `How often?`."""
+        """Whether it names no topic and so refers to what was said just before, as in `How often?`."""
         return _BARE.fullmatch(self.core) is not None
 
     @property
     def unit(self) -> str:
-        """What a bare number counts: `weeks` of `How old is she, in weeks?`."""
+        """The unit of a bare number in the reply: `weeks` for `How old is she, in weeks?`."""
         found = _IN_UNIT.search(self.core)
         return found[1] if found else ""
 
     @property
     def numeric(self) -> bool:
-        """Whether a bare number answers it."""
+        """Whether a bare number is an answer."""
         return bool(self.noun and "how many" in self.core) or not {
             "severity",
             "age",
@@ -279,13 +280,13 @@ class Question:
 
 
 def last_question(text: str) -> str | None:
-    """The last question in an answer, or None when it asked nothing."""
+    """The last question in a text; None if there is none."""
     asked = questions(text)
     return asked[-1].asked if asked else None
 
 
 def without_options(question: Question) -> str:
-    """A question as it was asked, without what it offers; nothing where that cannot be cut off."""
+    """A question without its options; empty if they cannot be cut off."""
     if not question.options:
         return question.asked
     shorter = _OFFERS.sub("", question.asked).rstrip(" ,:;-")
@@ -296,7 +297,7 @@ def without_options(question: Question) -> str:
 
 
 def with_only(question: Question, chosen: str) -> str:
-    """A question that offers options, with only the chosen one left in it."""
+    """A question with only the chosen one of its options; empty if that is not possible."""
     if clause := _OR_CLAUSE.search(question.core):
         is_last = bool(set(chosen.split()) & set(question.options[-1].split()))
         return clause[1] if is_last else question.core[: clause.start()]
@@ -312,7 +313,7 @@ def with_only(question: Question, chosen: str) -> str:
 
 
 def as_placed(question: Question, chosen: str) -> str:
-    """An option with what places it in the question: `at night` of `after meals or at night`."""
+    """An option with its preposition in the question: `at night` in `after meals or at night`."""
     found = re.search(rf"\b{_PLACE}(?={re.escape(chosen)}(?!\w))", question.core)
     return f"{found[0]}{chosen}" if found else chosen
 
@@ -335,22 +336,25 @@ _OFFERS: Final = re.compile(
 
 
 def kinds_asked(text: str) -> tuple[str, ...]:
-    """The kinds of fact that the questions in an answer ask for."""
+    """The kinds of fact that the questions in a text ask for."""
     found = {kind for question in questions(text) for kind in question.kinds}
     return tuple(kind for kind in KINDS if kind in found)
 
 
 def name_of(kind: str) -> str:
-    """A kind of fact as one speaks of it."""
+    """The name of a kind of fact for use in a sentence."""
     return NAMES.get(kind, kind.replace("_", " "))
 
 
 @lru_cache(maxsize=256)
 def questions(text: str) -> tuple[Question, ...]:
-    """The questions in a text, in their order; one sentence may hold several. Most texts are our own."""
+    """The questions in a text, in their order. One sentence may contain several.
+
+    Results are cached, because most texts are our own and repeat.
+    """
     found: list[Question] = []
     before = ""
-    for sentence in _SENTENCE.split(text[-_MOST_ASKED:]):
+    for sentence in _SENTENCE.split(text[-_MAX_SEARCHED:]):
         sentence = sentence.strip(" \t*_\"'\u201c\u201d-\u2022")
         low = _SCALE_FIRST.sub(r"\2 \1", _LEAD.sub("", sentence.lower().replace("\u2019", "'")))
         if sentence.endswith("?") or _INVITES.match(low):
@@ -364,13 +368,15 @@ def questions(text: str) -> tuple[Question, ...]:
 
 @lru_cache(maxsize=512)
 def _question(part: str, sentence: str) -> Question:
-    """One question; the same few are asked in ever other answers."""
+    """Analyse one question. Results are cached, because the same questions recur in different answers."""
     core = _LEAD.sub("", part.strip(" ,"))
     core = _KNOWS.sub("", _REQUEST.sub("", core)) if _WH_AHEAD.search(core) else core
     core = _WHETHER.sub("", core)
     core = _OR_NOT.sub(r"\1 or \2", core.strip(" ?!.,:;"))
     menu = _MENU.search(core) is not None
-    other = menu or any(each.match(core) for each in (_OPENS, _SUPPOSES, _WISHES)) or _OF_SAFETY.search(core)
+    other = (
+        menu or any(each.match(core) for each in (_OPENS, _SUPPOSES, _WISHES)) or _ABOUT_SAFETY.search(core)
+    )
     kinds = () if other else _kinds(f"{core}?")
     options = tuple(each for each in _options(core) if not _NO_OPTION.fullmatch(each))
     top = _TOP.search(core) or _TOP_NAMED.search(core)
@@ -389,7 +395,7 @@ def _question(part: str, sentence: str) -> Question:
 
 
 OF_TESTS: Final = re.compile(r"\b(?:checked|tested|measured|levels?|blood tests?)\b")
-"""A question after tests names what was tested, which nobody takes or has."""
+"""Matches questions about tests. What they name was tested; the person need not take it or have it."""
 
 BEFORE_NOW: Final = re.compile(
     r"\b(?:taken|tried|been on|used|had)\b.*\b(?:before|in the past|previously)$|\bever (?:taken"
@@ -401,18 +407,18 @@ _OF_THESE: Final = re.compile(
 _WISHES: Final = re.compile(
     r"(?:do|would) you (?:want|like|prefer|rather)(?: me)? to (?:talk|hear|know|discuss|start|begin|read)\b"
 )
-_OF_SAFETY: Final = re.compile(
+_ABOUT_SAFETY: Final = re.compile(
     r"\bsafe\b|\bambulance\b|\b(?:help|anyone|someone|somebody) (?:is )?(?:on the way|coming)\b"
     r"|\b(?:anyone|someone|somebody|you) call(?:ed)?\b"
 )
-"""A question after help in danger is not one after a complaint: `are you safe where you are`."""
+"""Matches questions after danger, such as `are you safe where you are`. They ask for no kind of fact."""
 
 _MENU: Final = re.compile(
     r"\b(?:like|want) to talk about\b|\bbrings? you (?:here|in)\b|\bcan i help(?: you)? with\b"
     r"|\b(?:is (?:it|this|that)|are you (?:here|writing|asking)) (?:mainly |mostly |more )?about\b"
     r"(?:.*,.*,.*\bor\b|.*\bor (?:about )?something else)"
 )
-"""A question that offers what to talk about asks for none of it."""
+"""Matches questions that offer topics. They ask for no kind of fact."""
 
 _OPENS: Final = re.compile(
     r"(?:how|what) (?:else )?(?:can|may|could) (?:i|we) (?:help|do|assist)\b"
@@ -446,13 +452,14 @@ _NO_NOUN: Final = word_set("is are do does did kind sort type else were was have
 
 
 def _kinds(core: str) -> tuple[str, ...]:
+    """The kinds of fact that a question asks for."""
     bare = _SUCH_AS.sub("?", core)
     found = [kind for kind, asks in KINDS.items() if asks.search(bare)]
     if not found:
         found = [kind for kind, asks in KINDS.items() if asks.search(core)]
     if core.startswith("what were you doing"):
         return ("triggers",)
-    for kind, others in _RATHER.items():
+    for kind, others in _OVERRIDES.items():
         if kind in found:
             found = [each for each in found if each not in others]
     if "triggers" in found and _EITHER_WAY.search(core):
@@ -461,7 +468,7 @@ def _kinds(core: str) -> tuple[str, ...]:
 
 
 _EITHER_WAY: Final = re.compile(r"\bbetter or (?:\w+ )?worse\b|\bworse or (?:\w+ )?better\b")
-_RATHER: Final = {
+_OVERRIDES: Final = {
     "taken_for": ("duration", "medications"),
     "allergies": ("medications", "conditions"),
     "progression": ("triggers", "relief"),
@@ -482,10 +489,11 @@ _RATHER: Final = {
     "triggers": ("quality", "relief"),
     "associated_symptoms": ("medications",),
 }
-"""Where a question fits several kinds by its words, the first speaks for these others."""
+"""If a question matches the first kind, these other kinds are dropped."""
 
 
 def _form(core: str, options: tuple[str, ...]) -> Form:
+    """Whether a question is answered by yes or no (`polar`), by an option (`choice`) or freely (`open`)."""
     if _INVITES.match(core) or re.match(
         r"(?:can|could|would) you (?:please )?(?:describe|rate|point|show|list)\b", core
     ):
@@ -511,7 +519,7 @@ _SUITS: Final = re.compile(r"(?<=\w) (?:suits?|works?)(?: best| better)?(?: for)
 
 
 def _options(core: str) -> tuple[str, ...]:
-    """What `a, b or c` offers; the first one's beginning is found by the length of the last."""
+    """The options of `a, b or c`. Where the first one begins is guessed from the length of the others."""
     named = _EXAMPLES.split(core, maxsplit=1)[-1]
     before, _, last = named.rpartition(" or ")
     if not before or last.startswith("not"):
@@ -522,21 +530,21 @@ def _options(core: str) -> tuple[str, ...]:
     if re.match(rf"{_WH}\b", core) and middle:
         parts, middle = [middle[0]], middle[1:]
     if last.split()[0] in _DOES and (whole := _CLAUSE.sub("", parts[0])) != parts[0]:
-        return tuple(_stripped(each) for each in (whole, *middle, last))
-    width = max(len(_stripped(each).split()) for each in (last, *middle))
+        return tuple(_without_determiners(each) for each in (whole, *middle, last))
+    width = max(len(_without_determiners(each).split()) for each in (last, *middle))
     first = _tail(parts[0], max(width, 1))
-    options = [_stripped(each) for each in (first, *middle, last)]
-    return tuple(_shared_head(each, options[-1]) for each in options if each)
+    options = [_without_determiners(each) for each in (first, *middle, last)]
+    return tuple(_with_shared_words(each, options[-1]) for each in options if each)
 
 
-def _stripped(option: str) -> str:
+def _without_determiners(option: str) -> str:
     while (shorter := _DETERMINERS.sub("", option.strip(" ,"))) != option:
         option = shorter
     return option
 
 
 def _tail(text: str, width: int) -> str:
-    """The last words of a text that can belong to an option."""
+    """The last words of a text that can be part of an option."""
     kept: list[str] = []
     for word in reversed(text.split()):
         if word in _OPTION_STOP:
@@ -552,8 +560,8 @@ _HALVES: Final = word_set(
 )
 
 
-def _shared_head(option: str, last: str) -> str:
-    """`left` of `left or right knee` is `left knee`."""
+def _with_shared_words(option: str, last: str) -> str:
+    """Complete an option from the last one: `left` in `left or right knee` is `left knee`."""
     words, others = option.split(), last.split()
     if _PLACING.match(last) and not _PLACING.match(f"{option} x"):  # `morning` of `morning or after work`
         return option

@@ -1,4 +1,4 @@
-"""Who answers: the specialists of `agents.toml`, and the choice among them."""
+"""The specialists of `agents.toml`, and which of them answers."""
 
 import re
 import tomllib
@@ -12,24 +12,24 @@ from pydantic_core import PydanticCustomError
 
 from agents import interviews
 from agents.errors import BadRoster, UnknownKey
-from agents.interviews import Interview, Manner, Section, refusal
+from agents.interviews import Interview, Manner, Section, config_error
 from agents.values import COORDINATOR, EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
 
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class Kind(Section):
-    """What some messages have in common: a description, and what they sound like."""
+class IntentSection(Section):
+    """A group of messages: a description, and examples from which the router learns."""
 
     description: _Text
     examples: tuple[_Text, ...] = ()
 
 
 class RedLine(Section):
-    """What one specialist must not say, on top of what nobody may.
+    """What one specialist must not say, in addition to what no specialist may say.
 
-    A model is told that it may `never` do this. A sentence that fits one of the patterns is not sent; it is
-    read as the output guard reads it: in small plain letters, clause by clause.
+    `never` is part of the request to a model. A sentence that matches one of the `patterns` is not sent. As
+    in the output guard, patterns are matched against each clause in plain lower-case letters.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
@@ -38,7 +38,7 @@ class RedLine(Section):
 
     @field_validator("patterns")
     @classmethod
-    def _can_be_read(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _compile_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for number, pattern in enumerate(patterns, 1):
             try:
                 re.compile(pattern)
@@ -49,11 +49,11 @@ class RedLine(Section):
         return patterns
 
 
-class Specialist(Kind):
-    """An agent: what it is called, what belongs to it, what it asks and what it says at the end.
+class Specialist(IntentSection):
+    """One agent: its names, its scope, its prompt and its interview.
 
-    `says` is the fixed answer of one who does not interview. Names that are not given follow from the type.
-    It uses the `tools` that it names and no others, and keeps to its `red_lines`.
+    `says` is the fixed answer of an agent without an interview. Names that are not given follow from the
+    type. It may use only the `tools` listed here, and must keep to its `red_lines`.
     """
 
     agent_type: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
@@ -67,7 +67,7 @@ class Specialist(Kind):
 
     @cached_property
     def lines(self) -> Mapping[str, re.Pattern[str]]:
-        """The red lines as rules, each by the name under which crossing it is recorded."""
+        """The patterns of the red lines, by the name under which a violation is recorded."""
         return {
             f"{self.agent_type.lower()}.{line.id}": re.compile(
                 "|".join(f"(?:{each})" for each in line.patterns)
@@ -77,46 +77,53 @@ class Specialist(Kind):
 
 
 class Roster(Section):
-    """Everyone who may answer, in the order of `agents.toml`. Below `sure_enough` the coordinator asks."""
+    """All agents, in the order of `agents.toml`.
+
+    If the confidence of an intent is below `sure_enough`, the coordinator asks what the person means.
+    """
 
     sure_enough: Annotated[float, Field(ge=0, le=1)] = 0.4
     agents: Mapping[str, Specialist]
     manner: Manner = Manner()
-    kinds: Mapping[str, Kind] = {}
+    other_intents: Mapping[str, IntentSection] = {}
 
     @property
     def agent_types(self) -> frozenset[str]:
-        """Who can have given an answer."""
+        """The types of all agents."""
         return frozenset(self.agents)
 
     @property
     def intents(self) -> frozenset[str]:
-        """Where a message can belong."""
+        """All intents that a message can have."""
         return self.agent_types - {COORDINATOR} | {UNCLEAR, OUT_OF_SCOPE}
 
     @property
     def examples(self) -> dict[str, tuple[str, ...]]:
-        """What people say who belong to each intent; where none is given, its description speaks for it."""
-        sections: list[tuple[str, Kind]] = [*self.agents.items(), *self.kinds.items()]
+        """Example messages of each intent; the description, if no examples are given."""
+        sections: list[tuple[str, IntentSection]] = [*self.agents.items(), *self.other_intents.items()]
         return {name: each.examples or (each.description,) for name, each in sections if name != COORDINATOR}
 
     @property
     def specialists(self) -> tuple[Specialist, ...]:
-        """Those who answer a concern: all but the coordinator and the emergency answer."""
-        return tuple(each for name, each in self.agents.items() if name not in _ALWAYS)
+        """All agents but the coordinator and the emergency answer."""
+        return tuple(each for name, each in self.agents.items() if name not in _REQUIRED)
 
 
 GENERAL: Final = "general_health"
-"""The interview of a specialist that has none of its own."""
+"""The interview of a specialist that has no file of its own."""
 
 COMMON: Final = "common.toml"
-"""What all of them say alike."""
+"""The file with the wording that all specialists share."""
 
-_ALWAYS: Final = (EMERGENCY, COORDINATOR)
+_REQUIRED: Final = (EMERGENCY, COORDINATOR)
 
 
 def pick(intent: Intent, roster: Roster) -> Specialist:
-    """Who answers: an emergency at once, however unsure; nobody's or an unsure intent the coordinator."""
+    """The agent for an intent.
+
+    The emergency answer is picked at any confidence. The coordinator is picked if the intent is unclear,
+    unknown, out of scope or not sure enough.
+    """
     if intent.intent == EMERGENCY:
         return roster.agents[EMERGENCY]
     if (
@@ -128,53 +135,52 @@ def pick(intent: Intent, roster: Roster) -> Specialist:
 
 
 def load(path: Path, folder: Path | None = None, *, to_answer: bool = True) -> Roster:
-    """The roster that a file says, its interviews from `folder` or the one beside it.
+    """Load a roster, and its interviews from `folder` or the folder `interviews` next to it.
 
-    An unknown key is refused by its name. To answer, someone must be there for emergencies and for what
-    nobody else does; to route alone, nobody.
+    An unknown key is refused. With `to_answer`, the emergency answer and the coordinator must exist; for
+    routing alone they need not.
     """
     folder = folder or path.parent / "interviews"
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise BadRoster(path.name, "$", "cannot be read as TOML") from None
-    for key in said.keys() - {"routing", "agents", "intents"}:
+    for key in document.keys() - {"routing", "agents", "intents"}:
         raise UnknownKey(path.name, key)
-    agents = {name: _filled_in(name, section, folder) for name, section in said.get("agents", {}).items()}
-    kinds = said.get("intents", {})
-    for name in kinds.keys() - {UNCLEAR, OUT_OF_SCOPE}:
+    agents = {name: _complete(name, section, folder) for name, section in document.get("agents", {}).items()}
+    other_intents = document.get("intents", {})
+    for name in other_intents.keys() - {UNCLEAR, OUT_OF_SCOPE}:
         raise UnknownKey(path.name, f"intents.{name}")
     manner = interviews.load_manner(folder / COMMON)
     try:
-        roster = Roster.model_validate(
-            {**said.get("routing", {}), "agents": agents, "kinds": kinds, "manner": manner}
-        )
+        sections = {"agents": agents, "other_intents": other_intents, "manner": manner}
+        roster = Roster.model_validate({**document.get("routing", {}), **sections})
     except ValidationError as error:
-        raise refusal(path.name, error) from None
-    for name in _ALWAYS if to_answer else ():
+        raise config_error(path.name, error) from None
+    for name in _REQUIRED if to_answer else ():
         if name not in roster.agents:
             raise BadRoster(path.name, f"agents.{name}", "is missing")
     return roster
 
 
 def refuse_unknown_tools(roster: Roster, tools: Collection[str]) -> None:
-    """Refuse by its name a tool that a specialist is to use and that nobody has."""
+    """Raise `BadRoster` if a specialist lists a tool that does not exist."""
     for name, specialist in roster.agents.items():
         for tool in specialist.tools:
             if tool not in tools:
                 raise BadRoster("agents.toml", f"agents.{name}.tools", f"there is no tool {tool}")
 
 
-def _filled_in(agent_type: str, section: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """A section with its interview, and with the names that follow from the type where it gives none."""
-    spoken = agent_type.replace("_", " ").lower()
-    named = {"display_name": f"{spoken.title()} Agent", "scope": spoken, "prompt": agent_type.lower()}
-    whole = named | dict(section)
-    return whole | {"agent_type": agent_type, "interview": _interview(folder, whole)}
+def _complete(agent_type: str, section: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """A section with its interview, and with default names that follow from the type."""
+    words = agent_type.replace("_", " ").lower()
+    defaults = {"display_name": f"{words.title()} Agent", "scope": words, "prompt": agent_type.lower()}
+    complete = defaults | dict(section)
+    return complete | {"agent_type": agent_type, "interview": _load_interview(folder, complete)}
 
 
-def _interview(folder: Path, section: Mapping[str, object]) -> Interview:
-    """The interview called like the agent's prompt; without one, the general questions are asked."""
+def _load_interview(folder: Path, section: Mapping[str, object]) -> Interview:
+    """The interview with the name of the agent's prompt, else the general one."""
     for name in (section.get("prompt"), GENERAL):
         if isinstance(name, str) and (file := folder / f"{Path(name).name}.toml").is_file():
             return interviews.load(file)

@@ -1,15 +1,17 @@
-"""Cuts a stream of text into sentences, each as soon as it is whole. Nothing is added, nothing is lost."""
+"""Cuts a stream of text into sentences, each as soon as it is complete. The joined sentences are the text."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
-MOST: Final = 2_000
-_AHEAD: Final = 12  # how far behind a full stop one may have to look to understand it
-_BEHIND: Final = 48  # and how far before it
-_WINDOW: Final = MOST + _AHEAD
+MAX_SENTENCE: Final = 2_000
+"""Maximum length of a sentence. A longer one is cut at a space."""
 
-_WIDE: Final = "\u3002\uff01\uff1f"  # full stops of scripts that put no space behind them
+_AHEAD: Final = 12  # characters after a full stop that decide whether it ends a sentence
+_BEHIND: Final = 48  # characters before it that do
+_WINDOW: Final = MAX_SENTENCE + _AHEAD
+
+_WIDE: Final = "\u3002\uff01\uff1f"  # full stops of scripts that put no space after them
 _END: Final = re.compile(rf"[.!?\u2026]+|[{_WIDE}]+|\n\s*")
 _CLOSERS: Final = re.compile(r"[\"'\u201d\u2019\u00bb)\]}*_`\u300d\u300f\uff09]+")
 _SPACE: Final = re.compile(r"\s+")
@@ -47,15 +49,16 @@ _SELDOM_LAST: Final = frozenset(
 
 
 async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
-    """The sentences of a stream, each with the white space behind it, so that joined they are the stream.
+    """Yield the sentences of a stream, each with the white space after it.
 
-    Where a sentence ends depends on the text alone, not on how it was cut into fragments. A text without an
-    end is cut at a space before `MOST` characters. Closing this generator closes the stream.
+    Where a sentence ends depends only on the text, not on how it was cut into fragments. A sentence longer
+    than `MAX_SENTENCE` is cut at a space. Closing this generator closes the stream.
     """
     text, seen = "", 0
     try:
         async for fragment in fragments:
-            for start in range(0, len(fragment), _WINDOW):  # a huge one would be copied for each sentence
+            # a huge fragment is taken in pieces, because the text is copied for each sentence
+            for start in range(0, len(fragment), _WINDOW):
                 text += fragment[start : start + _WINDOW]
                 while True:
                     end, seen = _first_end(text, seen, more=True)
@@ -73,14 +76,15 @@ async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
 
 
 def has_whole_sentence(text: str) -> bool:
-    """Whether the beginning of a stream holds a sentence that can be cut off already."""
+    """Whether the beginning of a stream contains a complete sentence."""
     return _first_end(text, 0, more=True)[0] > 0
 
 
 def _first_end(text: str, seen: int, *, more: bool) -> tuple[int, int]:
-    """Where the first sentence ends, its white space included, or 0 while that cannot be known yet.
+    """Where the first sentence ends, including its white space; 0 while that is not known yet.
 
-    Beside it, up to where the text is decided: `seen` of the next call, so that nothing is read twice.
+    The second value is how far the text was examined. The next call takes it as `seen`, so that no text is
+    examined twice.
     """
     window = text[:_WINDOW]
     open_ended = more and len(text) < _WINDOW
@@ -88,18 +92,18 @@ def _first_end(text: str, seen: int, *, more: bool) -> tuple[int, int]:
         end = _end_at(window, found, open_ended)
         if end is None:
             return 0, found.start()
-        if end > MOST:
+        if end > MAX_SENTENCE:
             break
         if end:
             return end, 0
-    if len(text) <= MOST or open_ended:
+    if len(text) <= MAX_SENTENCE or open_ended:
         return 0, len(text)
-    spaces = [space.end() for space in _SPACE.finditer(text[:MOST])]
-    return (spaces[-1] if spaces else MOST), 0
+    spaces = [space.end() for space in _SPACE.finditer(text[:MAX_SENTENCE])]
+    return (spaces[-1] if spaces else MAX_SENTENCE), 0
 
 
 def _end_at(text: str, found: re.Match[str], open_ended: bool) -> int | None:
-    """The end of the sentence if `found` ends it, 0 if it does not, None if more text must come first."""
+    """The end of the sentence if `found` ends it, 0 if it does not, None if more text is needed to tell."""
     closed = _after(_CLOSERS, text, found.end())
     end = _after(_SPACE, text, closed)
     new_line = "\n" in text[found.start() : end]
@@ -117,30 +121,32 @@ def _end_at(text: str, found: re.Match[str], open_ended: bool) -> int | None:
 
 
 def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """Where a run of what `pattern` matches ends that begins at `start`, if there is one."""
+    """The end of the match of `pattern` at `start`; `start` if there is none."""
     found = pattern.match(text, start)
     return found.end() if found else start
 
 
 def _may_be_marker(text: str, start: int) -> bool:
-    """Whether the text breaks off where the beginning of a list item could still become one."""
+    """Whether the text ends in what may become the marker of a list item."""
     rest = text[start : start + 5]
     return len(rest) < 5 and _MARKER_SO_FAR.fullmatch(rest) is not None
 
 
 def _line_ends(text: str, start: int, end: int) -> bool:
-    """A line ends a sentence before an empty line and before the next item of a list."""
+    """Whether a line break ends a sentence: before an empty line, and before the next item of a list."""
     return text.count("\n", start, end) > 1 or _MARKER.match(text, end) is not None
 
 
 def _stop_ends(text: str, found: re.Match[str], closed: int, end: int) -> bool:
+    """Whether a punctuation mark ends a sentence, and is not part of an abbreviation or a number."""
     mark, following = found[0], text[end]
     if mark != ".":
         quoted = closed > found.end()
         dots = mark[0] in ".\u2026" and not set(mark) & set("!?")
         return not ((quoted or dots) and following.islower())
     start = max(0, found.start() - _BEHIND)
-    before = ("x" if start else "") + text[start : found.start()]  # so that a cut is no beginning of a line
+    # the "x" keeps the start of the window from looking like the start of a line
+    before = ("x" if start else "") + text[start : found.start()]
     if following.islower() or _NUMBER_AT_LINE_START.search(before):
         return False
     word = _WORD_BEFORE.search(before)

@@ -1,7 +1,8 @@
-"""What the agents hand to each other: a message understood, and where it belongs."""
+"""The values that the stations of a turn pass on: an enriched message and its intent."""
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
 MOST_ENRICHED: Final = 400
+"""Maximum length of an enriched message."""
 
 EMERGENCY: Final = "EMERGENCY"
 COORDINATOR: Final = "COORDINATOR"
@@ -16,19 +18,19 @@ UNCLEAR: Final = "UNCLEAR"
 OUT_OF_SCOPE: Final = "OUT_OF_SCOPE"
 
 KIND: Final = re.compile(r"[a-z_]{1,40}")
-"""How a kind of fact is written."""
+"""The pattern of a kind of fact, such as `severity`."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Value(BaseModel):
-    """The base of what a brain returns. A model behind it may be wrong, so every value is checked."""
+    """Base of what a brain returns. It is validated, because a model can return anything."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Fact(Value):
-    """Something the person stated, such as `severity` `8/10`, and the turn in which they did."""
+    """Something the person stated, such as `severity` `8/10`, and the turn in which they stated it."""
 
     kind: Annotated[str, Field(pattern=f"^{KIND.pattern}$")]
     value: Annotated[str, Field(min_length=1, max_length=200)]
@@ -52,15 +54,40 @@ LISTS: Final = frozenset(
         "earlier_concern",
     )
 )
-"""Kinds of fact of which a person may state several."""
+"""The kinds of fact that can have several values."""
 
 
 NONE: Final = "none reported"
-"""The value of a kind that was denied as a whole, so that it is not asked again."""
+"""The value of a kind of which the person has none, so that it is not asked again."""
+
+UNSPECIFIED: Final = "yes, not specified"
+"""The value of a kind that the person confirmed without naming anything."""
+
+NOT_SURE: Final = "not sure"
+NOT_SAID: Final = "prefers not to say"
+"""The values of a kind that the person does not know, or does not want to tell. Neither is asked again."""
+
+NO_VALUE: Final = re.compile(
+    rf"(?:no|stopped) |not (?:pregnant|expecting)|{'|'.join((NONE, UNSPECIFIED, NOT_SURE, NOT_SAID))}$"
+)
+
+
+def has_some(value: str) -> bool:
+    """Whether a value names something the person has: not `no statins`, not `none reported`."""
+    return value == UNSPECIFIED or any(each and not NO_VALUE.match(each) for each in value.split(", "))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One turn: the person's message and the answer."""
+
+    turn: int
+    message: str
+    answer: str = ""
 
 
 def values_of(facts: Iterable[Fact]) -> dict[str, str]:
-    """Each kind with its latest value; of kinds that may have several, all of them."""
+    """The latest value of each kind of fact; all values of the kinds in `LISTS`, joined."""
     values: dict[str, str] = {}
     for fact in facts:
         several = fact.kind in LISTS and fact.kind in values
@@ -69,21 +96,22 @@ def values_of(facts: Iterable[Fact]) -> dict[str, str]:
 
 
 NEW_CONCERN: Final = "new_concern"
-"""What moves a conversation when a complaint is named that was not there before."""
+"""The trigger of a message that names a new complaint."""
 
 
 TOPIC_WANTED: Final = "topic_wanted"
-"""What moves it when the person says what they would rather talk about."""
+"""The trigger of a message that asks for another topic."""
 
 WANTS: Final = "User wants to talk about: "
-"""How an enriched message begins that says so."""
+"""The beginning of an enriched message that asks for another topic."""
 
 
 class Enrichment(Value):
-    """A message made to stand on its own, and what is known by now.
+    """A message rewritten so that it can be understood alone, and all facts known so far.
 
-    `answers` are the kinds of fact that this message gave in reply to a question, `asked_before` the kinds
-    asked for earlier and still open; those of them `passed_over` were met by something that is no answer.
+    `answers`: the kinds of fact that this message gave in reply to a question.
+    `asked_before`: the kinds that were asked for earlier and are not answered.
+    `passed_over`: those of them to which the person replied with something else.
     """
 
     previous_context: Annotated[str, Field(min_length=1)]
@@ -102,11 +130,11 @@ class Enrichment(Value):
 
     @property
     def known(self) -> dict[str, str]:
-        """The value of each kind of fact: the latest, or all where a person may state several."""
+        """The value of each kind of fact, as `values_of` returns it."""
         return values_of(self.facts)
 
     def for_block(self) -> ContextEnrichment:
-        """The part of it that a turn in conversation_history keeps."""
+        """The part that is kept in conversation_history."""
         return ContextEnrichment(
             previous_context=self.previous_context,
             enriched_message=self.enriched_message,
@@ -115,7 +143,10 @@ class Enrichment(Value):
 
 
 class Intent(Value):
-    """Where a message belongs, how surely, and why. An unclear one may lie `between` some that are clear."""
+    """The intent of a message, with confidence and reasoning.
+
+    `between`: the intents among which an unclear message could not be decided.
+    """
 
     intent: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
     confidence: Share
@@ -123,5 +154,5 @@ class Intent(Value):
     between: tuple[str, ...] = ()
 
     def for_block(self) -> IntentClassification:
-        """The intent as a turn in conversation_history keeps it."""
+        """The part that is kept in conversation_history."""
         return IntentClassification(intent=self.intent, confidence=self.confidence, reasoning=self.reasoning)

@@ -1,1 +1,1 @@
-"""The project measured against bare libraries doing the same work in the same run."""
+"""Benchmarks: the project compared with bare libraries that do the same work in the same run."""

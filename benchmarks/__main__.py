@@ -1,4 +1,4 @@
-"""Runs every benchmark, or those that are named: `python -m benchmarks [NAME …]`."""
+"""Runs all benchmarks, or the named ones: `python -m benchmarks [NAME …]`."""
 
 import importlib
 import pkgutil
@@ -8,7 +8,7 @@ import benchmarks
 
 
 def main() -> None:
-    """Each module of this package with a `main` is a benchmark; its first line says what it measures."""
+    """Run benchmarks: modules of this package with a `main`. Their first line says what they measure."""
     names = sorted(
         module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"
     )

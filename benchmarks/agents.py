@@ -6,29 +6,38 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from statistics import quantiles
 from time import perf_counter
 
-from agents import context_extractor, intent_classifier
-from agents.brains.local import LocalBrain
-from agents.embedding import embed
-from agents.evaluation import RoutingFigures, load_cases
+from agents.evaluation.routing import RoutingFigures, load_cases, route_lines
+from agents.local import LocalBrain
 from agents.ports import Brain, Brief, Embedder, Recalled
 from agents.roster import Roster, pick
-from agents.router import Router
-from agents.routing_lines import route_lines
+from agents.routing.router import Router
 from agents.sentences import sentences
+from agents.stations.classify import classify
+from agents.stations.embed import embed
+from agents.stations.extract import extract
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
-from orchestrator.clock import SystemClock
-from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.ops.clock import SystemClock
+from orchestrator.prompts import PromptFiles
+from orchestrator.safety.assessment import SafetyRecord
+from orchestrator.safety.monitor import SafetyMonitor, Understanding
 from orchestrator.settings import load, shipped_config
-from orchestrator.watch import Watch
-from orchestrator.wiring import build_watch, load_embedder, load_guard, load_lexicon, load_roster, load_router
+from orchestrator.wiring import (
+    build_monitor,
+    configured,
+    load_embedder,
+    load_guard,
+    load_roster,
+    load_router,
+)
 
 STARTING = (
-    "from orchestrator.settings import load; from orchestrator.wiring import build_house;"
-    "import tempfile; build_house(load(given={'data.dir': tempfile.mkdtemp()}))"
+    "from orchestrator.settings import load; from orchestrator.wiring import build_orchestrator;"
+    "import tempfile; build_orchestrator(load(given={'data.dir': tempfile.mkdtemp()}))"
 )
 
 
@@ -36,30 +45,31 @@ TALKS = 16
 """How many conversations are held in turn, so that a message has others before it."""
 
 
-SHELF = PromptShelf(shipped_config() / "prompts")
+SHELF = PromptFiles(shipped_config() / "prompts")
 
 
 async def _turn(
-    brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, blocks: Blocks, text: str
+    brain: Brain, embedder: Embedder, monitor: SafetyMonitor, roster: Roster, blocks: Blocks, text: str
 ) -> tuple[float, float, Blocks]:
     """How long the agents take for a turn (extract, embed, route, answer) and the guard beside them; the
     blocks after it.
     """
     before = perf_counter()
-    watch.hear(text)
+    monitor.message_received(text)
     listened = perf_counter() - before
     began = perf_counter()
-    enrichment = await context_extractor.extract(brain, text, blocks)
+    enrichment = await extract(brain, text, blocks)
     embedded = await embed(embedder, text, enrichment)
-    intent = await intent_classifier.classify(brain, enrichment, blocks, embedded, roster.intents)
+    intent = await classify(brain, enrichment, blocks, embedded, roster.intents)
     who = pick(intent, roster)
     brief = Brief(who, text, enrichment, intent, blocks, Recalled(), SHELF.prompt(who))
     async with aclosing(sentences(brain.speak(brief))) as spoken:
         answer = "".join([sentence async for sentence in spoken])
     took, number, now = perf_counter() - began, blocks.next_turn, SystemClock().now()
     before = perf_counter()
-    watch.hear_again(text, enrichment, blocks)
-    watch.hear_meaning(text, enrichment, embedded)
+    known = Understanding(text, SafetyRecord(1), blocks, enrichment)
+    decision = monitor.message_understood(known, monitor.message_understood(known))
+    monitor.message_understood(replace(known, embedded=embedded), decision)
     listened += perf_counter() - before
     turn = CompletedTurn(
         turn_id=number,
@@ -85,7 +95,7 @@ def _bare(embedder: Embedder, text: str) -> float:
 
 
 async def _compared(
-    brain: Brain, embedder: Embedder, watch: Watch, roster: Roster, texts: Sequence[str]
+    brain: Brain, embedder: Embedder, monitor: SafetyMonitor, roster: Roster, texts: Sequence[str]
 ) -> tuple[list[float], list[float], list[float], list[float]]:
     """The model alone and turns by turns, so that both meet the same load, the guard's part of each turn, and
     first turns again.
@@ -95,11 +105,11 @@ async def _compared(
     for number, (one, other) in enumerate(zip(texts[::2], texts[1::2], strict=False)):
         alone.append(_bare(embedder, one))
         took, listened, talks[number % TALKS] = await _turn(
-            brain, embedder, watch, roster, talks[number % TALKS], other
+            brain, embedder, monitor, roster, talks[number % TALKS], other
         )
         whole.append(took)
         guarded.append(took + listened)
-    again = [(await _turn(brain, embedder, watch, roster, new, text))[0] for text in texts[1::2]]
+    again = [(await _turn(brain, embedder, monitor, roster, new, text))[0] for text in texts[1::2]]
     return alone[TALKS:], whole[TALKS:], guarded[TALKS:], again
 
 
@@ -111,7 +121,7 @@ def _told(name: str, took: Sequence[float]) -> tuple[float, float]:
 
 
 def _routing(router: Router, embedder: Embedder) -> None:
-    guard = load_guard()
+    guard = load_guard(load().models.dir)
     for path in sorted((shipped_config() / "evals").glob("routing.*.jsonl")):
         cases = load_cases(path)
         began = perf_counter()
@@ -125,11 +135,11 @@ def main() -> None:
     settings, roster = load(), load_roster()
     embedder = load_embedder(settings)
     router = load_router(settings, roster, embedder)
-    brain = LocalBrain(roster, router, load_lexicon(None))
+    brain = LocalBrain(roster, router, configured("lexicon.toml", None))
     sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
     texts = [case.text for path in sets for case in load_cases(path)]
     alone, whole, guarded, again = asyncio.run(
-        _compared(brain, embedder, build_watch(settings, embedder), roster, texts)
+        _compared(brain, embedder, build_monitor(settings, embedder), roster, texts)
     )
     bare, turn = _told("the embedding call alone", alone), _told("a turn amid a talk", whole)
     _told("the same, and the guard", guarded)

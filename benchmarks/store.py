@@ -1,7 +1,7 @@
-"""Rows per second through the store, against the same statements given to the bare driver.
+"""Rows per second through the store, compared with the same statements on the bare driver.
 
-What the store asks is written down once; then the store and the bare driver do it in turns, each on its own
-copy of the database with the same durability.
+The statements of the store are recorded once. Then the store and the bare driver run them in alternation,
+each on its own copy of the database, with the same durability.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from typing import Any
 import psycopg
 from sqlalchemy import make_url
 
-from orchestrator.clock import SystemClock
+from orchestrator.ops.clock import SystemClock
 from orchestrator.store import migrations
-from orchestrator.store.database import Store, Transaction
-from orchestrator.store.drivers import Synchronous
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.engine.drivers import Synchronous
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import RandomIds
 from tests.servers.postgres import as_psycopg, fresh_database
@@ -38,14 +38,14 @@ Statements = list[tuple[str, Any, bool]]
 
 
 def fill(tx: Transaction) -> None:
-    """Something that traces and frames can belong to."""
+    """Rows that traces and frames refer to."""
     tx.conversations.create("bench", id=HERE)
     tx.messages.append(HERE, "user", "Hello", id=ASKED)
     tx.memories.add("likes tea", user_id="bench", id=MEMORY)
 
 
 def a_trace(tx: Transaction) -> Trace:
-    """A receipt of usual size."""
+    """A trace of typical size."""
     return Trace(
         id=tx.ids.new("trace_"),
         conversation_id=HERE,
@@ -68,7 +68,7 @@ def a_trace(tx: Transaction) -> Trace:
 
 
 def a_trace_and_its_frame(tx: Transaction) -> None:
-    """What the house writes most often."""
+    """What the server writes most often."""
     trace = a_trace(tx)
     tx.traces.add([trace])
     first = tx.conversations.lock(HERE).last_server_stanza_id - 1
@@ -87,22 +87,22 @@ SCENES: list[tuple[str, Work, int]] = [
 
 
 class Recorder:
-    """A connection that also writes down what is asked of it."""
+    """A connection that also records its statements."""
 
     def __init__(self, connection: Any, statements: Statements) -> None:
         self._connection, self._statements = connection, statements
 
     def execute(self, sql: str, parameters: Any = None) -> Any:
-        """Ask, and write it down."""
+        """Execute and record a statement."""
         self._statements.append((sql, parameters, False))
         return self._connection.execute(sql, *(() if parameters is None else (parameters,)))
 
     def cursor(self) -> "Recorder":
-        """Itself: only `executemany` is asked of a cursor."""
+        """Returns itself, because only `executemany` is called on a cursor."""
         return self
 
     def executemany(self, sql: str, parameters: Any) -> None:
-        """Ask for many, and write it down."""
+        """Execute and record a statement with many rows."""
         self._statements.append((sql, parameters, True))
         self._connection.cursor().executemany(sql, parameters)
 
@@ -111,12 +111,12 @@ class Recorder:
 
 
 def opened(url: str, synchronous: Synchronous = "FULL") -> Store:
-    """A store with one connection to write on, as a bare driver would have."""
+    """A store with one writing connection, like the bare driver."""
     return Store.open(url, clock=SystemClock(), ids=RandomIds(), connections=1, synchronous=synchronous)
 
 
-def written_down(url: str, work: Work, times: int) -> Statements:
-    """Every statement that the store makes of that work."""
+def recorded_statements(url: str, work: Work, times: int) -> Statements:
+    """All statements that the store runs for that work."""
     statements: Statements = []
     store = opened(url)
     connect = store.driver.connect
@@ -130,23 +130,23 @@ def written_down(url: str, work: Work, times: int) -> Statements:
 
 
 async def through_the_store(store: Store, work: Work, times: int) -> float:
-    """Seconds for that many transactions, one after the other, awaited as the house awaits them."""
-    began = perf_counter()
+    """Seconds for that many transactions, awaited one after the other."""
+    started = perf_counter()
     for _ in range(times):
         await store.write(work)
-    return perf_counter() - began
+    return perf_counter() - started
 
 
 async def at_once(store: Store, work: Work, times: int) -> float:
-    """Seconds for that many transactions, asked for at the same time."""
-    began = perf_counter()
+    """Seconds for that many transactions, started at the same time."""
+    started = perf_counter()
     await asyncio.gather(*(store.write(work) for _ in range(times)))
-    return perf_counter() - began
+    return perf_counter() - started
 
 
 def through_the_driver(connection: Any, statements: Statements) -> float:
-    """Seconds for the same statements with nothing in between."""
-    began = perf_counter()
+    """Seconds for the same statements on the bare driver."""
+    started = perf_counter()
     for sql, parameters, many in statements:
         if many:
             connection.cursor().executemany(sql, parameters)
@@ -154,16 +154,16 @@ def through_the_driver(connection: Any, statements: Statements) -> float:
             cursor = connection.execute(sql, *(() if parameters is None else (parameters,)))
             if cursor.description:
                 cursor.fetchall()
-    return perf_counter() - began
+    return perf_counter() - started
 
 
 async def compare(
     name: str, copies: Callable[[], str], bare: Callable[[str], Any], synchronous: Synchronous = "FULL"
 ) -> None:
-    """Both, in short turns, so that a disk or a processor that is busy elsewhere slows both alike."""
+    """Measure both in short alternating rounds, so that other load on the machine slows both equally."""
     for scene, work, rows in SCENES:
         times = max(TRANSACTIONS // rows, 1)
-        statements = written_down(copies(), work, times * ROUNDS)
+        statements = recorded_statements(copies(), work, times * ROUNDS)
         share = len(statements) // ROUNDS
         store, together, connection = (
             opened(copies(), synchronous),
@@ -186,12 +186,12 @@ async def compare(
         print(
             f"  {name}, {scene}: bare {done / driver:,.0f} rows/s,"
             f" store {done / ours:,.0f} ({driver / ours:.2f} of bare),"
-            f" {times} asked for at once {done / crowd:,.0f} ({driver / crowd:.2f})"
+            f" {times} started at once {done / crowd:,.0f} ({driver / crowd:.2f})"
         )
 
 
 def bare_sqlite(url: str, synchronous: Synchronous = "FULL") -> sqlite3.Connection:
-    """A connection as the store has it, without the store."""
+    """A connection with the same options as the store's."""
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, cached_statements=512)
     for setting in ("foreign_keys = ON", f"synchronous = {synchronous}", "journal_mode = WAL"):
         connection.execute(f"PRAGMA {setting}")
@@ -199,12 +199,12 @@ def bare_sqlite(url: str, synchronous: Synchronous = "FULL") -> sqlite3.Connecti
 
 
 def bare_postgres(url: str) -> Any:
-    """A connection as the store has it, without the store."""
+    """A connection with the same options as the store's."""
     return psycopg.connect(as_psycopg(url), autocommit=True)
 
 
 def filled(url: str) -> None:
-    """Bring a database to the point where the scenes begin."""
+    """Create a database with the rows that the scenes need."""
     migrations.upgrade(url)
     store = opened(url)
     store.write_now(fill)
@@ -229,7 +229,7 @@ def files() -> Iterator[Callable[[], str]]:
 
 @contextmanager
 def databases() -> Iterator[Callable[[], str]]:
-    """Copies of one database of a Postgres that, as for tests, does not wait for its disk."""
+    """Copies of one PostgreSQL database; its server does not sync the disk, as in tests."""
     with running_postgres() as server, fresh_database(server) as template, ExitStack() as copies:
         filled(template)
         name = make_url(template).database
@@ -237,10 +237,10 @@ def databases() -> Iterator[Callable[[], str]]:
 
 
 def main() -> None:
-    """SQLite with the default durability, SQLite that does not wait for its disk, then Postgres."""
+    """Measure SQLite with the default durability, SQLite without fsync, and PostgreSQL."""
     with files() as copies:
         asyncio.run(compare("SQLite", copies, bare_sqlite))
-        forgetful = partial(bare_sqlite, synchronous="OFF")
-        asyncio.run(compare("SQLite without fsync", copies, forgetful, "OFF"))
+        without_fsync = partial(bare_sqlite, synchronous="OFF")
+        asyncio.run(compare("SQLite without fsync", copies, without_fsync, "OFF"))
     with databases() as copies:
         asyncio.run(compare("Postgres", copies, bare_postgres))

@@ -1,6 +1,6 @@
-"""A MemoryTrace, validated and encoded or decoded and validated, against bare msgpack with the same map.
+"""Encoding and decoding of a MemoryTrace, with validation, compared with bare msgpack on the same map.
 
-All ways of doing it take turns, many times, so that whatever else the machine does meets each of them; the
+All variants run in alternation, many times, so that other load on the machine affects them equally. The
 median is shown.
 """
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgpack
 
-from orchestrator.wire.codec import MOST_IN_PACKET, decode, encode
+from orchestrator.wire.codec import MAX_PACKET_BYTES, decode, encode
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import ID_PATTERN, ConversationId
 from orchestrator.wire.messages import MemoryTrace
@@ -55,23 +55,23 @@ BY_KEYWORD: dict[str, Any] = {
 
 
 def from_the_map() -> bytes:
-    """The same map as bare msgpack gets, validated on its way to bytes."""
+    """Validate and encode the map that bare msgpack gets."""
     body = MemoryTrace.model_validate(FIELDS, by_alias=True, by_name=False)
     return encode(Envelope(-17, HERE, body))
 
 
 def by_keyword() -> bytes:
-    """As the house makes its messages."""
+    """Create a message from keywords, as the server does, and encode it."""
     return encode(Envelope(-17, HERE, MemoryTrace(**BY_KEYWORD)))
 
 
 def decoded() -> Envelope[Any]:
-    """As the house reads a frame: limits, envelope and message."""
-    return decode(FRAME, sender="server", most=MOST_IN_PACKET)
+    """Decode a frame as the server does, with limits and validation."""
+    return decode(FRAME, sender="server", max_bytes=MAX_PACKET_BYTES)
 
 
 def with_msgspec() -> dict[str, Callable[[], Any]]:
-    """Another library with types, if it is installed. It has no limits and misses a key that comes twice."""
+    """The same with msgspec, if it is installed. It has no limits and does not notice duplicate keys."""
     if importlib.util.find_spec("msgspec") is None:
         return {}
     msgspec: Any = importlib.import_module("msgspec")
@@ -96,7 +96,7 @@ def with_msgspec() -> dict[str, Callable[[], Any]]:
 def main() -> None:
     """Print microseconds per message and the share of bare msgpack's throughput."""
     assert from_the_map() == by_keyword() == FRAME
-    ways: dict[str, Callable[[], Any]] = {
+    variants: dict[str, Callable[[], Any]] = {
         "encode, bare": lambda: msgpack.packb(ENVELOPE),
         "encode, validated": from_the_map,
         "encode, made by keyword": by_keyword,
@@ -104,7 +104,7 @@ def main() -> None:
         "decode, validated": decoded,
         **with_msgspec(),
     }
-    took = measure(ways)
+    took = measure(variants)
     print(f"{len(FRAME)} bytes, median of {ROUNDS} rounds")
     for name, microseconds in sorted(took.items()):
         what, how = name.split(", ")
@@ -113,15 +113,15 @@ def main() -> None:
         print(f"  {name:24} {microseconds:6.2f} µs  {share:5.2f} of bare{goal}")
 
 
-def measure(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Microseconds per call of each, having taken turns."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
+def measure(variants: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Microseconds per call of each variant."""
+    times: dict[str, list[float]] = {name: [] for name in variants}
     gc.disable()
     for _ in range(ROUNDS):
-        for name, way in ways.items():
+        for name, variant in variants.items():
             started = perf_counter()
             for _ in range(CALLS):
-                way()
+                variant()
             times[name].append((perf_counter() - started) / CALLS * 1e6)
     gc.enable()
     return {name: median(found) for name, found in times.items()}

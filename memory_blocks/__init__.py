@@ -1,1 +1,1 @@
-"""The four memory blocks of a conversation: what they hold, their limits, and the one door to them."""
+"""The four memory blocks of a conversation: their fields, their limits, and how they are read and written."""

@@ -1,4 +1,4 @@
-"""Where the four blocks depart from each other or from their limits, said by label, path and rule."""
+"""Checks that the four blocks agree with each other and keep to their limits."""
 
 from collections.abc import Iterator, Set
 from typing import TypeAlias
@@ -7,7 +7,7 @@ from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
-    MOST_TURNS,
+    MAX_TURNS,
     ActiveSession,
     Blocks,
     Conversation,
@@ -20,12 +20,13 @@ from memory_blocks.models import (
 )
 
 Departure: TypeAlias = tuple[Label, str, str]
+"""A rule that a block breaks: the block, the path of the field, and the rule."""
 
 
 def departures(
     blocks: Blocks, limits: Limits = DEFAULTS, agent_types: Set[str] | None = None
 ) -> Iterator[Departure]:
-    """Everything on which the blocks do not agree. Without `agent_types`, any well-formed one is valid."""
+    """Every rule between the blocks that is broken. If `agent_types` is None, every agent name is allowed."""
     yield from _of_identity(blocks)
     yield from _of_counts(blocks, limits.turns_refused_above)
     yield from _of_sizes(blocks, limits)
@@ -34,16 +35,23 @@ def departures(
 
 
 def disagreements(blocks: Blocks) -> Iterator[Departure]:
-    """Where blocks cannot stand beside each other, whatever the settings now are.
+    """Every contradiction between the blocks that does not depend on the settings.
 
-    Sizes are left out: every write measures them anew, against limits that may have been set since.
+    Sizes are not compared: every write measures them again, and the limits may have changed since.
     """
     yield from _of_identity(blocks)
-    yield from _of_counts(blocks, MOST_TURNS)
+    yield from _of_counts(blocks, MAX_TURNS)
 
 
-def of_another(block: Model | str, conversation: Conversation) -> Iterator[tuple[str, str]]:
-    """Where a block says that it is not of this conversation: by path and rule."""
+def wrong_owners(blocks: Blocks, conversation: Conversation) -> Iterator[Departure]:
+    """Where any of the blocks says that it belongs to another conversation or person."""
+    for label in Label:
+        for path, rule in wrong_owner(getattr(blocks, label.value), conversation):
+            yield label, path, rule
+
+
+def wrong_owner(block: Model | str, conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Where one block says that it belongs to another conversation or person: the path and the rule."""
     if isinstance(block, ConversationHistory):
         if block.session_id != conversation.id:
             yield "session_id", "is that of another conversation"
@@ -56,13 +64,13 @@ def of_another(block: Model | str, conversation: Conversation) -> Iterator[tuple
         if moment_text(info.start_time) != moment_text(conversation.started_at):
             yield "session_info.start_time", "is not when the conversation began"
     elif isinstance(block, str) and block:
-        told = summary_text.parse(block)
-        if (told.session_id, told.person_id) != (conversation.id, conversation.person_id):
+        summary = summary_text.parse(block)
+        if (summary.session_id, summary.person_id) != (conversation.id, conversation.person_id):
             yield "header", "is that of another conversation"
 
 
 def agents_in(blocks: Blocks) -> Set[str]:
-    """The agents that the blocks speak of."""
+    """The agents that the blocks name."""
     agents, state = blocks.active_session.agent_context, blocks.active_session.conversation_state
     answers = (turn.agent_response for turn in blocks.conversation_history.turns)
     named = (agents.primary_agent, state.last_agent, *agents.routing_history)
@@ -83,38 +91,38 @@ def _of_identity(blocks: Blocks) -> Iterator[Departure]:
         yield Label.ACTIVE_SESSION, "conversation_state.last_agent", "is not that of the latest turn"
     transitions = session.conversation_state.topic_transitions
     if any(entry.turn > history.total_turns for entry in transitions):
-        yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that was not"
+        yield Label.ACTIVE_SESSION, "conversation_state.topic_transitions", "names a turn that does not exist"
     if transitions and session.conversation_state.active_topic != transitions[-1].topic:
         yield Label.ACTIVE_SESSION, "conversation_state.active_topic", "is not the latest transition's"
     if blocks.context_summary:
         yield from _of_summary(blocks)
     elif history.total_turns:
-        yield Label.CONTEXT_SUMMARY, "$", "is empty, though turns were taken"
+        yield Label.CONTEXT_SUMMARY, "$", "is empty although there are turns"
 
 
 def _of_summary(blocks: Blocks) -> Iterator[Departure]:
     info, state = blocks.active_session.session_info, blocks.active_session.conversation_state
     try:
-        told = summary_text.parse(blocks.context_summary)
+        summary = summary_text.parse(blocks.context_summary)
     except BlockInvalid as refused:
         yield Label.CONTEXT_SUMMARY, str(refused.facts["path"]), str(refused.facts["rule"])
         return
-    if (told.session_id, told.person_id, told.started_at) != (
+    if (summary.session_id, summary.person_id, summary.started_at) != (
         info.session_id,
         info.user_id,
         info.start_time.replace(microsecond=info.start_time.microsecond // 1000 * 1000),
     ):
         yield Label.CONTEXT_SUMMARY, "header", "is not that of active_session"
-    if told.topic != summary_text.titled(state.active_topic or summary_text.NO_TOPIC):
+    if summary.topic != summary_text.titled(state.active_topic or summary_text.NO_TOPIC):
         yield Label.CONTEXT_SUMMARY, "header", "has another topic than active_session"
-    if told.phase != summary_text.titled(state.conversation_phase):
+    if summary.phase != summary_text.titled(state.conversation_phase):
         yield Label.CONTEXT_SUMMARY, "header", "has another phase than active_session"
 
 
-def _of_counts(blocks: Blocks, most_turns: int) -> Iterator[Departure]:
+def _of_counts(blocks: Blocks, max_turns: int) -> Iterator[Departure]:
     history, session, metadata = (blocks.conversation_history, blocks.active_session, blocks.memory_metadata)
-    if len(history.turns) > most_turns:
-        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {most_turns} turns"
+    if len(history.turns) > max_turns:
+        yield Label.CONVERSATION_HISTORY, "turns", f"has more than {max_turns} turns"
     archived = history.total_turns - len(history.turns)
     if metadata.archival_info.total_archived_turns != archived:
         path = "archival_info.total_archived_turns"
@@ -129,8 +137,8 @@ def _of_counts(blocks: Blocks, most_turns: int) -> Iterator[Departure]:
 def _of_sizes(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
     usage = blocks.memory_metadata.memory_usage
     for label in (Label.CONVERSATION_HISTORY, Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY):
-        size, limit, told = len(render(label, blocks)), limits.of(label), getattr(usage, label.value)
-        if (told.current_size, told.limit, told.utilization_percent) != (
+        size, limit, stated = len(render(label, blocks)), limits.of(label), getattr(usage, label.value)
+        if (stated.current_size, stated.limit, stated.utilization_percent) != (
             size,
             limit,
             min(100.0, utilization(size, limit)),
@@ -147,7 +155,7 @@ def _of_sizes(blocks: Blocks, limits: Limits) -> Iterator[Departure]:
 
 
 def _of_agents(blocks: Blocks, agent_types: Set[str]) -> Iterator[Departure]:
-    rule = "is no agent of this house"
+    rule = "is not a configured agent"
     for at, turn in enumerate(blocks.conversation_history.turns):
         if turn.agent_response is not None and turn.agent_response.agent_type not in agent_types:
             yield Label.CONVERSATION_HISTORY, f"turns.{at}.agent_response.agent_type", rule

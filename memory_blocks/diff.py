@@ -1,4 +1,4 @@
-"""What changed between two versions of the blocks, by path."""
+"""What changed between two versions of a block. Pure functions only."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,10 @@ from memory_blocks.models import Blocks, ConversationHistory, Label, Model
 
 
 def changed_paths(label: Label, before: Blocks, after: Blocks) -> tuple[str, ...]:
-    """Paths of fields (`turns.turn_3`, `session_info.last_activity`), or sections of the summary."""
+    """The paths of the fields that differ (`turns.turn_3`, `session_info.last_activity`).
+
+    For the summary, the names of the sections that differ.
+    """
     old, new = getattr(before, label.value), getattr(after, label.value)
     if label is Label.CONTEXT_SUMMARY:
         return tuple(_differences(summary_text.sections(old), summary_text.sections(new)))
@@ -21,7 +24,7 @@ def _differing_fields(old: Model, new: Model, path: str) -> Iterator[str]:
     for name in type(new).model_fields:
         before, after = getattr(old, name), getattr(new, name)
         if name == "turns" and isinstance(old, ConversationHistory) and isinstance(new, ConversationHistory):
-            turns = _differences(_by_id(old), _by_id(new))  # rotation moves every index, the ids stay
+            turns = _differences(_by_id(old), _by_id(new))  # by id, because rotation moves every index
             yield from (f"turns.{turn}" for turn in turns)
         elif isinstance(before, Model) and type(before) is type(after):
             yield from _differing_fields(before, after, f"{path}{name}.")
@@ -38,9 +41,9 @@ def _by_id(history: ConversationHistory) -> Mapping[str, str]:
 
 
 def line_changes(label: Label, old: str, new: str) -> Iterator[tuple[str, str]]:
-    """What changed from one text of a block to another, for people: a sign (`+`, `-`, `~`) and a line.
+    """The differences between two texts of a block for people to read: a sign (`+`, `-`, `~`) and a line.
 
-    JSON is told by path, a turn by its id; the summary line by line.
+    JSON is compared by path, with turns by their id; the summary is compared line by line.
     """
     if label is Label.CONTEXT_SUMMARY:
         for line in ndiff(old.split("\n"), new.split("\n")):
@@ -58,7 +61,7 @@ def line_changes(label: Label, old: str, new: str) -> Iterator[tuple[str, str]]:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Every value that holds no other, as JSON, by its path."""
+    """Every value that contains no other value: its path, and the value as JSON."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _leaves(inner, f"{path}.{name}" if path else name)

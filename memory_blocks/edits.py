@@ -1,4 +1,4 @@
-"""The next version of the blocks: what a turn, a rotation or a new measurement makes of them. Pure."""
+"""Makes the next version of the blocks after a turn, a rotation or a repair. Pure functions only."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid, HistoryFull
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
-    MOST_IN_A_LINE,
+    MAX_LINE,
     SCHEMA_VERSION,
     ActiveSession,
     AgentContext,
@@ -47,20 +47,19 @@ from memory_blocks.models import (
 )
 from memory_blocks.rotation import Rotation
 
-_MOST_LISTED: Final = 20
-_MOST_FACT: Final = 120
+_MAX_LISTED: Final = 20
+_MAX_FACT: Final = 120
 _NO_NEXT_TOPIC: Final = ("What the person wants to talk about",)
 _ROOM_FOR_FACTS: Final = 1_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedTurn:
-    """All that a turn leaves behind. With an `error` it failed, and what it got to is kept as it is.
+    """Everything that a turn adds to the blocks. A turn with an `error` failed; it has what it got so far.
 
-    `turn_id` is `Blocks.next_turn`, or the latest turn's own id to put this one in its place.
-    `facts` are what is known of the person's concern by now, by kind; `asked_now` and `asked_before` are the
-    kinds that this answer and earlier ones asked for. Seconds are measured; `write_attempts` grows when a
-    write has to be tried again.
+    `turn_id` is `Blocks.next_turn`, or the id of the latest turn to replace that one. `facts` are everything
+    known about the person by now, by kind; `asked_now` and `asked_before` are the kinds that this answer and
+    earlier ones asked for. `write_attempts` counts the attempts to write this turn.
     """
 
     turn_id: int
@@ -89,7 +88,7 @@ class CompletedTurn:
 
 
 def empty(conversation: Conversation, limits: Limits = DEFAULTS) -> Blocks:
-    """Revision 0: the blocks before the first turn, as the conversation's row alone makes them."""
+    """Revision 0: the blocks before the first turn, made from the conversation alone."""
     nothing = Usage(current_size=0, limit=1, utilization_percent=0.0)
     blocks = Blocks(
         conversation_history=ConversationHistory(
@@ -155,7 +154,7 @@ def empty(conversation: Conversation, limits: Limits = DEFAULTS) -> Blocks:
 
 
 def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Limits = DEFAULTS) -> Blocks:
-    """The blocks with `turn` in them: appended, or in place of the latest one when it has that one's id."""
+    """The blocks with `turn` appended, or with it in place of the latest turn if that has the same id."""
     history = blocks.conversation_history
     replaced = history.turns[-1] if history.turns and history.turns[-1].turn_id == turn.turn_id else None
     if replaced is None and turn.turn_id != blocks.next_turn:
@@ -189,7 +188,7 @@ def complete_turn(blocks: Blocks, turn: CompletedTurn, now: datetime, limits: Li
 
 
 def after_rotation(blocks: Blocks, rotation: Rotation, now: datetime, limits: Limits = DEFAULTS) -> Blocks:
-    """The blocks once `rotation` was applied: the shorter history, and what the bookkeeping says of it."""
+    """The blocks after `rotation`: the shorter history, and its new counts in memory_metadata."""
     metadata = blocks.memory_metadata
     if rotation.rotated_out:
         archival = changed(
@@ -206,7 +205,7 @@ def after_rotation(blocks: Blocks, rotation: Rotation, now: datetime, limits: Li
 
 
 def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
-    """The same blocks in our version; sizes, counts and switches as texts and settings now have them."""
+    """The same blocks in our schema version, with sizes, counts and settings brought up to date."""
     history = blocks.conversation_history
     if history.schema_version != SCHEMA_VERSION:
         history = changed(history, schema_version=SCHEMA_VERSION)
@@ -254,14 +253,14 @@ def refresh(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
     )
 
 
-def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) -> Blocks:
-    """The blocks made to agree with a history that was put back; turns up to `last_left` are archived.
+def follow_history(blocks: Blocks, last_archived: int, limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks changed to agree with a restored history, whose turns up to `last_archived` are archived.
 
-    Blocks that agree already come back as they are.
+    Blocks that agree already are not changed.
     """
     history, session = blocks.conversation_history, blocks.active_session
-    turns = tuple(turn for turn in history.turns if turn.turn_id > last_left)
-    total = max(history.total_turns, last_left)
+    turns = tuple(turn for turn in history.turns if turn.turn_id > last_archived)
+    total = max(history.total_turns, last_archived)
     if (turns, total) != (history.turns, history.total_turns):
         history = changed(history, turns=turns, total_turns=total)
     state, info, counts = session.conversation_state, session.session_info, session.session_metadata
@@ -299,32 +298,32 @@ def follow_history(blocks: Blocks, last_left: int, limits: Limits = DEFAULTS) ->
 
 
 def with_status(blocks: Blocks, status: SessionStatus, limits: Limits = DEFAULTS) -> Blocks:
-    """The blocks of a session that goes on no more, or goes on again."""
+    """The blocks with another status of the session."""
     session = blocks.active_session
     info = changed(session.session_info, status=status)
     return refresh(replace(blocks, active_session=changed(session, session_info=info)), limits)
 
 
 def as_earlier(session: ActiveSession) -> EarlierSession:
-    """A session as a later one of the same person remembers it: until when it went on, and about what."""
+    """A session in one line for a later one of the same person: when it ended, and what it was about."""
     about = summary_text.concern_of({fact.kind: fact.value for fact in session.facts or ()})
     topic = session.conversation_state.active_topic or summary_text.NO_TOPIC
     return EarlierSession(
         session_id=session.session_info.session_id,
         ended_at=session.session_info.last_activity,
-        summary=summary_text.one_line(about or summary_text.titled(topic), MOST_IN_A_LINE),
+        summary=summary_text.one_line(about or summary_text.titled(topic), MAX_LINE),
     )
 
 
 def with_summary_of(blocks: Blocks, limits: Limits = DEFAULTS) -> Blocks:
-    """The same blocks, the summary's header as the session now has it."""
+    """The same blocks with the header of the summary taken from active_session."""
     total = blocks.conversation_history.total_turns
     text = _summary_of(blocks.context_summary, blocks.active_session, total, limits)
     return replace(blocks, context_summary=text)
 
 
 def _summary_of(text: str, session: ActiveSession, turns: int, limits: Limits) -> str:
-    """The summary of a session, with what an earlier text of it says that is still true."""
+    """The summary of a session, with the parts of its earlier text that still hold."""
     if not turns:
         return ""
     info, state = session.session_info, session.conversation_state
@@ -381,17 +380,17 @@ def _turn(turn: CompletedTurn, before: Turn | None) -> Turn:
 
 
 def _answers(enrichment: ContextEnrichment | None, before: Turn | None) -> bool | None:
-    """Whether the message leans on the question asked before it; None where there was none."""
+    """Whether the message refers to the question asked before it; None if no question was asked."""
     if before is None or before.agent_response is None or "?" not in before.agent_response.content:
         return None
     return enrichment is not None and f"turn_{before.turn_id}" in enrichment.relevant_history
 
 
 def _facts(known: tuple[Fact, ...], turn: CompletedTurn) -> tuple[Fact, ...]:
-    """What is known by now; where room is short, the oldest of the lesser ones leave first."""
+    """All facts known by now. If there is no room, the oldest that the summary does not name go first."""
     facts = {fact.kind: fact for fact in known if fact.turn != turn.turn_id}
     for kind, value in turn.facts.items():
-        line = summary_text.one_line(value, _MOST_FACT)
+        line = summary_text.one_line(value, _MAX_FACT)
         if line and (kind not in facts or facts[kind].value != line):
             facts.pop(kind, None)
             facts[kind] = Fact(kind=kind, value=line, turn=turn.turn_id)
@@ -433,12 +432,12 @@ def _session(
             active_topic=topic,
             last_agent=routing[-1] if routing else None,
             conversation_phase=turn.phase or state.conversation_phase,
-            topic_transitions=transitions[-_MOST_LISTED:],
+            topic_transitions=transitions[-_MAX_LISTED:],
         ),
         agent_context=AgentContext(
             primary_agent=Counter(routing).most_common(1)[0][0] if routing else None,
             agent_confidence=turn.intent.confidence if turn.intent else agents.agent_confidence,
-            routing_history=routing[-_MOST_LISTED:],
+            routing_history=routing[-_MAX_LISTED:],
             last_intent=turn.intent.intent if turn.intent else agents.last_intent,
         ),
         session_metadata=SessionMetadata(
@@ -473,14 +472,14 @@ def _metrics(
 
 
 def _mean(mean: float | None, value: float | None, count: int) -> float | None:
-    """The mean after one more value; it moves by that value's share, so no values need to be kept."""
+    """The mean after one more value, from the mean before it: earlier values need not be stored."""
     if value is None or mean is None:
         return mean if value is None else round(value, 4)
     return round(mean + (value - mean) / count, 4)
 
 
 def _mean_of(values: Iterable[float | None], otherwise: float | None) -> float | None:
-    """The mean over the stored turns that have a value; what it was, where none has."""
+    """The mean over the stored turns that have a value; `otherwise` if none has."""
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 4) if known else otherwise
 
@@ -498,7 +497,7 @@ def _summary(
     if flow and flow[-1].startswith(f"Turn {turn.turn_id} ("):
         flow = flow[:-1]
     points, topics = summary_text.key_points(turn.facts, turn.asked_now, turn.asked_before), turn.next_topics
-    if turn.enrichment is None and before:  # nothing was understood: what was known stands
+    if turn.enrichment is None and before:  # the message was not understood: keep what was known
         points, topics = before.points, before.next_topics
     info, state = session.session_info, session.conversation_state
     return summary_text.render(
@@ -527,25 +526,25 @@ def _summary(
 
 def _flow_entry(turn: CompletedTurn, history: ConversationHistory) -> str:
     said = turn.enrichment.enriched_message if turn.enrichment else "Message not yet understood"
-    did = []
+    steps = []
     if turn.response is not None and turn.intent is not None:
         earlier = [each.agent_response for each in history.turns[:-1] if each.agent_response is not None]
         before = earlier[-1].agent_type if earlier else None
         same = before == turn.response.agent_type
-        did.append(
+        steps.append(
             summary_text.routing(
                 turn.agent_name,
                 turn.agent_name if same else before,
                 turn.intent.confidence,
             )
         )
-        did.append(_what_the_agent_did(turn.response.content))
+        steps.append(_agent_line(turn.response.content))
     if turn.error is not None:
-        did.append(f"Not finished ({turn.error})")
-    return summary_text.flow_entry(turn.turn_id, turn.timestamp, said, *did)
+        steps.append(f"Not finished ({turn.error})")
+    return summary_text.flow_entry(turn.turn_id, turn.timestamp, said, *steps)
 
 
-def _what_the_agent_did(answer: str) -> str:
+def _agent_line(answer: str) -> str:
     line = summary_text.one_line(answer, len(answer) or 1)
     if "?" not in line:
         return f"Agent said: {summary_text.one_line(line, 140)}"
@@ -555,12 +554,12 @@ def _what_the_agent_did(answer: str) -> str:
 
 
 def _answered(history: ConversationHistory) -> float | None:
-    """Of the questions in the stored turns, the share that the next turn leaned on; None without any."""
-    told = [
+    """The share of questions in the stored turns that the next turn answered; None without questions."""
+    found = [
         later.answered if later.answered is not None else _answers(later.context_enrichment, turn)
         for turn, later in pairwise(history.turns)
     ]
-    answered = [each for each in told if each is not None]
+    answered = [each for each in found if each is not None]
     return sum(answered) / len(answered) if answered else None
 
 
@@ -572,7 +571,7 @@ def _usage(size: int, limit: int) -> Usage:
 
 
 def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | None:
-    """The turn at which turns of the average size so far reach the archival threshold."""
+    """The turn at which the history reaches the archival threshold, at the average size of its turns."""
     count = len(history.turns)
     if count < 3:
         return None
@@ -580,7 +579,7 @@ def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | 
 
 
 def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
-    """The session within its limit: its lists lose their oldest entries, the longer list first."""
+    """The session cut to its limit: the longer list loses its oldest entry first."""
     while len(session.text) > limits.of(Label.ACTIVE_SESSION):
         state, agents = session.conversation_state, session.agent_context
         if len(state.topic_transitions) >= max(len(agents.routing_history), 2):

@@ -1,14 +1,14 @@
-"""What can go wrong with a block, said without quoting it.
+"""The errors of this package. None of them quotes what a block says.
 
 BlockError
-├── BlockInvalid        a block is not what it must be, at a path, by a rule
-├── BlockTooLarge       a block would pass its limit
-├── HistoryFull         the history would have more turns than it may
-├── StaleRevision       someone else wrote the block in between
-└── MirrorUnavailable   the place where the blocks are shown, too, does not answer
+├── BlockInvalid        a block breaks a rule; says the path and the rule
+├── BlockTooLarge       a block would exceed its limit
+├── HistoryFull         the history would have too many turns
+├── StaleRevision       somebody else has written the block since it was read
+└── MirrorUnavailable   the mirror of the blocks does not answer
 
-`name` and `facts` fit the row of the same name in the house's table of errors, so that the house can say
-them on the wire; this package cannot know that table.
+`name` and `facts` fit the row of the same name in the orchestrator's table of errors, which this package
+cannot import. The orchestrator uses that row to report the error on the wire.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from typing import ClassVar
 
 
 class BlockError(Exception):
-    """The base of this package's errors. Facts are labels, paths, rules and numbers, never content."""
+    """Base class. `facts` are labels, paths, rules and numbers, never content."""
 
     name: ClassVar[str]
 
-    def __init__(self, says: str, **facts: int | str) -> None:
-        super().__init__(says)
+    def __init__(self, message: str, **facts: int | str) -> None:
+        super().__init__(message)
         self.facts: Mapping[str, int | str] = MappingProxyType(facts)
 
 
 class BlockInvalid(BlockError):
-    """A block departs from what it must be; nothing was written."""
+    """A block breaks a rule. Nothing was written."""
 
     name = "block_invalid"
 
@@ -36,7 +36,7 @@ class BlockInvalid(BlockError):
 
 
 class BlockTooLarge(BlockError):
-    """A block would pass its limit and nothing may be rotated out of it; nothing was written."""
+    """A block would exceed its limit, and rotation cannot help. Nothing was written."""
 
     name = "block_too_large"
 
@@ -47,7 +47,7 @@ class BlockTooLarge(BlockError):
 
 
 class HistoryFull(BlockError):
-    """The history would have more turns than it may, and rotation is switched off; nothing was written."""
+    """The history would have too many turns, and rotation is switched off. Nothing was written."""
 
     name = "history_full"
 
@@ -58,7 +58,7 @@ class HistoryFull(BlockError):
 
 
 class StaleRevision(BlockError):
-    """The block was written by someone else since it was read; read it again."""
+    """Somebody else has written the block since it was read. Read it again."""
 
     name = "stale_revision"
 
@@ -69,10 +69,10 @@ class StaleRevision(BlockError):
 
 
 class MirrorUnavailable(BlockError):
-    """The place where the blocks are shown, too, does not answer; what is stored stands.
+    """The mirror of the blocks does not answer. The stored blocks are not affected.
 
-    `for_one` says that this is so for one conversation, and nothing is wrong with the others; `soon` that its
-    place is being made, so that one who asks again is told at once.
+    `for_one`: only one conversation is affected. `soon`: its copy is being created, so asking again costs
+    no wait.
     """
 
     name = "mirror_unavailable"

@@ -1,48 +1,35 @@
-"""The one door to the blocks: whoever reads or writes them does it here and gets receipts."""
+"""Reads and writes the four blocks. All other code goes through here, so that each access gets a receipt."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import cast
 
-from memory_blocks import agreement, edits, schema, summary_text, trace
+from memory_blocks import agreement, edits, repair, trace, trace_text
 from memory_blocks.diff import changed_paths
-from memory_blocks.errors import BlockError, BlockInvalid, BlockTooLarge
+from memory_blocks.errors import BlockInvalid, BlockTooLarge
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
-from memory_blocks.merging import merge
 from memory_blocks.models import (
-    MOST_TURNS,
-    SCHEMA_VERSION,
+    MAX_TURNS,
     ActiveSession,
     Blocks,
     Conversation,
     EarlierSession,
     Label,
-    Level,
-    MemoryMetadata,
     Model,
     Turn,
     from_texts,
-    parse,
     render,
 )
-from memory_blocks.ports import (
-    ArchivedTurn,
-    BlockStore,
-    BlockWrite,
-    Clock,
-    ForeignChange,
-    Revision,
-    SetAside,
-    StoredBlock,
-)
+from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite, Clock, QuarantinedText, StoredBlock
+from memory_blocks.revisions import next_revision, stored_after
 from memory_blocks.rotation import Rotation, rotate
 from memory_blocks.trace import Action, Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The blocks as they stand, the revisions they have, and a receipt for each that was touched."""
+class ReadResult:
+    """The four blocks, the same as stored, and a receipt for each block that was read or written."""
 
     blocks: Blocks
     stored: Mapping[Label, StoredBlock]
@@ -55,88 +42,61 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Reading):
-    """The blocks as they were written, which rotation may have made shorter than what was asked for."""
+class WriteResult(ReadResult):
+    """The four blocks as written. Rotation may have moved turns out of them: those in `rotated_out`."""
 
     rotated_out: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """Some blocks as they stand or stood, for somebody who looks, with a receipt for each."""
+class BlockView:
+    """Some of the blocks, now or at an earlier revision, with a receipt for each."""
 
     blocks: Mapping[Label, StoredBlock]
     receipts: tuple[Receipt, ...]
 
 
 class Ledger:
-    """Reads and writes a conversation's four blocks through a store that is bound to a transaction."""
+    """Reads and writes the blocks of a conversation. The store of each call is bound to a transaction."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        limits: Limits = DEFAULTS,
-        agent_types: Set[str] | None = None,
-        snippet: int = trace.SNIPPET,
-    ) -> None:
+    def __init__(self, clock: Clock, limits: Limits = DEFAULTS, agent_types: Set[str] | None = None) -> None:
         self._clock = clock
         self._limits = limits
         self._agent_types = agent_types
-        self._snippet = snippet
 
     @property
     def limits(self) -> Limits:
-        """The limits it keeps, for whoever prepares the next version."""
+        """The limits that every write is checked against."""
         return self._limits
 
-    @property
-    def snippet(self) -> int:
-        """How many characters of a memory its trace shows."""
-        return self._snippet
+    # --- reading ------------------------------------------------------------------------------------------
 
-    def read(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Reading:
-        """The four blocks and their four receipts. What is not stored yet is revision 0.
+    def read(self, store: BlockStore, conversation: Conversation, *, actor: str) -> ReadResult:
+        """The four blocks and their four receipts. A block that is not stored yet has revision 0.
 
-        A block that cannot stand is put into quarantine, the last one that can takes its place, and both
-        are in the receipts: whoever reads goes on with blocks that agree.
+        A block that is not valid is put into quarantine and its last valid revision is restored. The receipts
+        of that write come first, so the caller always continues with blocks that agree.
         """
-        stored = self._stored(store, conversation)
-        standing, faults = _standing(stored, conversation)
-        if standing is not None:
-            faults = self._disagreements(store, conversation, standing)
+        stored = self._load(store, conversation)
+        blocks, faults = repair.load_blocks(stored, conversation)
+        if blocks is not None:
+            faults = repair.disagreements(store, conversation, blocks, self._limits)
         restored: tuple[Receipt, ...] = ()
-        if standing is None or faults:
-            stored, restored = self._restore(store, conversation, stored, faults, actor)
-            standing = from_texts({label: block.text for label, block in stored.items()})
-        reading = Reading(
-            blocks=standing,
-            stored=MappingProxyType(stored),
-            receipts=(*restored, *self._retrieved(stored, actor)),
+        if blocks is None or faults:
+            stored, restored = repair.restore(store, conversation, stored, faults, self._limits, actor)
+            blocks = from_texts({label: block.text for label, block in stored.items()})
+        retrieved = (
+            self._read_receipt(label, block, getattr(blocks, label.value), actor)
+            for label, block in stored.items()
         )
-        if self._limits.rotation_enabled and len(standing.conversation_history.turns) >= MOST_TURNS:
-            # It filled up while rotation was switched off: without room for a turn, none would ever rotate.
-            written = self.write(store, conversation, reading, standing, actor=actor)
-            return Reading(written.blocks, written.stored, (*reading.receipts, *written.receipts))
-        return reading
+        found = ReadResult(blocks, MappingProxyType(stored), (*restored, *retrieved))
+        if self._limits.rotation_enabled and len(blocks.conversation_history.turns) >= MAX_TURNS:
+            # The history filled up while rotation was off. It has no room for a turn, so rotate now.
+            written = self.write(store, conversation, found, blocks, actor=actor)
+            return ReadResult(written.blocks, written.stored, (*found.receipts, *written.receipts))
+        return found
 
-    def earlier(
-        self, store: BlockStore, conversation: Conversation, *, actor: str
-    ) -> tuple[EarlierSession, Receipt] | None:
-        """A conversation in one line, for a later one of the same person; None when it has had no turn.
-
-        One whose session cannot stand is passed over, too: it is put right when it is read for itself.
-        """
-        block = store.load(conversation.id).get(Label.ACTIVE_SESSION)
-        if block is None:
-            return None
-        try:
-            _stands(Label.ACTIVE_SESSION, block, conversation)
-        except BlockInvalid:
-            return None
-        session = ActiveSession.model_validate_json(block.text)
-        return edits.as_earlier(session), self._receipt(Label.ACTIVE_SESSION, block, Action.RETRIEVED, actor)
-
-    def look(
+    def view(
         self,
         store: BlockStore,
         conversation: Conversation,
@@ -145,16 +105,16 @@ class Ledger:
         labels: Collection[Label] = tuple(Label),
         revision: int | None = None,
         turn: int | None = None,
-    ) -> Looked:
-        """Blocks as they stand, or stood at a revision or after a turn, for somebody outside of a turn."""
+    ) -> BlockView:
+        """Some blocks outside of a turn: the latest, or those of a revision, or those after a turn."""
         if revision is None and turn is None:
-            reading = self.read(store, conversation, actor=actor)
-            receipts = (each for each in reading.receipts if each.label in labels or each.quarantined)
-            return Looked({label: reading.stored[label] for label in labels}, tuple(receipts))
-        if turn is not None and (latest := self._latest_turn(store, conversation)) < turn:
+            found = self.read(store, conversation, actor=actor)
+            receipts = (each for each in found.receipts if each.label in labels or each.quarantined)
+            return BlockView({label: found.stored[label] for label in labels}, tuple(receipts))
+        if turn is not None and (latest := _latest_turn(store, conversation)) < turn:
             raise BlockInvalid(Label.CONVERSATION_HISTORY, "turns", f"has none after turn {latest}")
         memory_ids = store.memory_ids(conversation.id)
-        found = {}
+        blocks = {}
         for label in labels:
             at = revision
             if turn is not None:
@@ -162,173 +122,119 @@ class Ledger:
             text = None if at is None else store.text_at(conversation.id, label, at)
             if at is None or text is None:
                 raise BlockInvalid(label, "$", "has no such revision, or it is not what was written")
-            found[label] = StoredBlock(text, at, trace.digest(text), memory_ids[label])
-        return Looked(found, self._retrieved(found, actor))
+            blocks[label] = StoredBlock(text, at, trace.digest(text), memory_ids[label])
+        return BlockView(blocks, self._unparsed_receipts(blocks, actor))
 
-    def look_aside(
+    def view_quarantined(
         self, store: BlockStore, conversation: Conversation, *, actor: str, ids: Collection[str] | None = None
-    ) -> tuple[tuple[SetAside, ...], tuple[Receipt, ...]]:
-        """What could not stand, all of it or what has these ids, with a receipt for each."""
-        found = tuple(each for each in store.set_aside(conversation.id) if ids is None or each.id in ids)
-        stored = self._stored(store, conversation)
+    ) -> tuple[tuple[QuarantinedText, ...], tuple[Receipt, ...]]:
+        """The texts in quarantine, all or those with these ids, with a receipt for each."""
+        texts = store.quarantined_texts(conversation.id)
+        found = tuple(each for each in texts if ids is None or each.id in ids)
+        stored = self._load(store, conversation)
         return found, tuple(
-            self._receipt(each.label, stored[each.label], Action.RETRIEVED, actor, quarantined=each.id)
+            trace.receipt(
+                each.label,
+                stored[each.label],
+                Action.RETRIEVED,
+                actor,
+                trace_text.describe_quarantined(each.text, each.reason),
+                self._limits,
+                quarantined=each.id,
+            )
             for each in found
         )
+
+    def earlier_session(
+        self, store: BlockStore, conversation: Conversation, *, actor: str
+    ) -> tuple[EarlierSession, Receipt] | None:
+        """A conversation in one line, for a later one of the same person.
+
+        None if it had no turn, or if its active_session is not valid; the latter is repaired when that
+        conversation itself is read.
+        """
+        stored = store.load(conversation.id).get(Label.ACTIVE_SESSION)
+        if stored is None:
+            return None
+        try:
+            session = cast(ActiveSession, repair.parse_stored(Label.ACTIVE_SESSION, stored, conversation))
+        except BlockInvalid:
+            return None
+        return edits.as_earlier(session), self._read_receipt(Label.ACTIVE_SESSION, stored, session, actor)
 
     def examine(
         self, store: BlockStore, conversation: Conversation, *, actor: str
     ) -> tuple[tuple[agreement.Departure, ...], tuple[Receipt, ...]]:
-        """Everything in which the blocks depart from what they must be. Nothing is changed by looking."""
-        stored = self._stored(store, conversation)
+        """Every rule that the blocks break. Changes nothing."""
+        stored = self._load(store, conversation)
         found = [
             (label, *departure)
             for label, block in stored.items()
-            for departure in self._departures(label, block)
+            for departure in repair.departures(label, block, self._limits)
         ]
         if not found:
             blocks = from_texts({label: block.text for label, block in stored.items()})
-            found.extend(_of_another(blocks, conversation))
+            found.extend(agreement.wrong_owners(blocks, conversation))
             found.extend(agreement.departures(blocks, self._limits, self._agent_types))
-        return tuple(found), self._retrieved(stored, actor)
+        return tuple(found), self._unparsed_receipts(stored, actor)
 
-    def adopt(
-        self, store: BlockStore, conversation: Conversation, changes: Iterable[ForeignChange]
-    ) -> Reading:
-        """Take over what was changed in a mirror, each as a revision of whoever did it, where it can stand.
-
-        What cannot is put into quarantine; showing the mirror the returned blocks then undoes it there.
-        One edit lets us write other blocks anew, too, so each is held to what stood before the first; one
-        that is seen only later is brought upon what stands since.
-        """
-        reading = self.read(store, conversation, actor="mirror")
-        upon = {label: block.digest for label, block in reading.stored.items()}
-        receipts = [each for each in reading.receipts if each.action is not Action.RETRIEVED]
-        for change in sorted(changes, key=lambda each: _WRITTEN_ANEW_LAST.index(each.label)):
-            if change.text == reading.stored[change.label].text:
-                continue
-            try:
-                current = change
-                if change.digest != upon[change.label]:
-                    current = self._brought_forward(store, conversation, reading, change)
-                blocks = self._with(reading, current)
-                adopted = self.write(store, conversation, reading, blocks, actor=change.actor)
-            except BlockError as refused:
-                why = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
-                kept = store.quarantine(
-                    conversation.id, change.label, _storable(change.text), reason=why, actor=change.actor
-                )
-                block = reading.stored[change.label]
-                receipts.append(
-                    self._receipt(change.label, block, Action.RETRIEVED, change.actor, quarantined=kept)
-                )
-            else:
-                receipts.extend(adopted.receipts)
-                reading = adopted
-                upon[change.label] = adopted.stored[change.label].digest
-        return Reading(reading.blocks, reading.stored, tuple(receipts))
-
-    def _brought_forward(
-        self, store: BlockStore, conversation: Conversation, reading: Reading, change: ForeignChange
-    ) -> ForeignChange:
-        """A valid edit of an earlier text, upon the one that stands; `BlockInvalid` if a turn wrote since."""
-        label = change.label
-        for path, rule in schema.departures(label, change.text, self._limits):
-            raise BlockInvalid(label, path, rule)
-        later: list[Revision] = []
-        for revision in reversed(store.revisions(conversation.id, label)):
-            if revision.digest == change.digest:
-                break
-            later.append(revision)
-        else:
-            raise BlockInvalid(label, "$", _UPON_ANOTHER)
-        base = store.text_at(conversation.id, label, revision.revision)
-        if base is None or any(each.turn is not None for each in later):
-            raise BlockInvalid(label, "$", _UPON_ANOTHER)
-        text = merge(label, base, change.text, reading.stored[label].text)
-        if text is None:
-            raise BlockInvalid(label, "$", _UPON_ANOTHER)
-        return replace(change, text=text)
-
-    def _with(self, reading: Reading, change: ForeignChange) -> Blocks:
-        """The blocks with a change from outside in them, or `BlockInvalid`."""
-        label, text, blocks = change.label, change.text, reading.blocks
-        for path, rule in schema.departures(label, text, self._limits):
-            raise BlockInvalid(label, path, rule)
-        block = parse(label, text)
-        if isinstance(block, MemoryMetadata) and block.system_flags != blocks.memory_metadata.system_flags:
-            raise BlockInvalid(label, "system_flags", "is not for others to change")
-        texts = {each: stored.text for each, stored in reading.stored.items()} | {label: text}
-        if isinstance(block, str) and block:
-            texts[label] = summary_text.render(summary_text.parse(block), self._limits.of(label))
-        changed = from_texts(texts)
-        if isinstance(block, ActiveSession):
-            changed = edits.with_summary_of(changed, self._limits)
-        return edits.refresh(changed, self._limits)
-
-    def rotate(self, store: BlockStore, conversation: Conversation, *, actor: str) -> Written:
-        """Rotate by hand, whether or not it is due, switched on or off; only the protected turns stay."""
-        reading = self.read(store, conversation, actor=actor)
-        if not reading.revisions[Label.CONVERSATION_HISTORY]:  # only a turn writes the first revision
-            return Written(reading.blocks, reading.stored, reading.receipts, ())
-        written = self.write(store, conversation, reading, reading.blocks, actor=actor, by_hand=True)
-        return replace(written, receipts=(*reading.receipts, *written.receipts))
+    # --- writing ------------------------------------------------------------------------------------------
 
     def write(
         self,
         store: BlockStore,
         conversation: Conversation,
-        reading: Reading,
+        before: ReadResult,
         blocks: Blocks,
         *,
         actor: str,
         turn: int | None = None,
         by_hand: bool = False,
-    ) -> Written:
-        """Rotate, check and commit what differs from `reading`; nothing is written if anything is refused.
+    ) -> WriteResult:
+        """Rotate, check and commit the blocks that differ from `before`. If one is refused, none is written.
 
-        What is rotated by hand is so whether or not that is due.
+        `by_hand` rotates even if rotation is not due.
         """
-        rotation = self._rotated(store, conversation, blocks, by_hand=by_hand)
+        rotation = self._rotate(store, conversation, blocks, by_hand=by_hand)
         blocks = edits.after_rotation(blocks, rotation, self._clock.now(), self._limits)
-        self._check(conversation, blocks, reading.blocks)
+        self._check(conversation, blocks, before.blocks)
         texts = {label: render(label, blocks) for label in Label}
         writes = [
-            self._next(label, before, texts[label], actor, turn)
-            for label, before in reading.stored.items()
-            if before.revision == 0 or before.text != texts[label]
+            next_revision(label, block, texts[label], actor, turn)
+            for label, block in before.stored.items()
+            if block.revision == 0 or block.text != texts[label]
         ]
         archived = [
-            *_archived(rotation.rotated_out, left=True),
-            *_archived(rotation.overflow, left=False),
+            *_archived(rotation.rotated_out, has_left=True),
+            *_archived(rotation.overflow, has_left=False),
         ]
         memory_ids = store.commit(conversation.id, writes, archived) if writes or archived else {}
-        self._forget(store, conversation, writes)
-        stored = dict(reading.stored)
-        receipts = []
+        self._delete_old_revisions(store, conversation, writes)
+        stored = dict(before.stored)
         for write in writes:
-            stored[write.label] = StoredBlock(
-                write.text, write.revision, write.digest, memory_ids[write.label]
-            )
-            receipts.append(
-                self._receipt(
-                    write.label,
-                    stored[write.label],
-                    Action.STORED if write.revision == 1 else Action.UPDATED,
-                    actor,
-                    changed=changed_paths(write.label, reading.blocks, blocks),
-                    before_rotation=rotation.level,
-                )
-            )
-        return Written(
+            stored[write.label] = stored_after(write, memory_ids[write.label])
+        return WriteResult(
             blocks=blocks,
             stored=MappingProxyType(stored),
-            receipts=tuple(receipts),
+            receipts=tuple(
+                self._write_receipt(write, stored[write.label], before.blocks, blocks, rotation)
+                for write in writes
+            ),
             rotated_out=tuple(turn.turn_id for turn in rotation.rotated_out),
         )
 
-    def _stored(self, store: BlockStore, conversation: Conversation) -> dict[Label, StoredBlock]:
-        """All four, the empty one in place of what is not stored yet."""
+    def rotate(self, store: BlockStore, conversation: Conversation, *, actor: str) -> WriteResult:
+        """Rotate by hand, whether or not rotation is due or switched on. Only the protected turns stay."""
+        found = self.read(store, conversation, actor=actor)
+        if not found.revisions[Label.CONVERSATION_HISTORY]:  # only a turn writes the first revision
+            return WriteResult(found.blocks, found.stored, found.receipts, ())
+        written = self.write(store, conversation, found, found.blocks, actor=actor, by_hand=True)
+        return replace(written, receipts=(*found.receipts, *written.receipts))
+
+    # --- helpers ------------------------------------------------------------------------------------------
+
+    def _load(self, store: BlockStore, conversation: Conversation) -> dict[Label, StoredBlock]:
+        """All four blocks; the empty block for each that is not stored yet."""
         stored = dict(store.load(conversation.id))
         if len(stored) < len(Label):
             blocks = edits.empty(conversation, self._limits)
@@ -338,257 +244,91 @@ class Ledger:
                 stored[label] = StoredBlock(text, 0, trace.digest(text), memory_ids[label])
         return {label: stored[label] for label in Label}
 
-    def _latest_turn(self, store: BlockStore, conversation: Conversation) -> int:
-        """The latest turn that was written, whatever the block now says."""
-        revisions = store.revisions(conversation.id, Label.CONVERSATION_HISTORY)
-        return max((each.turn for each in revisions if each.turn), default=0)
-
-    def _restore(
-        self,
-        store: BlockStore,
-        conversation: Conversation,
-        stored: Mapping[Label, StoredBlock],
-        faults: Mapping[Label, str],
-        actor: str,
-    ) -> tuple[dict[Label, StoredBlock], tuple[Receipt, ...]]:
-        """Keep what cannot stand, and write the last that can as a new revision that agrees with the rest."""
-        empty = edits.empty(conversation, self._limits)
-        kept = {
-            label: store.quarantine(conversation.id, label, stored[label].text, reason=why, actor=actor)
-            for label, why in faults.items()
-        }
-        valid = {
-            label: self._last_valid(store, conversation, label, stored[label].text) or render(label, empty)
-            if label in faults
-            else stored[label].text
-            for label in Label
-        }
-        blocks = edits.follow_history(from_texts(valid), store.last_left(conversation.id), self._limits)
-        writes = [
-            self._next(label, stored[label], text, actor, restores=label in faults)
-            for label in Label
-            if (text := render(label, blocks)) != stored[label].text or label in faults
-        ]
-        store.commit(conversation.id, writes, ())
-        now = dict(stored)
-        for write in writes:
-            now[write.label] = StoredBlock(
-                write.text, write.revision, write.digest, stored[write.label].memory_id
-            )
-        return now, tuple(
-            self._receipt(
-                write.label,
-                now[write.label],
-                Action.UPDATED,
-                actor,
-                changed=("$",),
-                quarantined=kept.get(write.label),
-            )
-            for write in writes
-        )
-
-    def _disagreements(
-        self, store: BlockStore, conversation: Conversation, blocks: Blocks
-    ) -> dict[Label, str]:
-        """Which blocks, each sound in itself, cannot stand beside the others, and why."""
-        if not self._limits.validation_enabled:
-            return {}
-        found: dict[Label, str] = {}
-        for label, path, rule in agreement.disagreements(blocks):
-            found.setdefault(label, f"{path}: {rule}")
-        history = blocks.conversation_history
-        if found and history.total_turns - len(history.turns) != store.last_left(conversation.id):
-            rule = "does not begin after the turns that are archived"
-            return {Label.CONVERSATION_HISTORY: f"turns: {rule}"}
-        return found
-
-    def _last_valid(
-        self, store: BlockStore, conversation: Conversation, label: Label, fault: str
-    ) -> str | None:
-        """The latest text that a block had before the one at fault, and that is one of this conversation."""
-        for each in reversed(store.revisions(conversation.id, label)):
-            text = store.text_at(conversation.id, label, each.revision)
-            if text is not None and text != fault:
-                try:
-                    _understood(label, text, conversation)
-                except BlockInvalid:
-                    continue
-                return text
-        return None
-
-    def _next(
-        self,
-        label: Label,
-        before: StoredBlock,
-        text: str,
-        actor: str,
-        turn: int | None = None,
-        *,
-        restores: bool = False,
-    ) -> BlockWrite:
-        return BlockWrite(
-            label=label,
-            text=text,
-            digest=trace.digest(text),
-            previous_revision=before.revision,
-            revision=before.revision + 1,
-            actor=actor,
-            turn=turn,
-            schema_version=SCHEMA_VERSION,
-            restores=restores,
-        )
-
-    def _forget(self, store: BlockStore, conversation: Conversation, writes: Iterable[BlockWrite]) -> None:
-        keep = self._limits.revisions_kept
-        for write in writes:
-            if keep and write.revision > keep:
-                store.forget(conversation.id, write.label, write.revision - keep + 1)
-
-    def _departures(self, label: Label, block: StoredBlock) -> Iterator[schema.Departure]:
-        if trace.digest(block.text) != block.digest:
-            yield "$", _NOT_AS_WRITTEN
-        yield from schema.departures(label, block.text, self._limits)
-
-    def _rotated(
+    def _rotate(
         self, store: BlockStore, conversation: Conversation, blocks: Blocks, *, by_hand: bool
     ) -> Rotation:
-        """What rotation makes of the history; turns that stand shortened in it are first made whole."""
+        """Rotate the history if that is due. Shortened turns in it are first made whole again."""
         history, limits = blocks.conversation_history, self._limits
         if not limits.rotation_enabled and not by_hand:
             size = len(history.text)
             return Rotation(history, (), (), level(size, limits.of(Label.CONVERSATION_HISTORY), limits))
         rotation = rotate(history, limits, by_hand=by_hand)
-        if rotation.happened and (held := store.held(conversation.id)):
-            whole = {turn_id: Turn.model_validate_json(text) for turn_id, text in held.items()}
-            same = {turn.turn_id: whole[turn.turn_id] for turn in history.turns if _same(turn, whole)}
+        if rotation.happened and (texts := store.shortened_turns(conversation.id)):
+            whole = {turn_id: Turn.model_validate_json(text) for turn_id, text in texts.items()}
+            same = {turn.turn_id: whole[turn.turn_id] for turn in history.turns if _has_whole(turn, whole)}
             rotation = rotate(history, limits, same, by_hand=by_hand)
         return rotation
 
     def _check(self, conversation: Conversation, blocks: Blocks, before: Blocks) -> None:
-        """Agents that have left the house since stay valid where they stood already."""
+        """Refuse blocks that break a rule. Agents that are no longer configured stay valid if in `before`."""
         for label in Label:
             size, most = len(render(label, blocks)), self._limits.of(label)
             if size > most:
                 raise BlockTooLarge(label, size, most)
-        for label, path, rule in _of_another(blocks, conversation):
+        for label, path, rule in agreement.wrong_owners(blocks, conversation):
             raise BlockInvalid(label, path, rule)
         if self._limits.validation_enabled:
             agents = self._agent_types and self._agent_types | agreement.agents_in(before)
             for label, path, rule in agreement.departures(blocks, self._limits, agents):
                 raise BlockInvalid(label, path, rule)
 
-    def _retrieved(self, stored: Mapping[Label, StoredBlock], actor: str) -> tuple[Receipt, ...]:
-        return tuple(self._receipt(label, block, Action.RETRIEVED, actor) for label, block in stored.items())
+    def _delete_old_revisions(
+        self, store: BlockStore, conversation: Conversation, writes: Iterable[BlockWrite]
+    ) -> None:
+        keep = self._limits.revisions_kept
+        for write in writes:
+            if keep and write.revision > keep:
+                store.delete_revisions(conversation.id, write.label, write.revision - keep + 1)
 
-    def _receipt(
-        self,
-        label: Label,
-        block: StoredBlock,
-        action: Action,
-        actor: str,
-        *,
-        changed: tuple[str, ...] = (),
-        before_rotation: Level | None = None,
-        quarantined: str | None = None,
-    ) -> Receipt:
-        """A write of the history speaks of the level that made it rotate, not of the one it left."""
-        size, limit = len(block.text), self._limits.of(label)
-        now = level(size, limit, self._limits)
-        return Receipt(
-            label=label,
-            memory_id=block.memory_id,
-            action=action,
-            actor=actor,
-            revision=block.revision,
-            size=size,
-            limit=limit,
-            utilization=utilization(size, limit),
-            level=before_rotation if before_rotation and label is Label.CONVERSATION_HISTORY else now,
-            digest=block.digest,
-            changed=changed[: trace.MOST_PATHS],
-            content=block.text[: self._snippet],
-            truncated=len(block.text) > self._snippet,
-            quarantined=quarantined,
+    def _unparsed_receipts(self, stored: Mapping[Label, StoredBlock], actor: str) -> tuple[Receipt, ...]:
+        """Receipts for texts that were read without being parsed, valid or not."""
+        return tuple(
+            self._read_receipt(label, block, repair.parse_if_valid(label, block.text), actor)
+            for label, block in stored.items()
         )
 
+    def _read_receipt(
+        self, label: Label, stored: StoredBlock, block: Model | str | None, actor: str
+    ) -> Receipt:
+        """`block` is None if the text is not a valid block."""
+        full = utilization(len(stored.text), self._limits.of(label))
+        line = (
+            trace_text.describe_invalid(stored.text)
+            if block is None
+            else trace_text.describe_read(block, full)
+        )
+        return trace.receipt(label, stored, Action.RETRIEVED, actor, line, self._limits)
 
-_NOT_AS_WRITTEN = "is not what was written"
-_UPON_ANOTHER = "was changed upon a text that stands no more"
-_WRITTEN_ANEW_LAST = (
-    Label.CONTEXT_SUMMARY,
-    Label.MEMORY_METADATA,
-    Label.CONVERSATION_HISTORY,
-    Label.ACTIVE_SESSION,  # writes the summary's header, and every one of them figures in the metadata
-)
-
-
-def _standing(
-    stored: Mapping[Label, StoredBlock], conversation: Conversation
-) -> tuple[Blocks | None, dict[Label, str]]:
-    """The blocks, if each can stand by itself; and why some cannot, by path and rule."""
-    values: dict[str, Any] = {}
-    faults = {}
-    for label, block in stored.items():
-        try:
-            values[label.value] = _stands(label, block, conversation)
-        except BlockInvalid as refused:
-            faults[label] = _why(refused)
-    return None if faults else Blocks(**values), faults
-
-
-def _stands(label: Label, block: StoredBlock, conversation: Conversation) -> Model | str:
-    """What a stored block says; `BlockInvalid` where that is not what was written, or cannot be right."""
-    if block.revision and trace.digest(block.text) != block.digest:
-        raise BlockInvalid(label, "$", _NOT_AS_WRITTEN)
-    return _understood(label, block.text, conversation)
+    def _write_receipt(
+        self, write: BlockWrite, stored: StoredBlock, before: Blocks, after: Blocks, rotation: Rotation
+    ) -> Receipt:
+        """For the history, `level` is the one before rotation, which caused it."""
+        label = write.label
+        changed = changed_paths(label, before, after)
+        line = trace_text.describe_write(
+            getattr(before, label.value),
+            getattr(after, label.value),
+            changed,
+            shortened=(turn.turn_id for turn in rotation.overflow),
+        )
+        action = Action.STORED if write.revision == 1 else Action.UPDATED
+        made = trace.receipt(label, stored, action, write.actor, line, self._limits, changed=changed)
+        return replace(made, level=rotation.level) if label is Label.CONVERSATION_HISTORY else made
 
 
-def _understood(label: Label, text: str, conversation: Conversation) -> Model | str:
-    """What a text says as a block of this conversation, or `BlockInvalid`."""
-    block = _parsed(label, text)
-    for path, rule in agreement.of_another(block, conversation):
-        raise BlockInvalid(label, path, rule)
-    return block
+def _latest_turn(store: BlockStore, conversation: Conversation) -> int:
+    """The latest turn that was written, according to the revisions."""
+    revisions = store.revisions(conversation.id, Label.CONVERSATION_HISTORY)
+    return max((each.turn for each in revisions if each.turn), default=0)
 
 
-def _of_another(blocks: Blocks, conversation: Conversation) -> Iterator[agreement.Departure]:
-    for label in Label:
-        for path, rule in agreement.of_another(getattr(blocks, label.value), conversation):
-            yield label, path, rule
-
-
-def unreadable(label: Label, text: str) -> str | None:
-    """Why a text is no block of its kind: the path and the rule; None when it is one."""
-    try:
-        _parsed(label, text)
-    except BlockInvalid as refused:
-        return _why(refused)
-    return None
-
-
-def _parsed(label: Label, text: str) -> Model | str:
-    block = parse(label, text)
-    if label is Label.CONTEXT_SUMMARY and text:
-        summary_text.parse(text)
-    return block
-
-
-def _why(refused: BlockInvalid) -> str:
-    return f"{refused.facts['path']}: {refused.facts['rule']}"
-
-
-def _storable(text: str) -> str:
-    """A text from elsewhere, with a sign for each character that no store of ours keeps."""
-    return text.replace("\0", "\u2400").encode(errors="replace").decode()
-
-
-def _archived(turns: Iterable[Turn], *, left: bool) -> list[ArchivedTurn]:
+def _archived(turns: Iterable[Turn], *, has_left: bool) -> list[ArchivedTurn]:
     texts = [(turn.turn_id, turn.text) for turn in turns]
-    return [ArchivedTurn(turn_id, text, trace.digest(text), left) for turn_id, text in texts]
+    return [ArchivedTurn(turn_id, text, trace.digest(text), has_left) for turn_id, text in texts]
 
 
-def _same(turn: Turn, whole: Mapping[int, Turn]) -> bool:
-    """Whether the whole text kept beside the block is of this turn, not of one it replaced under its id."""
+def _has_whole(turn: Turn, whole: Mapping[int, Turn]) -> bool:
+    """Whether `whole` has this turn, and not another one that it replaced under the same id."""
     kept = whole.get(turn.turn_id)
     if kept is None or kept.user_message.message_id != turn.user_message.message_id:
         return False

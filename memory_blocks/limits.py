@@ -1,4 +1,4 @@
-"""How large a block may grow, and from where on it is called full. Pure numbers."""
+"""How large each block may grow, and at which sizes it counts as full."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,12 +8,12 @@ from memory_blocks.models import Label, Level
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits in characters (Unicode code points), levels as shares of the limit, and how many turns stay.
+    """Limits in characters (Unicode code points), levels as shares of the limit, and how many turns to keep.
 
-    Above `turns_most` the history goes down to `turns_kept`; at the archive level to `archive_keep`, and on
-    while it is above `archival_trigger_threshold`; at the emergency level to `emergency_keep`, never below.
-    Of each block at least `revisions_kept` revisions can be read again, all of them with 0. The names are
-    those of the settings, section `blocks`.
+    With more than `turns_most` turns, the history is rotated down to `turns_kept`. At the archive level it is
+    rotated down to `archive_keep`, and further while it is above `archival_trigger_threshold`. At the
+    emergency level it is rotated down to `emergency_keep`, the least it ever keeps. At least `revisions_kept`
+    revisions of each block stay readable; 0 keeps all. The names are those of the settings, section `blocks`.
     """
 
     conversation_history_limit: int = 32_000
@@ -34,7 +34,7 @@ class Limits:
     revisions_kept: int = 0
 
     def of(self, label: Label) -> int:
-        """The most characters the block may have."""
+        """How many characters the block may have."""
         limit: int = getattr(self, f"{label.value}_limit")
         return limit
 
@@ -43,8 +43,10 @@ DEFAULTS: Final = Limits()
 
 
 def level(size: int, limit: int, limits: Limits = DEFAULTS) -> Level:
-    """The level of `size` characters; a threshold belongs to the level it opens."""
-    share = (size + 1e-6) / limit  # 0.7 has no exact float: a hair more keeps the threshold itself inside
+    """The level of a block of `size` characters. A size on a threshold has the higher level."""
+    share = (
+        size + 1e-6
+    ) / limit  # 0.7 has no exact float; this keeps a size on the threshold at the higher level
     if share >= limits.emergency_share:
         return Level.EMERGENCY
     if share >= limits.archive_share:
@@ -55,10 +57,10 @@ def level(size: int, limit: int, limits: Limits = DEFAULTS) -> Level:
 
 
 def utilization(size: int, limit: int) -> float:
-    """`size` as a percentage of `limit`, one decimal, half up; in whole numbers, so 26.25 is 26.3."""
+    """`size` as a percentage of `limit`, rounded half up to one decimal with integers: 26.25 gives 26.3."""
     return (2000 * size + limit) // (2 * limit) / 10
 
 
 def whole_percent(size: int, limit: int) -> int:
-    """`size` as a percentage of `limit` without decimals, half up."""
+    """`size` as a percentage of `limit`, rounded half up to a whole number."""
     return (200 * size + limit) // (2 * limit)

@@ -1,4 +1,4 @@
-"""An edit that was made upon an earlier text of a block, brought upon the one that stands. Pure functions."""
+"""Merges an edit of an earlier text of a block into its present text. Pure functions only."""
 
 import json
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ from memory_blocks.models import Label
 _MISSING: Final = object()
 
 
-class _Clash(Exception):
-    """Both changed the same, and not to the same."""
+class _MergeConflict(Exception):
+    """Both sides changed the same value differently."""
 
 
-def merge(label: Label, base: str, edited: str, standing: str) -> str | None:
-    """What stands, with what the edit made of `base`; None where both changed the same.
+def merge(label: Label, base: str, edited: str, present: str) -> str | None:
+    """The present text with the changes from `base` to `edited`; None if both changed the same value.
 
     All three are valid texts of the block.
     """
     summaries = label is Label.CONTEXT_SUMMARY
-    if summaries and not (base and edited and standing):
+    if summaries and not (base and edited and present):
         return None
     read = _summary if summaries else json.loads
     try:
-        merged = _merged(read(base), read(edited), read(standing))
-    except _Clash:
+        merged = _merged(read(base), read(edited), read(present))
+    except _MergeConflict:
         return None
     if summaries:
         return summary_text.render(summary_text.Summary(**merged))
@@ -37,19 +37,19 @@ def _summary(text: str) -> dict[str, Any]:
     return asdict(summary_text.parse(text))
 
 
-def _merged(base: Any, edited: Any, standing: Any) -> Any:
-    if edited in (base, standing):
-        return standing
-    if standing == base:
+def _merged(base: Any, edited: Any, present: Any) -> Any:
+    if edited in (base, present):
+        return present
+    if present == base:
         return edited
-    if all(isinstance(each, Mapping) for each in (base, edited, standing)):
+    if all(isinstance(each, Mapping) for each in (base, edited, present)):
         both = {
-            key: _merged(*(each.get(key, _MISSING) for each in (base, edited, standing)))
-            for key in standing | edited
+            key: _merged(*(each.get(key, _MISSING) for each in (base, edited, present)))
+            for key in present | edited
         }
         return {key: value for key, value in both.items() if value is not _MISSING}
-    if all(isinstance(each, tuple) for each in (base, edited, standing)):  # lines of a summary
-        grown = len(base)
-        if edited[:grown] == standing[:grown] == base:
-            return standing + edited[grown:]
-    raise _Clash
+    if all(isinstance(each, tuple) for each in (base, edited, present)):  # lines of a summary
+        end = len(base)
+        if edited[:end] == present[:end] == base:  # both only appended lines
+            return present + edited[end:]
+    raise _MergeConflict

@@ -1,4 +1,4 @@
-"""What each of the four blocks holds, field by field, in the order in which it is written."""
+"""The fields of the four blocks, in the order in which they are written."""
 
 import json
 import re
@@ -26,25 +26,25 @@ from memory_blocks.errors import BlockInvalid
 
 SCHEMA_VERSIONS: Final = ("1.0", "1.1")
 SCHEMA_VERSION: Final = "1.1"
-"""What the house writes; every later version only adds optional fields, so all of them can be read."""
+"""The version we write. A later version only adds optional fields, so every version can be read."""
 
-MOST_TURNS: Final = 25
-MOST_IN_A_LINE: Final = 240
+MAX_TURNS: Final = 25
+MAX_LINE: Final = 240
 RFC_3339: Final = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 )
-NOT_A_MOMENT: Final = "is not a time in ISO 8601 with its zone"
+NOT_A_TIME: Final = "is not a time in ISO 8601 with its zone"
 
 _RFC_3339: Final = re.compile(RFC_3339)
 
 
 def moment_text(moment: datetime) -> str:
-    """RFC 3339 in UTC, as in a block: whole seconds without a fraction, else milliseconds."""
+    """A time as RFC 3339 in UTC: whole seconds without a fraction, any other time with milliseconds."""
     fraction = "milliseconds" if moment.microsecond >= 1000 else "seconds"
     return moment.astimezone(UTC).isoformat(timespec=fraction).removesuffix("+00:00") + "Z"
 
 
-def _as_moment(value: object) -> datetime:
+def _parse_time(value: object) -> datetime:
     if isinstance(value, str) and _RFC_3339.fullmatch(value):
         try:
             value = datetime.fromisoformat(value.upper())
@@ -52,17 +52,17 @@ def _as_moment(value: object) -> datetime:
             value = None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
-    raise PydanticCustomError("moment", NOT_A_MOMENT)
+    raise PydanticCustomError("moment", NOT_A_TIME)
 
 
 def departure(path: str, rule: str) -> PydanticCustomError:
-    """What a check over several fields raises: where it departs, and from which rule."""
+    """The error that a check over several fields raises: the path, and the rule that is broken there."""
     return PydanticCustomError("departure", "{rule}", {"path": path, "rule": rule})
 
 
 Moment: TypeAlias = Annotated[
     datetime,
-    BeforeValidator(_as_moment),
+    BeforeValidator(_parse_time),
     PlainSerializer(moment_text, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": RFC_3339}),
 ]
@@ -81,13 +81,13 @@ def _is_none(value: object) -> bool:
 
 
 SINCE_1_1: Final = Field(exclude_if=_is_none, json_schema_extra={"since": "1.1"})
-"""A field that version 1.1 added: left out of the text where nothing is known."""
+"""A field that version 1.1 added. It is left out of the text if it is None."""
 
 Version: TypeAlias = Annotated[Literal["1.1"] | None, SINCE_1_1]
 
 
 class Label(StrEnum):
-    """The four blocks of a conversation, by the names under which agents know them."""
+    """The four blocks of a conversation."""
 
     CONVERSATION_HISTORY = "conversation_history"
     ACTIVE_SESSION = "active_session"
@@ -96,13 +96,13 @@ class Label(StrEnum):
 
 
 class Model(BaseModel):
-    """The base of what a block holds. What a person wrote stays out of error messages."""
+    """Base class. Errors never quote the input, because a person wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
     @cached_property
     def text(self) -> str:
-        """How it is written in a block: compact JSON, keys in their order, non-ASCII as it is."""
+        """The model as text: compact JSON with the fields in order, non-ASCII characters unescaped."""
         return _dumps(self.model_dump(mode="json"))
 
 
@@ -114,7 +114,7 @@ def _dumps(value: object) -> str:
 
 
 class TurnStatus(StrEnum):
-    """Where a turn stands. In a block, IN_PROGRESS with an `error` is a turn that failed."""
+    """The state of a turn. In a block, IN_PROGRESS with an `error` is a turn that failed."""
 
     PENDING = "PENDING"
     IN_PROGRESS = "IN_PROGRESS"
@@ -122,14 +122,14 @@ class TurnStatus(StrEnum):
 
 
 class UserMessage(Model):
-    """What the person said, word for word."""
+    """The person's message, unchanged."""
 
     content: str
     message_id: Id
 
 
 class ContextEnrichment(Model):
-    """The message made to stand on its own, with the turns it leans on."""
+    """The message rewritten so that it is understood without the ones before, and the turns it refers to."""
 
     previous_context: str
     enriched_message: str
@@ -137,7 +137,7 @@ class ContextEnrichment(Model):
 
 
 class IntentClassification(Model):
-    """Where the message was routed, how surely, and why."""
+    """The intent of the message, with a confidence and a reason."""
 
     intent: AgentType
     confidence: Share
@@ -145,7 +145,7 @@ class IntentClassification(Model):
 
 
 class AgentResponse(Model):
-    """What the specialist answered, word for word."""
+    """The specialist's answer, unchanged."""
 
     agent_type: AgentType
     content: str
@@ -153,7 +153,7 @@ class AgentResponse(Model):
 
 
 class Sentiment(StrEnum):
-    """How the person seems to feel about what they say."""
+    """The mood of a message."""
 
     POSITIVE = "positive"
     NEUTRAL = "neutral"
@@ -161,10 +161,11 @@ class Sentiment(StrEnum):
 
 
 class Turn(Model):
-    """One exchange: what was said, what was understood, what was answered.
+    """One message and its answer.
 
-    `answered` and `corrected` speak of the turn before: whether this one answers its question, and whether
-    it corrects what was understood then. So a turn that stands is never changed by a later one.
+    `answered` and `corrected` are about the turn before: whether this one answers its question, and whether
+    it corrects how that one was understood. They are stored here so that a later turn never changes an
+    earlier one.
     """
 
     turn_id: Annotated[int, Field(ge=1)]
@@ -191,7 +192,7 @@ class Turn(Model):
 
 
 class ConversationHistory(Model):
-    """The latest turns of a conversation; `total_turns` counts the archived ones too."""
+    """The latest turns of a conversation. `total_turns` also counts the archived ones."""
 
     schema_version: Version = None
     session_id: Id
@@ -201,7 +202,7 @@ class ConversationHistory(Model):
 
     @cached_property
     def text(self) -> str:
-        """The same as of any block, put together from its turns: they are many, and most do not change."""
+        """As in every model, but joined from the texts of the turns, which are cached: most do not change."""
         top = _dumps(self.model_dump(mode="json", include={"schema_version", "session_id"}))
         rest = _dumps(self.model_dump(mode="json", exclude={"schema_version", "session_id", "turns"}))
         turns = ",".join(turn.text for turn in self.turns)
@@ -209,8 +210,8 @@ class ConversationHistory(Model):
 
     @model_validator(mode="after")
     def _turns_follow_each_other(self) -> Self:
-        if len(self.turns) > MOST_TURNS:
-            raise departure("turns", f"has more than {MOST_TURNS} turns")
+        if len(self.turns) > MAX_TURNS:
+            raise departure("turns", f"has more than {MAX_TURNS} turns")
         for at, (earlier, later) in enumerate(pairwise(self.turns), start=1):
             if later.turn_id != earlier.turn_id + 1:
                 raise departure(f"turns.{at}.turn_id", "is not one above the turn before it")
@@ -224,21 +225,22 @@ class ConversationHistory(Model):
         responses: set[str] = set()
         for at, turn in enumerate(self.turns):
             if turn.user_message.message_id in messages:
-                raise departure(f"turns.{at}.user_message.message_id", "stands for two messages")
+                raise departure(f"turns.{at}.user_message.message_id", "is used by two messages")
             messages.add(turn.user_message.message_id)
             if turn.agent_response is not None:
                 if turn.agent_response.response_id in responses:
-                    raise departure(f"turns.{at}.agent_response.response_id", "stands for two responses")
+                    raise departure(f"turns.{at}.agent_response.response_id", "is used by two responses")
                 responses.add(turn.agent_response.response_id)
         return self
 
     @model_validator(mode="after")
-    def _refers_to_what_was(self) -> Self:
+    def _refers_to_earlier_turns(self) -> Self:
         for at, turn in enumerate(self.turns):
             refs = turn.context_enrichment.relevant_history if turn.context_enrichment else ()
             if any(int(ref.removeprefix("turn_")) >= turn.turn_id for ref in refs):
                 raise departure(
-                    f"turns.{at}.context_enrichment.relevant_history", "names a turn that was not before"
+                    f"turns.{at}.context_enrichment.relevant_history",
+                    "names a turn that is not an earlier one",
                 )
         return self
 
@@ -255,7 +257,7 @@ class ConversationHistory(Model):
 
 
 class SessionStatus(StrEnum):
-    """Whether the conversation is going on."""
+    """Whether the session is active."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -263,7 +265,7 @@ class SessionStatus(StrEnum):
 
 
 class SessionInfo(Model):
-    """Whose session it is, and since when."""
+    """The person and the times of a session."""
 
     session_id: Id
     user_id: Id
@@ -279,7 +281,7 @@ class SessionInfo(Model):
 
 
 class TopicTransition(Model):
-    """The turn at which the topic changed, and what made it change."""
+    """The turn at which the topic changed, and the reason."""
 
     turn: Annotated[int, Field(ge=1)]
     topic: Slug
@@ -287,7 +289,7 @@ class TopicTransition(Model):
 
 
 class ConversationState(Model):
-    """What is being talked about, and by whom."""
+    """The current turn, topic, agent and phase."""
 
     current_turn: Count
     active_topic: Slug | None
@@ -297,7 +299,7 @@ class ConversationState(Model):
 
 
 class AgentContext(Model):
-    """Where messages were routed lately. `primary_agent` is the one with most of the kept turns."""
+    """The agents of the latest messages. `primary_agent` is the most frequent one in `routing_history`."""
 
     primary_agent: AgentType | None
     agent_confidence: Share | None
@@ -306,7 +308,7 @@ class AgentContext(Model):
 
 
 class SessionMetadata(Model):
-    """Counts and means over the session."""
+    """Counts and averages over the session."""
 
     total_exchanges: Count
     average_response_time: Seconds | None
@@ -315,23 +317,23 @@ class SessionMetadata(Model):
 
 
 class Fact(Model):
-    """Something the person said of themselves, and the turn since which it is known so."""
+    """Something the person said about themselves, and the turn in which they said it."""
 
     kind: Slug
-    value: Annotated[str, Field(min_length=1, max_length=MOST_IN_A_LINE)]
+    value: Annotated[str, Field(min_length=1, max_length=MAX_LINE)]
     turn: Annotated[int, Field(ge=1)]
 
 
 class EarlierSession(Model):
-    """A conversation the same person had before, in one line."""
+    """An earlier conversation of the same person, in one line."""
 
     session_id: Id
     ended_at: Moment
-    summary: Annotated[str, Field(max_length=MOST_IN_A_LINE)]
+    summary: Annotated[str, Field(max_length=MAX_LINE)]
 
 
 class ActiveSession(Model):
-    """The state of the session after its latest turn. Facts outlive the turns that brought them."""
+    """The state of the session after its latest turn. Facts stay when their turns are archived."""
 
     schema_version: Version = None
     session_info: SessionInfo
@@ -346,7 +348,7 @@ class ActiveSession(Model):
 
 
 class Usage(Model):
-    """How much of a block's limit its text takes."""
+    """How much of its limit a block uses."""
 
     current_size: Count
     limit: Annotated[int, Field(ge=1)]
@@ -354,14 +356,14 @@ class Usage(Model):
 
 
 class HistoryUsage(Usage):
-    """The history's usage, with its turns and when it was last rotated."""
+    """Usage of the history, with the number of its turns and the time of its last rotation."""
 
-    turns_stored: Annotated[int, Field(ge=0, le=MOST_TURNS)]
+    turns_stored: Annotated[int, Field(ge=0, le=MAX_TURNS)]
     last_cleanup: Moment | None
 
 
 class MemoryUsage(Model):
-    """The usage of the blocks; the block's own is optional."""
+    """Usage of each block. That of memory_metadata itself is optional."""
 
     conversation_history: HistoryUsage
     active_session: Usage
@@ -370,7 +372,7 @@ class MemoryUsage(Model):
 
 
 class ArchivalInfo(Model):
-    """What left the history, and when the next part will."""
+    """How many turns left the history, when, and at which turn the next rotation is expected."""
 
     total_archived_turns: Count
     last_archival: Moment | None
@@ -379,7 +381,7 @@ class ArchivalInfo(Model):
 
 
 class PerformanceMetrics(Model):
-    """What was measured while the blocks were kept; null until measured."""
+    """Measurements; null until something was measured."""
 
     avg_context_generation_time: Seconds | None
     memory_update_success_rate: Percent | None
@@ -388,7 +390,7 @@ class PerformanceMetrics(Model):
 
 
 class SystemFlags(Model):
-    """Switches of the house and what it signals."""
+    """Settings that are in force, and signals of the orchestrator."""
 
     memory_rotation_enabled: bool
     archival_ready: bool
@@ -406,7 +408,10 @@ class Level(StrEnum):
 
 
 class MemoryMetadata(Model):
-    """The bookkeeping of the other three blocks; `level` is that of the history before its latest write."""
+    """Sizes, counts and measurements of the other three blocks.
+
+    `level` is the level of the history at its latest write, before rotation.
+    """
 
     schema_version: Version = None
     memory_usage: MemoryUsage
@@ -421,7 +426,7 @@ class MemoryMetadata(Model):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The row a conversation's blocks begin from."""
+    """What the blocks of a new conversation are made from."""
 
     id: str
     person_id: str
@@ -431,7 +436,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """All four blocks at one moment."""
+    """All four blocks at one time."""
 
     conversation_history: ConversationHistory
     active_session: ActiveSession
@@ -440,7 +445,7 @@ class Blocks:
 
     @property
     def next_turn(self) -> int:
-        """The id of the turn that comes after the latest one."""
+        """The id of the next turn."""
         return self.conversation_history.total_turns + 1
 
 
@@ -455,9 +460,9 @@ Built = TypeVar("Built")
 
 
 def changed(model: AnyModel, **values: Any) -> AnyModel:
-    """A copy of `model` with other values, checked like a new one (`model_copy` does not check).
+    """A copy of `model` with other values, validated as a new one is (`model_copy` does not validate).
 
-    With the values it has, it is the model itself, which may know its text already.
+    If the values are the same, this returns the model itself, whose text may be cached already.
     """
     if all(getattr(model, name) == value for name, value in values.items()):
         return model
@@ -466,24 +471,24 @@ def changed(model: AnyModel, **values: Any) -> AnyModel:
 
 
 def render(label: Label, blocks: Blocks) -> str:
-    """The text of one block. Its length decides the block's size."""
+    """The text of one block. Its length is the size of the block."""
     block: Model | str = getattr(blocks, label.value)
     return block if isinstance(block, str) else block.text
 
 
 def built(label: Label, build: Callable[[], Built]) -> Built:
-    """What `build` makes; where pydantic refuses, `BlockInvalid` that says by path why and quotes nothing."""
+    """The result of `build`. An error of pydantic becomes `BlockInvalid`, which does not quote the input."""
     try:
         return build()
     except ValidationError as error:
         problem = _first_departure(label, error)
     except UnicodeEncodeError:
         problem = BlockInvalid(label, "$", "has a lone surrogate")
-    raise problem  # outside of `except`, so that no context carries the input along
+    raise problem  # outside of `except`: the context of the exception would hold the input
 
 
 def parse(label: Label, text: str) -> Model | str:
-    """The block that `text` is, or `BlockInvalid`."""
+    """The block in `text`, or `BlockInvalid`."""
 
     def read() -> Model | str:
         text.encode()
@@ -493,7 +498,7 @@ def parse(label: Label, text: str) -> Model | str:
 
 
 def from_texts(texts: Mapping[Label, str]) -> Blocks:
-    """The four blocks that the texts are."""
+    """The four blocks in these texts."""
     return Blocks(**{label.value: parse(label, texts[label]) for label in Label})  # type: ignore[arg-type]
 
 
@@ -501,7 +506,7 @@ def _first_departure(label: Label, error: ValidationError) -> BlockInvalid:
     first = error.errors(include_url=False, include_input=False)[0]
     where = [str(step) for step in first["loc"]]
     if first["type"] == "extra_forbidden":
-        return BlockInvalid(label, ".".join(where[:-1]) or "$", "has a field that no block of its kind has")
+        return BlockInvalid(label, ".".join(where[:-1]) or "$", "has an unknown field")
     if first["type"] == "json_invalid":
         return BlockInvalid(label, "$", "is not JSON")
     if first["type"] == "departure":

@@ -1,4 +1,4 @@
-"""Every place where the memory blocks touch the world."""
+"""The protocols this package needs from others, and the values that pass through them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from memory_blocks.models import Label
 
 
 class Clock(Protocol):
-    """Tells the time, so that tests can. Never goes back within one process."""
+    """Gives the current time; tests use their own clock. Never goes back within one process."""
 
     def now(self) -> datetime:
-        """The present moment, in UTC, cut to milliseconds."""
+        """The current time in UTC, cut to milliseconds."""
         ...
 
 
 class Ids(Protocol):
-    """Gives new identifiers, so that tests can foresee them."""
+    """Makes new identifiers; tests use predictable ones."""
 
     def new(self, prefix: str) -> str:
-        """A fresh identifier behind `prefix`, such as `msg_…`."""
+        """A new identifier that begins with `prefix`, such as `msg_…`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBlock:
-    """One block as it is kept: its text, which revision that is, and the memory it is known as."""
+    """One block as stored: its text, the number of that revision, and the id of its memory."""
 
     text: str
     revision: int
@@ -36,9 +36,9 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A block's next revision, with the one it replaces; 0 is the empty block, which is never stored.
+    """The next revision of a block, and the one it replaces. Revision 0, the empty block, is not stored.
 
-    `restores` says that what stands there now is known not to be what was written, and is kept elsewhere.
+    `restores` is true if the stored text is known to be wrong and is already in quarantine.
     """
 
     label: Label
@@ -54,7 +54,7 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is known of a block as it once stood, without its text; it names the digest of the one before."""
+    """One revision of a block without its text. `previous_digest` is that of the revision before."""
 
     revision: int
     size: int
@@ -68,21 +68,21 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
-    """A turn's whole text, outside of the block.
+    """The whole text of a turn, kept outside of the block.
 
-    `left` is false while the turn still stands in the block, shortened: its whole text is then kept beside
-    the block, and replaced by a later one under the same turn id. Once it has left, it stands for good.
+    While `has_left` is false, the block still holds the turn in a shortened form; a turn that replaces it
+    under the same turn id also replaces this text. Once the turn has left, its text never changes.
     """
 
     turn_id: int
     text: str
     digest: str
-    left: bool = True
+    has_left: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """A text that could not stand: why, whose it was or who found it, and when."""
+class QuarantinedText:
+    """A text that is not a valid block: why, who wrote or found it, and when it was found."""
 
     id: str
     label: Label
@@ -93,71 +93,71 @@ class SetAside:
 
 
 class BlockStore(Protocol):
-    """Keeps blocks, bound to one transaction of whoever made it: nothing here commits that transaction."""
+    """Stores blocks inside one transaction of the caller. Nothing here commits that transaction."""
 
     def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
-        """The latest revision of each stored block; none of a conversation that has had no turn."""
+        """The latest revision of each stored block; empty before the first turn."""
         ...
 
     def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
-        """The memory each of the four blocks is known as; made when missing, the same ever after."""
+        """The memory id of each of the four blocks. Missing ones are created; they never change."""
         ...
 
-    def held(self, conversation_id: str) -> Mapping[int, str]:
-        """The whole texts of turns that stand shortened in the block (`left` is false), by turn id."""
+    def shortened_turns(self, conversation_id: str) -> Mapping[int, str]:
+        """The whole texts of the turns that are shortened in the block, by turn id."""
         ...
 
     def commit(
         self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
     ) -> Mapping[Label, str]:
-        """Keep all of it or none, and tell the memory ids.
+        """Store all of it or nothing, and return the memory ids.
 
-        `StaleRevision` when a stored revision is not the one a write replaces, or when what stands there is
-        not what was written as that revision, unless the write restores it. A turn leaves once:
-        archiving one that has left already is `BlockInvalid`.
+        Raises `StaleRevision` if the stored revision is not the one that a write replaces, or if the stored
+        text is not what was written as that revision and the write does not restore it. Raises `BlockInvalid`
+        if a turn that has left the block is archived again.
         """
         ...
 
-    def archive(self, conversation_id: str) -> Sequence[ArchivedTurn]:
-        """The turns that have left the block, in their order."""
+    def archived_turns(self, conversation_id: str) -> Sequence[ArchivedTurn]:
+        """The turns that have left the block, in order."""
         ...
 
-    def last_left(self, conversation_id: str) -> int:
-        """The id of the latest turn that has left the block; 0 when none has."""
+    def last_archived_turn(self, conversation_id: str) -> int:
+        """The id of the latest turn that has left the block; 0 if none has."""
         ...
 
     def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
-        """Every revision that is kept, oldest first."""
+        """Every stored revision, oldest first."""
         ...
 
     def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
-        """The text of a revision; None when it is not kept, or is not what was written."""
+        """The text of a revision; None if it is not stored, or is not what was written."""
         ...
 
     def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
-        """The revision that stood after that turn; None when none did, or it is not kept."""
+        """The latest revision after that turn; None if there was none, or it is not stored."""
         ...
 
     def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
-        """Where the kept revisions are no chain of what was written: the revision, and the rule."""
+        """Where the stored revisions do not form the chain that was written: the revision, and the rule."""
         ...
 
-    def forget(self, conversation_id: str, label: Label, before: int) -> None:
-        """Revisions before that one need not be kept any longer."""
+    def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
+        """Allow the store to delete the revisions before that one."""
         ...
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
-        """Keep a text that could not stand, and tell the id it is kept under."""
+        """Put an invalid text into quarantine, and return its id there."""
         ...
 
-    def set_aside(self, conversation_id: str) -> Sequence[SetAside]:
-        """Every text that could not stand, in the order in which they were found."""
+    def quarantined_texts(self, conversation_id: str) -> Sequence[QuarantinedText]:
+        """Every text in quarantine, in the order in which they were found."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """A block as somebody left it in the mirror; `digest` is that of the text the mirror had been given."""
+    """A block as somebody else edited it in the mirror. `digest` is that of the text they edited."""
 
     label: Label
     text: str
@@ -166,27 +166,28 @@ class ForeignChange:
 
 
 class BlockMirror(Protocol):
-    """Shows the blocks somewhere else, where others may change them. The store stays the truth.
+    """Copies the blocks to another place, where others may edit them. The store stays authoritative.
 
-    Nothing is asked of that other place but to keep texts: neither limits nor versions, nor that two writes
-    are told apart. Where it does not answer, the adapter raises `MirrorUnavailable`; what it did by then is
-    made good by the next `put`.
+    The other place only has to keep texts. It needs no limits, no versions, and no way to tell two writes
+    apart. If it does not answer, the adapter raises `MirrorUnavailable`; the next `put` completes whatever
+    was left half done.
     """
 
     async def put(
         self,
         conversation_id: str,
         blocks: Mapping[Label, StoredBlock],
-        followed: Sequence[ForeignChange] = (),
+        handled: Sequence[ForeignChange] = (),
     ) -> Sequence[ForeignChange]:
-        """Show these blocks from now on: told after every commit, and before somebody there reads them.
+        """Copy these blocks: called after every commit, and before an agent there reads them.
 
-        What others changed there since the last `put` is written over only if it is among `followed`, which
-        the store has kept. Anything else is told, as far as that place lets one know, and nothing is written:
-        follow it, and put again. Where these blocks are shown already, nothing is done.
+        Edits that others made since the last `put` are overwritten only if they are in `handled`, which means
+        that the store has adopted or quarantined them. If there are other edits, this writes nothing and
+        returns them, as far as the place reveals them; handle them and call `put` again. If the copy is up to
+        date, this does nothing.
         """
         ...
 
-    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
-        """What was changed over there since the last `put`."""
+    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """What others edited there since the last `put`."""
         ...

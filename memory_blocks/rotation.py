@@ -1,4 +1,4 @@
-"""When the history grows past its thresholds, its oldest turns rotate out. Pure functions only."""
+"""Moves the oldest turns out of a history that grew past its thresholds. Pure functions only."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,19 @@ from typing import Final, TypeAlias
 from memory_blocks.limits import DEFAULTS, Limits, level
 from memory_blocks.models import ConversationHistory, Label, Level, Model, Turn, changed
 
-SHORTEST: Final = 160  # what a shortened text keeps of itself, unless even so there is no room for all
-_LEAST: Final = 8  # what it keeps at least: where limits are low, and each character is written as six
-_MARK: Final = 60  # more than the note in place of the rest takes
+SHORTEST: Final = 160  # characters that a shortened text keeps, unless there is still no room for all texts
+_MINIMUM: Final = 8  # characters that it keeps then: limits may be low, and JSON may write one as six
+_MARK: Final = 60  # an upper bound for the length of the note in place of the missing part
 _NOTHING_WHOLE: Final[Mapping[int, Turn]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What stays, what left, and the whole of what stays shortened; `level` is that of before."""
+    """The result of a rotation.
+
+    `overflow` has the whole texts of turns that stay in the block in a shortened form. `level` is the level
+    of the history before the rotation.
+    """
 
     kept: ConversationHistory
     rotated_out: tuple[Turn, ...]
@@ -25,7 +29,7 @@ class Rotation:
 
     @property
     def happened(self) -> bool:
-        """Whether anything left the block or was shortened in it."""
+        """Whether a turn left the block or was shortened in it."""
         return bool(self.rotated_out or self.overflow)
 
 
@@ -36,10 +40,10 @@ def rotate(
     *,
     by_hand: bool = False,
 ) -> Rotation:
-    """Rotate by the level of the history as it is, with its newest turn in it; by hand, as in an emergency.
+    """Rotate according to the level of the history, which already has its newest turn.
 
-    `whole` has the turns that stand shortened in the history, as they were: they leave whole, and what must
-    be shortened anew is shortened from the whole.
+    `by_hand` rotates as at the emergency level. `whole` has the whole texts of the turns that are shortened
+    in the history: such a turn leaves the block whole, and is shortened again from its whole text.
     """
     before = level(len(history.text), limits.of(Label.CONVERSATION_HISTORY), limits)
     kept = _last(history, _turns_to_keep(history, before, limits, by_hand=by_hand))
@@ -58,7 +62,7 @@ def rotate(
 
 
 def shortened(text: str, keep: int) -> str:
-    """The beginning and the end of `text`, `keep` characters together, around a note of what is missing."""
+    """The beginning and the end of `text`, together `keep` characters, and a note of how much is missing."""
     if len(text) <= keep:
         return text
     head = keep - keep // 2
@@ -85,7 +89,7 @@ def _last(history: ConversationHistory, keep: int) -> ConversationHistory:
 
 # --- shortening -------------------------------------------------------------------------------------------
 
-_Place: TypeAlias = tuple[int, str, str]  # which turn, which of its parts, which text in it
+_Place: TypeAlias = tuple[int, str, str]  # the index of the turn, the field in it, and the text in that field
 _TEXTS: Final = (
     ("user_message", "content"),
     ("context_enrichment", "previous_context"),
@@ -96,21 +100,22 @@ _TEXTS: Final = (
 
 
 def _shorten(
-    history: ConversationHistory, most: int, whole: Mapping[int, Turn]
+    history: ConversationHistory, limit: int, whole: Mapping[int, Turn]
 ) -> tuple[ConversationHistory, tuple[Turn, ...]]:
-    """Halve the longest text, wherever it is, until the history has at most `most` characters."""
+    """Halve the longest text, in whichever turn, until the history has at most `limit` characters."""
     originals = tuple(whole.get(turn.turn_id, turn) for turn in history.turns)
     texts = {place: text for at, turn in enumerate(originals) for place, text in _texts(at, turn)}
     now = dict(texts)
     sizes = {place: _size(text) for place, text in texts.items()}
     keep = {place: len(text) for place, text in texts.items()}
-    excess = len(changed(history, turns=originals).text) - most
+    excess = len(changed(history, turns=originals).text) - limit
     while excess > 0:
         longest = max(sizes, key=lambda place: sizes[place])
-        if keep[longest] <= _LEAST:
+        if keep[longest] <= _MINIMUM:
             break
-        least = SHORTEST if keep[longest] > SHORTEST else _LEAST  # then no other has more to give
-        keep[longest] = max(least, keep[longest] // 2, keep[longest] - excess - _MARK)
+        # The longest text is cut below SHORTEST only once every text is that short.
+        minimum = SHORTEST if keep[longest] > SHORTEST else _MINIMUM
+        keep[longest] = max(minimum, keep[longest] // 2, keep[longest] - excess - _MARK)
         now[longest] = shortened(texts[longest], keep[longest])
         excess += _size(now[longest]) - sizes[longest]
         sizes[longest] = _size(now[longest])

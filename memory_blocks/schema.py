@@ -1,4 +1,4 @@
-"""Each block's JSON Schema: published, held against what comes from outside, reached from an older one."""
+"""The JSON Schema of each block: publishes it, checks texts from outside with it, upgrades older texts."""
 
 import json
 import re
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.limits import DEFAULTS, Limits
-from memory_blocks.models import MODELS, NOT_A_MOMENT, RFC_3339, SCHEMA_VERSION, SCHEMA_VERSIONS, Label, parse
+from memory_blocks.models import MODELS, NOT_A_TIME, RFC_3339, SCHEMA_VERSION, SCHEMA_VERSIONS, Label, parse
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
 Departure: TypeAlias = tuple[str, str]
-"""A path (`$` is the block itself) and the rule that is not kept there. Never the value."""
+"""A path (`$` is the block itself) and the rule that is broken there, never the value."""
 
-_UNKNOWN_FIELD: Final = "has a field that no block of its kind has"
-_MOST_TOLD: Final = 50
+_UNKNOWN_FIELD: Final = "has an unknown field"
+_MAX_DEPARTURES: Final = 50
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _TYPES: Final = {
     "string": "a text",
@@ -36,7 +36,7 @@ _TYPES: Final = {
 
 
 def published(label: Label, version: str = SCHEMA_VERSION) -> Mapping[str, Any]:
-    """The JSON Schema of a block; an earlier version's lacks the fields that came later."""
+    """The JSON Schema of a block. An earlier version lacks the fields that were added later."""
     about = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:anamnesis:block:{label}:{version}",
@@ -47,7 +47,7 @@ def published(label: Label, version: str = SCHEMA_VERSION) -> Mapping[str, Any]:
         return about | {"type": "string", "anyOf": [{"pattern": first}, {"maxLength": 0}]}
     schema: dict[str, Any] = _of_version(MODELS[label].model_json_schema(), version)
     used = json.dumps(schema)
-    while True:  # what only a later version's fields refer to goes with them
+    while True:  # also remove the definitions that only removed fields used
         unused = [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in used]
         if not unused:
             return about | schema
@@ -56,7 +56,7 @@ def published(label: Label, version: str = SCHEMA_VERSION) -> Mapping[str, Any]:
 
 
 def publications() -> Iterator[tuple[str, str]]:
-    """Every schema there has been, as the name and the text of its file."""
+    """Every schema of every version: the name and the text of its file."""
     for label in Label:
         for version in SCHEMA_VERSIONS:
             text = json.dumps(published(label, version), indent=2, ensure_ascii=False)
@@ -80,7 +80,7 @@ def _of_version(part: Any, version: str) -> Any:
 
 
 def departures(label: Label, text: str, limits: Limits = DEFAULTS) -> tuple[Departure, ...]:
-    """Where `text` is not such a block: by the published schema, then by the rules between its fields."""
+    """Every rule that `text` breaks: those of the published schema, or else those between the fields."""
     if len(text) > limits.of(label):
         return (("$", f"has more than {limits.of(label)} characters"),)
     if "\0" in text:
@@ -99,28 +99,28 @@ def departures(label: Label, text: str, limits: Limits = DEFAULTS) -> tuple[Depa
         return (("$", "is not JSON"),)
     found: dict[Departure, None] = {}
     for error in _validator(label).iter_errors(value):
-        found |= dict.fromkeys(_told(error))
-    return tuple(found)[:_MOST_TOLD] or _by_the_model(label, text)
+        found |= dict.fromkeys(_translate(error))
+    return tuple(found)[:_MAX_DEPARTURES] or _field_departures(label, text)
 
 
 class _NotStrict(Exception):
-    """JSON that two readers could understand differently."""
+    """JSON that two parsers could read differently."""
 
 
 def _strict(text: str) -> Any:
-    value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
     if _ESCAPED_NUL.search(text):
         raise _NotStrict("has a NUL character")
     return value
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
         raise _NotStrict("has a field twice")
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise _NotStrict("has a number that is not finite")
 
 
@@ -131,8 +131,8 @@ def _validator(label: Label) -> "Draft202012Validator":
     return Draft202012Validator(published(label))
 
 
-def _told(error: "ValidationError") -> Iterator[Departure]:
-    """One departure of the library in our words: its own would quote the value."""
+def _translate(error: "ValidationError") -> Iterator[Departure]:
+    """An error of the library in our words, because its own message quotes the value."""
     path = ".".join(map(str, error.absolute_path)) or "$"
     rule, given, instance = str(error.validator), cast(Any, error.validator_value), cast(Any, error.instance)
     if rule == "anyOf":
@@ -142,14 +142,14 @@ def _told(error: "ValidationError") -> Iterator[Departure]:
         else:
             first = [branch for branch in error.context or () if branch.schema_path[0] == 0]
             for branch in first:
-                yield from _told(branch)
+                yield from _translate(branch)
     elif rule == "required":
         under = "" if path == "$" else f"{path}."
         yield from ((f"{under}{name}", "is missing") for name in given if name not in instance)
     elif rule == "additionalProperties":
         yield path, _UNKNOWN_FIELD
     elif rule == "pattern":
-        yield path, NOT_A_MOMENT if given == RFC_3339 else f"does not have the form {given}"
+        yield path, NOT_A_TIME if given == RFC_3339 else f"does not have the form {given}"
     elif rule == "enum":
         yield path, f"is none of {', '.join(given)}"
     elif rule == "type":
@@ -167,7 +167,7 @@ _BOUNDS: Final = {
 }
 
 
-def _by_the_model(label: Label, text: str) -> tuple[Departure, ...]:
+def _field_departures(label: Label, text: str) -> tuple[Departure, ...]:
     try:
         parse(label, text)
         if label is Label.CONTEXT_SUMMARY and text:
@@ -181,7 +181,7 @@ def _by_the_model(label: Label, text: str) -> tuple[Departure, ...]:
 
 
 def upgrade(label: Label, text: str) -> str:
-    """The block in our version: the same, and saying so. Of one that is in it already, the same text."""
+    """The text marked as our version. A text of our version is returned unchanged."""
     if label is Label.CONTEXT_SUMMARY:
         return text
     block = {"schema_version": SCHEMA_VERSION, **json.loads(text)}

@@ -1,4 +1,4 @@
-"""context_summary as a text that people and agents read: its layout, and nothing else."""
+"""The layout of context_summary, which is a text for people and agents: writes it and parses it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Final
 
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.models import Label, moment_text
+from memory_blocks.models import MAX_LINE, Label, moment_text
 
 TITLE: Final = "=== CONVERSATION SUMMARY ==="
 FLOW: Final = "CONVERSATION FLOW"
@@ -28,28 +28,29 @@ _QUALITIES: Final = (
     "Agent Specialization: ",
     "User Engagement: ",
 )
-_WHO: Final = re.compile(r"Session: (.*) [|] User: (.*) [|] Started: (\S+)")
+_IDENTITY: Final = re.compile(r"Session: (.*) [|] User: (.*) [|] Started: (\S+)")
 _ENTRY: Final = re.compile(r"Turn [1-9][0-9]{0,8} \([0-9]{2}:[0-9]{2}\): ?")
 
 NO_TOPIC: Final = "not_yet_determined"
 NAMED: Final = frozenset({"concern", "severity", "onset", "duration", "conditions", "medications"})
-"""The kinds of fact that every summary speaks of, known or not."""
+"""The kinds of fact that every summary lists, known or not."""
 
 _PAINS: Final = ("pain", "ache", "hurt", "sore", "cramp", "migraine", "burn")
 _UNDETERMINED: Final = "Not yet determined"
 _UNDISCUSSED: Final = "Not discussed yet"
-_MOST_LINE: Final = 240
-_MOST_FURTHER_POINTS: Final = 8
-_MOST_NEXT: Final = 6
+UNKNOWN: Final = (_UNDETERMINED, _UNDISCUSSED)
+"""The beginnings of a key point whose value is unknown."""
+_MAX_FURTHER_POINTS: Final = 8
+_MAX_NEXT: Final = 6
 _ROOM_FOR_NOTES: Final = 1_500
-_MOST_REMEMBERED: Final = 32  # a summary is checked when written, and taken up again by the next turn
+_CACHED: Final = 32  # a summary is parsed when it is written, and again by the next turn
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the summary states. Flow entries, points and quality are lines made by the functions below.
+    """The contents of a summary. Flow entries, points and quality are lines made by the functions below.
 
-    `notes` are what agents appended to the text of their own accord, a line each.
+    `notes` are lines that agents appended to the text.
     """
 
     session_id: str
@@ -65,33 +66,33 @@ class Summary:
     notes: tuple[str, ...] = ()
 
 
-def render(summary: Summary, most: int = 8_000) -> str:
-    """The summary in its layout, at most `most` characters: the oldest flow entries leave first."""
+def render(summary: Summary, limit: int = 8_000) -> str:
+    """The summary as text of at most `limit` characters. The oldest flow entries are dropped first."""
     notes = tuple(note for note in map(_note, summary.notes) if note)
     while sum(len(note) + 1 for note in notes) > _ROOM_FOR_NOTES:
         notes = notes[1:]
-    summary = replace(summary, notes=notes, next_topics=summary.next_topics[:_MOST_NEXT])
-    text = _laid_out(summary)
-    room = most - len(_laid_out(replace(summary, flow=())))
-    if len(text) > most and len(summary.flow) > 1:
+    summary = replace(summary, notes=notes, next_topics=summary.next_topics[:_MAX_NEXT])
+    text = _layout(summary)
+    room = limit - len(_layout(replace(summary, flow=())))
+    if len(text) > limit and len(summary.flow) > 1:
         kept = len(summary.flow)
-        taken = len(summary.flow[-1])
+        used = len(summary.flow[-1])
         for entry in reversed(summary.flow[:-1]):
-            taken += len(entry) + 2
-            kept -= taken > room
+            used += len(entry) + 2
+            kept -= used > room
         summary = replace(summary, flow=summary.flow[-max(kept, 1) :])
-        text = _laid_out(summary)
+        text = _layout(summary)
     for shorter in _SHORTER:
-        if len(text) <= most:
+        if len(text) <= limit:
             break
         summary = shorter(summary)
-        text = _laid_out(summary)
+        text = _layout(summary)
     return text
 
 
-@lru_cache(maxsize=_MOST_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def parse(text: str) -> Summary:
-    """What the summary states; what stands after its last line was appended by somebody, and is a note."""
+    """The contents of a summary. Lines after the last line of the layout are notes."""
     lines = text.split("\n")
     if lines[0] != TITLE:
         raise _departs("title", "is not the first line")
@@ -101,17 +102,17 @@ def parse(text: str) -> Summary:
         if line in _HEADINGS:
             name = _HEADINGS[line]
             if name in found:
-                raise _departs(name, "stands twice")
+                raise _departs(name, "occurs twice")
             found[name] = []
         else:
             found[name].append(line)
     if list(found) not in (["header", *_SECTIONS], ["header", *_SECTIONS, NOTES]):
         missing = [name for name in _SECTIONS if name not in found]
-        raise _departs(missing[0] if missing else name, "is missing" if missing else "is out of its place")
-    told = [line for line in found[QUALITY] if line]
-    for line, begins in zip_longest(told[: len(_QUALITIES)], _QUALITIES, fillvalue=""):
-        if not line.startswith(begins):
-            raise _departs(QUALITY, f"does not tell of {begins.removesuffix(': ')} in its place")
+        raise _departs(missing[0] if missing else name, "is missing" if missing else "is not in its place")
+    lines = [line for line in found[QUALITY] if line]
+    for line, start in zip_longest(lines[: len(_QUALITIES)], _QUALITIES, fillvalue=""):
+        if not line.startswith(start):
+            raise _departs(QUALITY, f"does not state {start.removesuffix(': ')} in its place")
     session, person, started, topic, agent, phase = _header(found["header"])
     return Summary(
         session_id=session,
@@ -123,26 +124,26 @@ def parse(text: str) -> Summary:
         flow=_flow("\n".join(found[FLOW]).strip("\n")),
         points=tuple(f"• {line}" for line in _bullets(POINTS, found[POINTS])),
         next_topics=tuple(_bullets(NEXT, found[NEXT])),
-        quality=tuple(told[: len(_QUALITIES)]),
-        notes=tuple(line for line in (*told[len(_QUALITIES) :], *found.get(NOTES, ())) if line),
+        quality=tuple(lines[: len(_QUALITIES)]),
+        notes=tuple(line for line in (*lines[len(_QUALITIES) :], *found.get(NOTES, ())) if line),
     )
 
 
-def flow_entry(turn_id: int, at: datetime, said: str, *did: str) -> str:
-    """One turn of the flow: what the person said, and an arrow for each thing that followed."""
+def flow_entry(turn_id: int, at: datetime, said: str, *steps: str) -> str:
+    """One turn of the flow: what the person said, and a line with an arrow for each thing that followed."""
     clock = at.astimezone(UTC).strftime("%H:%M")
     return "\n".join(
-        (f"Turn {turn_id} ({clock}): {one_line(said)}", *(f"→ {one_line(line)}" for line in did))
+        (f"Turn {turn_id} ({clock}): {one_line(said)}", *(f"→ {one_line(line)}" for line in steps))
     )
 
 
 def turn_of(entry: str) -> int:
-    """The turn that a flow entry is of."""
+    """The id of the turn that a flow entry describes."""
     return int(entry.split(" ", 2)[1])
 
 
 def routing(agent: str, previous: str | None, confidence: float) -> str:
-    """How the turn came to its agent: routed the first time, then continued or handed over."""
+    """How the turn reached its agent: routed the first time, later continued or handed over."""
     verb = "Routed to" if previous is None else "Continued with" if previous == agent else "Handed over to"
     return f"{verb} {agent} (confidence: {confidence:g})"
 
@@ -150,7 +151,7 @@ def routing(agent: str, previous: str | None, confidence: float) -> str:
 def key_points(
     facts: Mapping[str, str], asked_now: Sequence[str] = (), asked_before: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The five points every summary has, the unknown ones marked so, then the further facts."""
+    """The five points that every summary has, unknown ones marked as such, then the other facts."""
 
     def unknown(kind: str, word: str) -> str:
         if kind in asked_now:
@@ -167,12 +168,12 @@ def key_points(
         "Current Medications": facts.get("medications") or unknown("medications", _UNDISCUSSED),
     }
     further = [kind for kind in facts if kind not in NAMED]
-    named |= {titled(kind): facts[kind] for kind in further[:_MOST_FURTHER_POINTS]}
+    named |= {titled(kind): facts[kind] for kind in further[:_MAX_FURTHER_POINTS]}
     return tuple(f"• {name}: {one_line(value)}" for name, value in named.items())
 
 
 def concern_of(facts: Mapping[str, str]) -> str | None:
-    """What the person came with, as `Headache with severity rating of 8/10`; None while it is unknown."""
+    """The person's concern, such as `Headache with severity rating of 8/10`; None if it is unknown."""
     if not (concern := facts.get("concern")):
         return None
     rated = f" with severity rating of {facts['severity']}" if "severity" in facts else ""
@@ -187,7 +188,7 @@ def quality_lines(
     scope: str,
     answered: float | None,
 ) -> tuple[str, ...]:
-    """The four lines of quality, in words and percent."""
+    """The four lines on quality, in words and percent."""
     return (
         _QUALITIES[0] + _graded(continuity, (0.9, "Excellent"), (0.75, "Good"), (0.5, "Fair"), (0, "Poor")),
         _QUALITIES[1]
@@ -197,9 +198,9 @@ def quality_lines(
     )
 
 
-@lru_cache(maxsize=_MOST_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def sections(text: str) -> Mapping[str, str]:
-    """The text by section; what stands before the first heading is `header`. Empty text has none."""
+    """The text by section; the part before the first heading is `header`. An empty text has no sections."""
     found: dict[str, list[str]] = {}
     name = "header"
     for line in text.split("\n") if text else ():
@@ -211,19 +212,19 @@ def sections(text: str) -> Mapping[str, str]:
 
 
 def titled(slug: str) -> str:
-    """`headache_severity_assessment` as it is shown: `Headache Severity Assessment`."""
+    """A slug as a title: `headache_severity_assessment` gives `Headache Severity Assessment`."""
     return " ".join(word[:1].upper() + word[1:] for word in one_line(slug).split("_") if word)
 
 
-def one_line(text: str, most: int = _MOST_LINE) -> str:
-    """`text` with a space for whatever would break the line, cut where it is longer than a line may be."""
+def one_line(text: str, limit: int = MAX_LINE) -> str:
+    """`text` on one line of at most `limit` characters; line breaks and control characters become spaces."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
-def _laid_out(summary: Summary) -> str:
+def _layout(summary: Summary) -> str:
     started = moment_text(summary.started_at)
     notes = ("", _heading(NOTES), *summary.notes) if summary.notes else ()
     return "\n".join(
@@ -251,15 +252,15 @@ def _laid_out(summary: Summary) -> str:
     )
 
 
-def _cut(summary: Summary, most: int) -> Summary:
-    """Every line that may be long, cut."""
+def _cut(summary: Summary, limit: int) -> Summary:
+    """The summary with every line cut that may be long."""
     return replace(
         summary,
-        agent=one_line(summary.agent, most),
-        flow=tuple("\n".join(one_line(line, most) for line in entry.split("\n")) for entry in summary.flow),
-        points=tuple(one_line(line, most) for line in summary.points),
-        next_topics=tuple(one_line(line, most) for line in summary.next_topics),
-        quality=tuple(one_line(line, most) for line in summary.quality),
+        agent=one_line(summary.agent, limit),
+        flow=tuple("\n".join(one_line(line, limit) for line in entry.split("\n")) for entry in summary.flow),
+        points=tuple(one_line(line, limit) for line in summary.points),
+        next_topics=tuple(one_line(line, limit) for line in summary.next_topics),
+        quality=tuple(one_line(line, limit) for line in summary.quality),
     )
 
 
@@ -270,7 +271,7 @@ _SHORTER: Final[tuple[Callable[[Summary], Summary], ...]] = (
     lambda summary: _cut(summary, 120),
     lambda summary: _cut(summary, 60),
 )
-"""What else goes, in this order, when one flow entry alone leaves no room; the sections always stay."""
+"""What is dropped or cut next, in this order, if even one flow entry does not fit. Sections always stay."""
 
 
 def _note(text: str) -> str:
@@ -283,19 +284,19 @@ def _departs(path: str, rule: str) -> BlockInvalid:
 
 
 def _header(lines: Sequence[str]) -> tuple[str, str, datetime, str, str, str]:
-    who = _WHO.fullmatch(lines[0]) if lines else None
+    identity = _IDENTITY.fullmatch(lines[0]) if lines else None
     try:
-        started = datetime.fromisoformat(who[3]) if who else None
+        started = datetime.fromisoformat(identity[3]) if identity else None
     except ValueError:
         started = None
-    if who is None or started is None or started.tzinfo is None:
-        raise _departs("header", "does not tell session, user and start")
-    told = [line for line in lines[1:] if line]
-    begins = (_TOPIC, _AGENT, _PHASE)
-    if len(told) != len(begins) or not all(map(str.startswith, told, begins)):
-        raise _departs("header", "does not tell topic, agent and phase")
-    topic, agent, phase = (line.removeprefix(start) for line, start in zip(told, begins, strict=True))
-    return who[1], who[2], started, topic, agent, phase
+    if identity is None or started is None or started.tzinfo is None:
+        raise _departs("header", "does not state session, user and start")
+    rest = [line for line in lines[1:] if line]
+    starts = (_TOPIC, _AGENT, _PHASE)
+    if len(rest) != len(starts) or not all(map(str.startswith, rest, starts)):
+        raise _departs("header", "does not state topic, agent and phase")
+    topic, agent, phase = (line.removeprefix(start) for line, start in zip(rest, starts, strict=True))
+    return identity[1], identity[2], started, topic, agent, phase
 
 
 def _flow(text: str) -> tuple[str, ...]:

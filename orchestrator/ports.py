@@ -1,36 +1,36 @@
-"""Every place where the house touches the world."""
+"""The protocols this package needs from others."""
 
 from typing import Literal, Protocol, TypeAlias
 
-Way: TypeAlias = Literal["websocket", "livekit", "in_process"]
-"""How frames can travel."""
+TransportKind: TypeAlias = Literal["websocket", "livekit", "in_process"]
+"""The ways to carry frames, as a label of metrics."""
 
 
 class Transport(Protocol):
-    """Carries frames both ways, whole and in order. LiveKit, a WebSocket and an in-process pair all can."""
+    """A connection that carries whole frames in order in both directions."""
 
     @property
-    def way(self) -> Way:
-        """Which of the ways it is, for whoever counts them."""
+    def kind(self) -> TransportKind:
+        """What carries the frames."""
         ...
 
     @property
-    def most(self) -> int:
-        """The largest frame it carries, in bytes."""
+    def max_frame_bytes(self) -> int:
+        """The size of the largest frame it carries."""
         ...
 
     async def receive(self) -> bytes | None:
         """The peer's next frame, or None once the peer has left.
 
-        A frame it cannot carry (too large, not binary) is raised as our error; where the connection lives on,
-        the next call gives the next frame. An iterator could not go on after raising.
+        Raises our error for a frame that is too large or not binary. If the connection is still open, the
+        next call returns the next frame. (It is a method, because an iterator ends when it raises.)
         """
         ...
 
     async def send(self, packet: bytes) -> None:
-        """Hand one frame to the peer; waits while the peer is slow; does nothing once the peer has left."""
+        """Send one frame; waits while the peer is slow, and does nothing once the peer has left."""
         ...
 
     async def close(self) -> None:
-        """Say goodbye to the peer. Closing twice is fine."""
+        """Close the connection. Closing twice is allowed."""
         ...

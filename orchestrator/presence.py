@@ -1,7 +1,7 @@
-"""Which processes of this machine are alive: each holds a lock on a file of its own until it ends.
+"""Which processes on this machine are alive: each holds a lock on a file of its own until it ends.
 
-A lease says until when its holder may work. With the database in a folder of this machine one need not wait
-for that when the holder has died: its file is no longer locked.
+A lease says until when its holder may work. If all processes share a folder on one machine, nobody needs to
+wait for the lease of a process that died: the lock on its file is gone.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Presence:
-    """This process among those that share a data folder."""
+    """The lock file of this process in a folder that all processes share."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -20,7 +20,7 @@ class Presence:
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def is_gone(self, name: str) -> bool:
-        """Whether the process of that name has ended. Its file is then cleared away."""
+        """Whether the process of that name has ended. If so, its file is removed."""
         path = self._folder / Path(name).name
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -36,6 +36,6 @@ class Presence:
             os.close(file)
 
     def leave(self) -> None:
-        """End one's presence; the others see it at once."""
+        """Remove our file, so that other processes see at once that this one has ended."""
         (self._folder / self.name).unlink(missing_ok=True)
         os.close(self._file)

@@ -1,4 +1,4 @@
-"""Every setting of the house: what it may be, and the layers it is read from."""
+"""All settings: their types and rules, and how they are loaded from files, environment and options."""
 
 import os
 import tomllib
@@ -32,7 +32,7 @@ def _names_a_host(value: str, schemes: tuple[str, ...]) -> bool:
 
 
 def _address(*schemes: str) -> AfterValidator:
-    """Empty, or an address that may be shown: it has no place for a password or a token."""
+    """Allow an empty text or a URL that can be shown: one without user, password or query."""
     begins = " or ".join(f"{scheme}://" for scheme in schemes)
     rule = f"must be empty or {begins} with a host, no user and no query"
 
@@ -52,7 +52,7 @@ def _database(value: SecretStr) -> SecretStr:
 
 
 def _at_most(other: str) -> AfterValidator:
-    """Not above another setting of the same section, which the model names before this one."""
+    """Allow at most the value of another setting, which must be declared earlier in the same section."""
 
     def check(value: float, info: ValidationInfo) -> float:
         if (bound := info.data.get(other)) is not None and value > bound:
@@ -62,21 +62,21 @@ def _at_most(other: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _beside_a_database(value: Path) -> Path:
+def _without_question_mark(value: Path) -> Path:
     if "?" in str(value):
         raise ValueError(
-            "must not contain a question mark, which means something else in a database's address"
+            "must not contain a question mark, because that begins the options of a database URL"
         )
     return value
 
 
-def _whole_path(value: Path) -> Path:
+def _absolute_path(value: Path) -> Path:
     if value.parts[:1] == ("~",) and not os.path.isabs(os.environ.get("HOME", "/")):
-        raise ValueError("begins with ~, and HOME is not the whole path of a folder")
+        raise ValueError("begins with ~, but HOME is not an absolute path")
     try:
         return value.expanduser().absolute()
     except RuntimeError:
-        home_unknown = "begins with ~, and this user has no home folder"
+        home_unknown = "begins with ~, but this user has no home folder"
     raise ValueError(home_unknown)
 
 
@@ -98,7 +98,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Section(BaseModel):
-    """One table of `config/default.toml`, which is the only place for defaults."""
+    """One section of `config/default.toml`. Defaults are only in that file."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False
@@ -110,27 +110,30 @@ class Server(Section):
 
     host: Annotated[str, Field(min_length=1)]
     port: Annotated[int, Field(ge=0, le=65535)]
+    sign_in_hours: Annotated[float, Field(gt=0, le=8_784)]
 
 
 class Data(Section):
-    """Where everything that is kept lies."""
+    """The folder for all stored data."""
 
-    dir: Annotated[Path, Field(strict=False), AfterValidator(_beside_a_database), AfterValidator(_whole_path)]
+    dir: Annotated[
+        Path, Field(strict=False), AfterValidator(_without_question_mark), AfterValidator(_absolute_path)
+    ]
 
     def prepare(self) -> Path:
-        """Make the folder if it is not there, readable by its owner alone, and give its path."""
+        """Create the folder if needed, readable only by its owner, and return its path."""
         try:
             self.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.access(self.dir, os.W_OK | os.X_OK):
                 return self.dir
-            rule = "is a folder that we may not write to"
+            rule = "is a folder that this user may not write to"
         except OSError as error:
-            rule = f"cannot be made a folder ({os.strerror(error.errno or 0)})"
+            rule = f"the folder cannot be created ({os.strerror(error.errno or 0)})"
         raise AnamnesisError(BAD_SETTING, key="data.dir", where=str(self.dir), rule=rule)
 
 
 class Database(Section):
-    """Which database holds the tables, and how it is spoken to."""
+    """The database and how it is used."""
 
     url: Annotated[SecretStr, AfterValidator(_database)]
     busy_timeout_seconds: Seconds
@@ -138,14 +141,14 @@ class Database(Section):
 
 
 class Models(Section):
-    """Where the models' files lie, and how much of the machine they may use."""
+    """The folder of the embedding model, and how many threads it may use."""
 
-    dir: Annotated[Path, Field(strict=False), AfterValidator(_whole_path)]
+    dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
     threads: Annotated[int, Field(ge=1, le=256)]
 
 
 class Turn(Section):
-    """How long a turn may take and how often it is tried."""
+    """How long a turn may take, and how often it is tried."""
 
     deadline_seconds: Seconds
     lease_seconds: Seconds
@@ -153,13 +156,13 @@ class Turn(Section):
 
 
 class Session(Section):
-    """When a session counts as paused."""
+    """When a session is paused."""
 
     idle_minutes: Count
 
 
 class Limits(Section):
-    """What one peer may ask for. The sizes of frames are not here: they are part of the protocol."""
+    """Limits for one client. The limits of a frame are part of the protocol and not configurable."""
 
     trace_content_characters: Count
     http_body_bytes: Count
@@ -168,16 +171,16 @@ class Limits(Section):
 
 
 class Blocks(Section):
-    """How much each memory block holds, and when its oldest part rotates out.
+    """How large each memory block may grow, and when its oldest part is archived.
 
-    Below the least limits a block has no room for what it must hold, and no turn would ever be remembered.
+    With a limit below the allowed minimum, a block could not hold a single turn.
     """
 
     conversation_history_limit: Annotated[Count, Field(ge=4_000)]
     active_session_limit: Annotated[Count, Field(ge=1_000)]
     context_summary_limit: Annotated[Count, Field(ge=1_000)]
     memory_metadata_limit: Annotated[Count, Field(ge=1_000)]
-    turns_refused_above: Annotated[Count, Field(le=25)]  # as the block's own schema has it
+    turns_refused_above: Annotated[Count, Field(le=25)]  # as in the block's schema
     turns_most: Annotated[Count, Field(le=24), _at_most("turns_refused_above")]
     turns_kept: Annotated[Count, _at_most("turns_most")]
     emergency_share: Share
@@ -192,7 +195,7 @@ class Blocks(Section):
 
 
 class Brain(Section):
-    """When a model is asked rather than the embedded brain, and how long it is waited for."""
+    """When a model is asked instead of the local brain, and how long its answer may take."""
 
     sure_intent: Annotated[float, Field(ge=0, le=2)]
     sure_context: Annotated[float, Field(ge=0, le=2)]
@@ -205,7 +208,7 @@ class Brain(Section):
 
 
 class Chat(Section):
-    """The OpenAI-style endpoint, if there is one."""
+    """An OpenAI-style chat endpoint, if there is one."""
 
     endpoint: Annotated[str, _address("http", "https")]
     api_key: SecretStr
@@ -215,7 +218,7 @@ class Chat(Section):
 
 
 class Safety(Section):
-    """Whose emergency numbers are named, and who is told when danger was heard."""
+    """The region of the emergency numbers, and where safety alerts are sent."""
 
     region: Annotated[str, AfterValidator(_region)]
     alert_url: Annotated[SecretStr, AfterValidator(_webhook)]
@@ -224,14 +227,14 @@ class Safety(Section):
 
 
 class Logs(Section):
-    """How much is logged, and in which form."""
+    """Log level and log format."""
 
     level: Literal["debug", "info", "warning", "error"]
     format: Literal["auto", "json", "text"]
 
 
 class Telemetry(Section):
-    """Where spans are sent."""
+    """Where OpenTelemetry spans are sent."""
 
     endpoint: Annotated[str, _address("http", "https")]
 
@@ -241,7 +244,7 @@ def _without_version(value: str) -> str:
 
 
 class Letta(Section):
-    """The Letta server, if there is one, and what its agents are made of."""
+    """The Letta server, if there is one, and the options of its agents."""
 
     base_url: Annotated[str, _address("http", "https"), AfterValidator(_without_version)]
     api_key: SecretStr
@@ -254,7 +257,7 @@ class Letta(Section):
     answer_tokens: Annotated[Count, Field(ge=100)]
     tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
     timeout_seconds: Seconds
-    show_seconds: Seconds
+    sync_seconds: Seconds
 
 
 class LiveKit(Section):
@@ -263,11 +266,11 @@ class LiveKit(Section):
     url: Annotated[str, _address("ws", "wss", "http", "https")]
     api_key: SecretStr
     api_secret: SecretStr
-    look_seconds: Seconds
+    poll_seconds: Seconds
 
 
 class Settings(Section):
-    """Everything that is configured, checked."""
+    """All settings, validated."""
 
     server: Server
     data: Data
@@ -289,15 +292,15 @@ class Settings(Section):
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Where each setting came from that is not a shipped default: a file, a variable or an option."""
+        """The origin (a file, a variable or an option) of each setting that is not a shipped default."""
         return self._origins
 
     def database_url(self) -> str:
-        """The database's address with its password: for opening it, not for showing it."""
+        """The URL of the database, with its password; never show it."""
         return self.database.url.get_secret_value() or f"sqlite:///{self.data.dir / 'anamnesis.db'}"
 
-    def shown(self, key: str) -> str:
-        """A setting as it may be shown to an operator: secrets stay hidden."""
+    def display(self, key: str) -> str:
+        """The value of a setting as text for the operator, with secrets hidden."""
         section, name = key.split(".")
         return str(getattr(getattr(self, section), name))
 
@@ -310,6 +313,11 @@ KEYS: Final = tuple(
 )
 """Every setting, as `section.key`."""
 
+
+def _variable(key: str) -> str:
+    return f"ANAMNESIS_{key.replace('.', '_').upper()}"
+
+
 VARIABLES: Final[Mapping[str, str]] = {
     "LETTA_BASE_URL": "letta.base_url",
     "LETTA_API_KEY": "letta.api_key",
@@ -317,17 +325,24 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LIVEKIT_API_KEY": "livekit.api_key",
     "LIVEKIT_API_SECRET": "livekit.api_secret",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
-} | {f"ANAMNESIS_{key.replace('.', '_').upper()}": key for key in KEYS}
-"""Which environment variable sets what. Where two set the same, the later one here wins: ours."""
+} | {_variable(key): key for key in KEYS}
+"""The setting of each environment variable. If two variables set the same one, the later here wins."""
 
-NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT")
-"""Variables of ours that set no setting: for set-up and tests. So are all of ANAMNESIS_TEST_*."""
+NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT", "ANAMNESIS_KEY")
+"""Our variables that are not settings, like all of ANAMNESIS_TEST_*. Set-up, tests and `chat` read them."""
+
+_RENAMED: Final = {
+    "letta.show_seconds": "letta.sync_seconds",
+    "livekit.look_seconds": "livekit.poll_seconds",
+}
+RENAMED: Final = _RENAMED | {_variable(old): _variable(new) for old, new in _RENAMED.items()}
+"""Old and new names of settings and of their variables. The error for an old name says the new one."""
 
 FOLDERS: Final = ("data.dir", "models.dir")
-"""The settings that name a folder."""
+"""The settings whose value is a folder."""
 
-OVERLAID: Final = ("default.toml", "agents.toml", "prompts")
-"""What a folder of configuration may hold."""
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "prompts")
+"""The files that are read from a configuration folder."""
 
 
 class _Entry(NamedTuple):
@@ -337,7 +352,7 @@ class _Entry(NamedTuple):
 
 
 def shipped_config() -> Path:
-    """The folder of shipped configuration: inside an installed wheel, else `config/` of the checkout."""
+    """The folder of the shipped configuration: in an installed wheel, or `config/` of the checkout."""
     installed = Path(__file__).parent / "_config"
     return installed if installed.is_dir() else Path(__file__).parents[1] / "config"
 
@@ -347,9 +362,9 @@ def load(
     given: Mapping[str, object] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """Read the shipped defaults, `config`/default.toml, the environment, and what was `given` by option.
+    """Read the shipped defaults, `config`/default.toml, the environment, and the options `given`.
 
-    The last one to name a setting wins. What is unknown or not allowed is refused by name, with its origin.
+    The last one that names a setting wins. An unknown setting or a bad value raises an error with its origin.
     """
     shipped = shipped_config() / "default.toml"
     values: dict[str, object] = {entry.key: entry.value for entry in _from_file(shipped)}
@@ -360,8 +375,8 @@ def load(
         *(_Entry(key, value, "the command line") for key, value in (given or {}).items()),
     ):
         values[entry.key], origins[entry.key] = entry.value, entry.where
-    values["data.dir"] = values["data.dir"] or _usual_data_dir(environment)
-    values["models.dir"] = values["models.dir"] or _usual_models_dir(environment, values["data.dir"])
+    values["data.dir"] = values["data.dir"] or _default_data_dir(environment)
+    values["models.dir"] = values["models.dir"] or _default_models_dir(environment, values["data.dir"])
 
     tables: dict[str, dict[str, object]] = {section: {} for section in Settings.model_fields}
     for key, value in values.items():
@@ -374,31 +389,31 @@ def load(
     else:
         settings._origins.update(origins)
         return settings
-    # Raised out here, so that pydantic's error, which knows the value, is not carried along as context.
+    # Raised outside `except`, so that pydantic's error, which holds the value, is not its context.
     key = ".".join(str(part) for part in first["loc"])
     rule = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     raise AnamnesisError(BAD_SETTING, key=key, where=origins.get(key, str(shipped)), rule=rule)
 
 
 def _from_overlay(folder: Path | None) -> Iterator[_Entry]:
-    """An overlay may hold other files than settings, but it must be there and hold one that is read."""
+    """The settings in an overlay folder, which must exist and have at least one of the files we read."""
     if folder is None:
         return
     if not folder.is_dir():
         raise AnamnesisError(SETTINGS_UNREADABLE, where=str(folder), rule="there is no such folder")
-    if not any((folder / name).exists() for name in OVERLAID):
-        rule = f"it has none of {', '.join(OVERLAID)}"
+    if not any((folder / name).exists() for name in CONFIG_FILES):
+        rule = f"it has none of {', '.join(CONFIG_FILES)}"
         raise AnamnesisError(SETTINGS_UNREADABLE, where=str(folder), rule=rule)
     if (file := folder / "default.toml").exists():
-        yield from (_from_there(entry, folder) for entry in _from_file(file))
+        yield from (_relative_to(folder, entry) for entry in _from_file(file))
 
 
-def _from_there(entry: _Entry, folder: Path) -> _Entry:
-    """What an overlay calls by a relative path lies beside it, wherever the command is called from."""
-    there = entry.value
-    if entry.key not in FOLDERS or not isinstance(there, str) or not there or there.startswith("~"):
+def _relative_to(folder: Path, entry: _Entry) -> _Entry:
+    """Resolve a relative path in an overlay against the overlay's folder, not the working directory."""
+    path = entry.value
+    if entry.key not in FOLDERS or not isinstance(path, str) or not path or path.startswith("~"):
         return entry
-    return entry._replace(value=str(folder.absolute() / there))
+    return entry._replace(value=str(folder.absolute() / path))
 
 
 def _from_file(file: Path) -> Iterator[_Entry]:
@@ -415,7 +430,7 @@ def _from_file(file: Path) -> Iterator[_Entry]:
 
 
 def _parse(file: Path) -> dict[str, Any]:
-    """The parser's own message may quote the file, so only the place is taken from it."""
+    """Parse a file. Only line and column are taken from the parser's message, which may quote a secret."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -428,7 +443,7 @@ def _parse(file: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str], defaults: Mapping[str, object]) -> Iterator[_Entry]:
-    """An empty variable counts as not set, as is usual."""
+    """The settings in environment variables. An empty variable counts as not set."""
     for name in environment:
         known = name in VARIABLES or name in NOT_SETTINGS or name.startswith("ANAMNESIS_TEST_")
         if name.startswith("ANAMNESIS_") and not known:
@@ -439,7 +454,7 @@ def _from_environment(environment: Mapping[str, str], defaults: Mapping[str, obj
 
 
 def _read(text: str, like: object) -> object:
-    """A variable is text: read it as what the default is, or leave it for the model to refuse."""
+    """Convert a variable's text to the type of the default. Bad text stays, and validation refuses it."""
     if isinstance(like, bool):
         return {"true": True, "false": False}.get(text.lower(), text)
     if isinstance(like, int | float):
@@ -450,26 +465,31 @@ def _read(text: str, like: object) -> object:
     return text
 
 
-def _usual_data_dir(environment: Mapping[str, str]) -> Path:
-    """Where the XDG base directory rules put an application's data; they ignore a relative folder."""
+def _default_data_dir(environment: Mapping[str, str]) -> Path:
+    """The data folder by the XDG base directory specification, which ignores relative paths."""
     folder = Path(environment.get("XDG_DATA_HOME", ""))
     return (folder if folder.is_absolute() else Path("~/.local/share")) / "anamnesis"
 
 
-def _usual_models_dir(environment: Mapping[str, str], data_dir: object) -> Path:
-    """Beside what set-up keeps for every checkout; without a home, beside the rest of what is kept."""
+def _default_models_dir(environment: Mapping[str, str], data_dir: object) -> Path:
+    """A folder in the cache that all checkouts share; without a home folder, one in the data folder."""
     if chosen := environment.get("ANAMNESIS_CACHE_DIR"):
         return Path(chosen) / "models"
     folder = Path(environment.get("XDG_CACHE_HOME", ""))
     if folder.is_absolute():
         return folder / "anamnesis" / "models"
-    homeless = not os.path.isabs(os.environ.get("HOME", "/"))
-    return Path(str(data_dir), "models") if homeless else Path("~/.cache/anamnesis/models")
+    no_home = not os.path.isabs(os.environ.get("HOME", "/"))
+    return Path(str(data_dir), "models") if no_home else Path("~/.cache/anamnesis/models")
 
 
 def _unknown(where: str, key: str, known: Mapping[str, object] | tuple[str, ...]) -> AnamnesisError:
+    """The error for an unknown key; it names the new key, or the most similar one."""
     from difflib import get_close_matches
 
-    nearest = get_close_matches(key, known, n=1)
-    hint = f"Did you mean `{nearest[0]}`?" if nearest else "config/default.toml lists them all."
+    if new := RENAMED.get(key):
+        hint = f"It is called `{new}` now."
+    elif nearest := get_close_matches(key, known, n=1):
+        hint = f"Did you mean `{nearest[0]}`?"
+    else:
+        hint = "config/default.toml lists them all."
     return AnamnesisError(UNKNOWN_SETTING, where=where, key=key, hint=hint)

@@ -1,62 +1,62 @@
-"""What stands behind each port today: the one place that chooses adapters."""
+"""Builds an orchestrator from the settings: the only place that chooses an adapter for each port."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agents import lexicon, roster
+from agents import roster
 from agents.errors import AgentError
-from agents.lexicon import Lexicon
-from agents.ports import Embedded, Embedder, Recalled
+from agents.ports import Brain, Embedded, Embedder, Recalled
 from agents.roster import Roster
-from agents.safety import ears, guard, language, output, wording
-from agents.safety.ears import Ears
+from agents.safety import classifier, guard, language, output, wording
+from agents.safety.classifier import DangerClassifier
 from agents.safety.guard import Guard
 from agents.safety.language import Languages
 from agents.tools.built_in import built_in
 from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
-from memory_blocks.mirrors.nowhere import Nowhere
-from orchestrator.alerts import AlertDesk
-from orchestrator.clock import SystemClock
-from orchestrator.desk import Allowance
+from memory_blocks.mirrors.no_mirror import NoMirror
+from orchestrator.brain_selection import SelectedBrain, choose
+from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError, as_ours
-from orchestrator.house import House
-from orchestrator.minds import choose
 from orchestrator.model_files import ModelFiles
-from orchestrator.outbox import Outbox
+from orchestrator.ops.clock import SystemClock
+from orchestrator.ops.waiting import Waiting
+from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
 from orchestrator.presence import Presence
-from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.prompts import PromptFiles
+from orchestrator.safety.alerts import AlertSender
+from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
-from orchestrator.shown import Shown
-from orchestrator.store.database import Store
-from orchestrator.turn import Stations
-from orchestrator.waiting import Waiting
-from orchestrator.watch import Watch
+from orchestrator.store.engine.database import Store
+from orchestrator.turn.block_sync import BlockSync
+from orchestrator.turn.outbox import Outbox
+from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ServerInfo
 
 if TYPE_CHECKING:
-    from agents.router import Router
-    from orchestrator.letta_agents import AgentRegistry
-    from orchestrator.letta_upkeep import Upkeep
-    from orchestrator.rooms import Rooms
+    from agents.evaluation.follow_ups import Enrich
+    from agents.routing.router import Router
+    from orchestrator.connection.rooms import Rooms
+    from orchestrator.letta.agents import AgentRegistry
+    from orchestrator.letta.upkeep import Upkeep
 
 
 class NothingRecalled:
-    """Long-term memory is not searched yet: nothing is ever found."""
+    """A placeholder for long-term memory, which is not searched yet."""
 
     async def search(self, query: Embedded, person_id: str) -> Recalled:
-        """Nothing."""
+        """Find nothing."""
         return Recalled()
 
 
 def open_store(settings: Settings) -> Store:
-    """The database that the settings name; the embedded one is made and brought up when needed."""
+    """Open the database that the settings name. The embedded one is created and migrated if necessary."""
     embedded = not settings.database.url.get_secret_value()
     if embedded:
         settings.data.prepare()
@@ -71,14 +71,14 @@ def open_store(settings: Settings) -> Store:
 
 
 def configured(name: str, overlay: Path | None) -> Path:
-    """A file or folder of the configuration: the overlay's, where it has one, else the shipped one."""
+    """The path of a configuration file or folder: in the overlay if it is there, else as shipped."""
     if overlay is not None and (overlay / name).exists():
         return overlay / name
     return shipped_config() / name
 
 
 def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roster:
-    """The agents that `agents.toml` names."""
+    """The specialists that `agents.toml` names."""
     try:
         return roster.load(
             configured("agents.toml", overlay), configured("interviews", overlay), to_answer=to_answer
@@ -87,17 +87,17 @@ def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roste
         raise as_ours(error) from None
 
 
-def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptShelf:
-    """The prompts, the overlay's before those shipped; each agent's must be there before its first word."""
+def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptFiles:
+    """The prompt files; the overlay goes before the shipped ones. Raises if a specialist has no prompt."""
     folders = [folder / "prompts" for folder in (overlay, shipped_config()) if folder is not None]
-    prompts = PromptShelf(*folders)
+    prompts = PromptFiles(*folders)
     for agent in agents.agents.values():
         prompts.prompt(agent)
     return prompts
 
 
 def load_toolbox(agents: Roster) -> Toolbox:
-    """The tools of the house; an agent that is to use another one is refused."""
+    """The built-in tools. Raises if a specialist is to use a tool that does not exist."""
     toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
     try:
         roster.refuse_unknown_tools(agents, [tool.name for tool in toolbox.tools])
@@ -106,21 +106,34 @@ def load_toolbox(agents: Roster) -> Toolbox:
     return toolbox
 
 
-def load_lexicon(overlay: Path | None = None) -> Lexicon:
-    """The words by which the local brain understands."""
+def load_follow_ups(overlay: Path | None = None) -> "Enrich":
+    """The local brain's function that enriches a message; it needs no embedding model."""
+    from agents.local import LocalBrain
+
     try:
-        return lexicon.load(configured("lexicon.toml", overlay))
+        return LocalBrain.follow_ups(configured("lexicon.toml", overlay))
+    except AgentError as error:
+        raise as_ours(error) from None
+
+
+def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, overlay: Path | None) -> Brain:
+    """The brain without a language model. If its router was never trained, that takes some seconds."""
+    from agents.local import LocalBrain
+
+    router = load_router(settings, agents, embedder)
+    try:
+        return LocalBrain(agents, router, configured("lexicon.toml", overlay))
     except AgentError as error:
         raise as_ours(error) from None
 
 
 def model_files(settings: Settings) -> ModelFiles:
-    """The files of the embedding model, wherever they should be."""
+    """The files of the embedding model, present or not."""
     return ModelFiles.shipped(shipped_config(), settings.models.dir)
 
 
 def load_embedder(settings: Settings) -> Embedder:
-    """The embedding model, loaded from its files; takes about half a second, so not on a loop."""
+    """Load the embedding model. This takes about half a second; do not call it on an event loop."""
     files = model_files(settings)
     folder = files.checked()
 
@@ -134,42 +147,42 @@ def load_embedder(settings: Settings) -> Embedder:
 
 
 @cache
-def load_guard() -> Guard:
-    """The guard, with the rules as they were shipped: no overlay and no conversation changes them."""
+def load_guard(models: Path) -> Guard:
+    """The guard with the shipped rules; no overlay changes them. Its compiled form is kept in `models`."""
     try:
-        return guard.load(shipped_config() / "safety")
+        return guard.load(shipped_config() / "safety", models)
     except AgentError as error:
         raise as_ours(error) from None
 
 
 def load_languages(rules: Guard) -> Languages:
-    """What tells other languages from the English that the rules understand."""
+    """Detects messages that are not in English, which the rules do not understand."""
     try:
         return language.load(shipped_config() / "safety", rules.vocabulary)
     except AgentError as error:
         raise as_ours(error) from None
 
 
-def load_ears(settings: Settings, embedder: Embedder) -> Ears:
-    """The second pair of ears; they learn their phrases once, which takes a minute."""
-    return ears.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
+def load_classifier(settings: Settings, embedder: Embedder) -> DangerClassifier:
+    """The danger classifier. If it was never trained, that takes a minute."""
+    return classifier.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
 
 
-def build_watch(settings: Settings, embedder: Embedder) -> Watch:
-    """The guard's place in the house, with whom to call where it stands; refused where nobody knows whom."""
+def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
+    """The safety monitor, with the emergency numbers of the region. Raises if the region is unknown."""
     folder, region = shipped_config() / "safety", settings.safety.region
     try:
         if region and region not in (known := wording.known_regions(folder)):
-            rule = f"no numbers to call are known for it; name one of {', '.join(known)}, or none"
+            rule = f"no emergency numbers are known for it; name one of {', '.join(known)}, or none"
             where = settings.origins.get("safety.region", "")
             raise AnamnesisError(BAD_SETTING, key="safety.region", where=where, rule=rule)
-        rules = load_guard()
-        return Watch(
+        rules = load_guard(settings.models.dir)
+        return SafetyMonitor(
             rules,
             output.load(folder),
             wording.load(folder, region),
             load_languages(rules),
-            load_ears(settings, embedder),
+            load_classifier(settings, embedder),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
     except AgentError as error:
@@ -177,62 +190,50 @@ def build_watch(settings: Settings, embedder: Embedder) -> Watch:
 
 
 def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Router":
-    """What was learned from the roster's examples; it is learned now if it never was, which takes seconds."""
-    from agents.router import train_router
+    """The router, trained on the roster's examples. If it was never trained, that takes some seconds."""
+    from agents.routing.router import train_router
 
     return train_router(agents.examples, agents.sure_enough, embedder, settings.models.dir)
 
 
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:
-    """The one door to the blocks, with the limits and for the agents that are configured."""
-    return Ledger(
-        SystemClock(),
-        Limits(**settings.blocks.model_dump()),
-        agents.agent_types,
-        settings.limits.trace_content_characters,
-    )
+    """The ledger of the blocks, with the limits from the settings and the specialists from the roster."""
+    return Ledger(SystemClock(), Limits(**settings.blocks.model_dump()), agents.agent_types)
 
 
-def build_house(settings: Settings, overlay: Path | None = None) -> House:
-    """A house on the brain and the database that the settings name; `overlay` is a folder of configuration.
+def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orchestrator:
+    """An orchestrator as the settings describe it; `overlay` is a folder of configuration.
 
-    Loading the embedding model takes a moment, so a loop hands this to a thread.
+    Loading the models takes a moment; do not call this on an event loop.
     """
-    from agents.brains.local import LocalBrain
-
-    store = open_store(settings)  # first: a database that cannot be used is told before models are loaded
+    store = open_store(settings)  # first: a database that cannot be used is reported before models are loaded
     agents = load_roster(overlay)
     prompts, toolbox = load_prompts(agents, overlay), load_toolbox(agents)
     embedder = load_embedder(settings)
-    local = LocalBrain(agents, load_router(settings, agents, embedder), load_lexicon(overlay))
-    ledger = build_ledger(settings, agents)
-    watch = build_watch(settings, embedder)
+    local = load_local_brain(settings, agents, embedder, overlay)
+    ledger, monitor = build_ledger(settings, agents), build_monitor(settings, embedder)
     registry = load_registry(settings, store, agents, prompts)
-    mind = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
+    selected = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
 
-    def stations(outbox: Outbox) -> Stations:
-        return Stations(
-            brain=mind.brain,
+    def services(outbox: Outbox) -> TurnServices:
+        return TurnServices(
+            brain=selected.brain,
             embedder=embedder,
             recall=NothingRecalled(),
             roster=agents,
             prompts=prompts,
             toolbox=toolbox,
             ledger=ledger,
-            shown=build_shown(settings, registry, ledger, outbox),
-            watch=watch,
+            sync=build_sync(settings, registry, ledger, outbox),
+            monitor=monitor,
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,
+            trace_content_characters=settings.limits.trace_content_characters,
         )
 
-    async def close() -> None:
-        await mind.close()
-        if registry is not None:
-            await registry.close()
-
     def server_info() -> ServerInfo:
-        now = mind.now()
+        now = selected.now()
         return ServerInfo(
             conversation_id=ConversationId("none"),
             model=now.model,
@@ -240,80 +241,83 @@ def build_house(settings: Settings, overlay: Path | None = None) -> House:
             agents=tuple(sorted(agents.agent_types)),
         )
 
-    beside: list[Callable[[Stations], Coroutine[Any, Any, None]]] = []
+    options = _options(settings, store, selected, registry)
+    orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
     if registry is not None:
-        beside.append(lambda walk: build_upkeep(registry, store, walk.shown).keep_looking())
-    if (attention := mind.attention) is not None:
-        beside.append(lambda _: attention.keep_looking())
+        orchestrator.on_created(registry.prepare)
+        orchestrator.include("agents", registry.check_health)
+    if selected.check is not None:
+        orchestrator.include("model", selected.check)
+    return orchestrator
 
-    house = House(
-        store,
-        stations,
-        RandomIds(),
-        server_info,
+
+def _options(
+    settings: Settings, store: Store, selected: SelectedBrain, registry: "AgentRegistry | None"
+) -> OrchestratorOptions:
+    background: list[BackgroundWork] = []
+    if registry is not None:
+        background.append(lambda services: build_upkeep(registry, store, services.sync).run())
+    if (status := selected.status) is not None:
+        background.append(lambda _: status.keep_checking())
+
+    async def close() -> None:
+        await selected.close()
+        if registry is not None:
+            await registry.close()
+
+    return OrchestratorOptions(
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
         idle=timedelta(minutes=settings.session.idle_minutes),
-        allowance=Allowance(settings.limits.waiting_messages, settings.limits.trace_content_characters),
+        limits=ConversationLimits(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
         alerts=_alerts(settings),
+        background=background,
         close=close,
-        beside=beside,
     )
-    if registry is not None:
-        house.tell_of_beginnings(registry.prepare)
-        house.include("agents", registry.answers)
-    if mind.answers is not None:
-        house.include("model", mind.answers)
-    return house
 
 
 def load_registry(
-    settings: Settings, store: Store, agents: Roster, prompts: PromptShelf
+    settings: Settings, store: Store, agents: Roster, prompts: PromptFiles
 ) -> "AgentRegistry | None":
-    """Who knows the agents on the Letta server; None where none is configured."""
+    """The registry of our agents on the Letta server; None if no server is configured."""
     letta = settings.letta
     if not letta.base_url:
         return None
-    from orchestrator.letta_agents import AgentRegistry, Recipes
-    from orchestrator.letta_server import LettaServer
+    from orchestrator.letta.agents import AgentRegistry
+    from orchestrator.letta.server import LettaServer
+    from orchestrator.letta.specs import AgentSpecs
 
     server = LettaServer(letta.base_url, letta.api_key.get_secret_value(), seconds=letta.timeout_seconds)
-    return AgentRegistry(
-        server,
-        store,
-        Recipes(letta, agents, prompts),
-        Limits(**settings.blocks.model_dump()),
-        tag=letta.tag,
-        holder=RandomIds().new("proc_"),
-    )
+    specs = AgentSpecs(letta, agents, prompts, Limits(**settings.blocks.model_dump()))
+    return AgentRegistry(server, store, specs, holder=RandomIds().new("proc_"))
 
 
-def build_shown(
+def build_sync(
     settings: Settings, registry: "AgentRegistry | None", ledger: Ledger, outbox: Outbox
-) -> Shown:
-    """Where the blocks are shown: in Letta, where one is configured."""
+) -> BlockSync:
+    """Copies the blocks to Letta if a server is configured, else nowhere."""
     if registry is None:
-        return Shown(Nowhere(), ledger, outbox)
+        return BlockSync(NoMirror(), ledger, outbox)
     from memory_blocks.mirrors.letta import LettaMirror
-    from orchestrator.letta_blocks import LettaPlace, StoredJournal
+    from orchestrator.letta.blocks import LettaCopies, StoredJournal
 
-    silent = settings.letta.show_seconds
-    waiting = Waiting(silent, max(silent, settings.letta.timeout_seconds), registry.server.heard_at)
-    place = LettaPlace(registry, outbox.store, waiting.halved())
-    return Shown(LettaMirror(place, StoredJournal(outbox.store)), ledger, outbox, waiting)
+    silent = settings.letta.sync_seconds
+    waiting = Waiting(silent, max(silent, settings.letta.timeout_seconds), registry.server.last_response_at)
+    copies = LettaCopies(registry, outbox.store, waiting.halved())
+    return BlockSync(LettaMirror(copies, StoredJournal(outbox.store)), ledger, outbox, waiting)
 
 
-def build_upkeep(registry: "AgentRegistry", store: Store, shown: Shown) -> "Upkeep":
-    """Who looks after what stands in Letta."""
-    from orchestrator.letta_upkeep import Upkeep
+def build_upkeep(registry: "AgentRegistry", store: Store, sync: BlockSync) -> "Upkeep":
+    """Compares Letta with our tables and repairs differences."""
+    from orchestrator.letta.upkeep import Upkeep
 
-    return Upkeep(registry, store, shown, holder=RandomIds().new("proc_"))
+    return Upkeep(registry, store, sync, holder=RandomIds().new("proc_"))
 
 
 @asynccontextmanager
 async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncIterator["Upkeep"]:
-    """The same for a command, while the block runs; refused where no Letta is configured."""
+    """`build_upkeep` for a command, open while the block runs. Raises if no Letta is configured."""
     agents = load_roster(overlay)
     store = open_store(settings)
     try:
@@ -322,7 +326,7 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:
             ledger = build_ledger(settings, agents)
-            yield build_upkeep(registry, store, build_shown(settings, registry, ledger, Outbox(store)))
+            yield build_upkeep(registry, store, build_sync(settings, registry, ledger, Outbox(store)))
         finally:
             await registry.close()
     finally:
@@ -330,52 +334,52 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def open_rooms(settings: Settings, house: House) -> AsyncIterator["Rooms | None"]:
-    """The LiveKit rooms of the conversations while the block runs; None where it is not configured."""
+async def open_rooms(settings: Settings, orchestrator: Orchestrator) -> AsyncIterator["Rooms | None"]:
+    """The LiveKit rooms of the conversations while the block runs; None if LiveKit is not configured."""
     server = settings.livekit
     if not server.url:
         yield None
         return
     if not (server.api_key and server.api_secret):
-        rule = "needs livekit.api_key and livekit.api_secret beside it"
+        rule = "needs livekit.api_key and livekit.api_secret, too"
         where = settings.origins.get("livekit.url", "")
         raise AnamnesisError(BAD_SETTING, key="livekit.url", where=where, rule=rule)
 
-    from orchestrator.rooms import Rooms
-    from orchestrator.transports.livekit import settle
+    from orchestrator.connection.rooms import Rooms
+    from orchestrator.transports.livekit import wait_for_native_threads
     from orchestrator.transports.livekit_server import LiveKitServer
 
     livekit = LiveKitServer(
         server.url, server.api_key.get_secret_value(), server.api_secret.get_secret_value()
     )
-    house.include("livekit", livekit.answers)
+    orchestrator.include("livekit", livekit.answers)
     rooms = Rooms(
         livekit,
-        house.store,
-        house.attend,
-        holder=house.holder,
-        is_gone=house.is_gone,
-        look_seconds=server.look_seconds,
+        orchestrator.store,
+        orchestrator.attend,
+        holder=orchestrator.holder,
+        is_gone=orchestrator.is_gone,
+        poll_seconds=server.poll_seconds,
     )
-    house.tell_of_beginnings(rooms.prepare)
+    orchestrator.on_created(rooms.prepare)
     async with rooms.open():
         yield rooms
-    await settle()
+    await wait_for_native_threads()
 
 
-def _alerts(settings: Settings) -> Callable[[Store], AlertDesk] | None:
-    """Who tells staff, where somebody is to be told."""
+def _alerts(settings: Settings) -> Callable[[Store], AlertSender] | None:
+    """Builds the sender of alerts to staff; None if no address is configured."""
     url = settings.safety.alert_url.get_secret_value()
     if not url:
         return None
-    from orchestrator.webhook import Webhook
+    from orchestrator.safety.webhook import Webhook
 
     webhook = Webhook(url, settings.safety.alert_timeout_seconds)
-    return lambda store: AlertDesk(store, webhook, settings.safety.alert_attempts)
+    return lambda store: AlertSender(store, webhook, settings.safety.alert_attempts)
 
 
 def _presence(settings: Settings) -> Presence | None:
-    """Who is alive can be told only where all processes are on one machine: with the embedded database."""
+    """Which processes are alive. This is known only if all run on one machine: with the embedded database."""
     if settings.database.url.get_secret_value():
         return None
     return Presence(settings.data.prepare() / "present", RandomIds().new("proc_"))

@@ -10,28 +10,28 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from agents.brains.asking import CLASSIFIER, ENRICHMENT, EXTRACTOR, intent_schema
-from agents.brains.letta import LettaAgents
-from agents.brains.modelled import Model, ModelBrain, Sureness
-from agents.brains.openai_style import ChatModel
-from agents.brains.patience import Breaker, Patience
+from agents.models.fallback import ConfidenceThresholds, Model, ModelBrain, ModelOptions
+from agents.models.letta import LettaAgents
+from agents.models.openai import ChatModel
+from agents.models.prompts import CLASSIFIER, ENRICHMENT, EXTRACTOR, intent_schema
+from agents.models.retries import Breaker, RetryPolicy
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
 from agents.roster import pick
 from agents.sentences import sentences
 from agents.tools.toolbox import Tool
 from agents.values import Enrichment, Intent
 from memory_blocks.models import Label, render
-from orchestrator.prompt_shelf import PromptShelf
+from orchestrator.prompts import PromptFiles
 from orchestrator.settings import shipped_config
 from tests.builders import some_blocks
-from tests.houses import agents, local_brain
+from tests.orchestrators import agents, local_brain
 from tools.model_endpoint import MODEL, ModelEndpoint
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
-ASKS_ALL: Final = Sureness(context=2.0, intent=2.0)
+ASKS_ALL: Final = ConfidenceThresholds(context=2.0, intent=2.0)
 """The local brain is never sure enough: the model is asked everything."""
 
-PATIENT: Final = Patience(reply_seconds=30.0, stall_seconds=30.0, budget_seconds=60.0)
+PATIENT: Final = RetryPolicy(reply_seconds=30.0, stall_seconds=30.0, budget_seconds=60.0)
 """A busy machine is not a fault."""
 
 
@@ -49,7 +49,7 @@ class Using:
 
 def prompts() -> dict[str, str]:
     """The prompts of those who decide, as shipped."""
-    shelf = PromptShelf(shipped_config() / "prompts")
+    shelf = PromptFiles(shipped_config() / "prompts")
     names = {EXTRACTOR: "context_extractor", CLASSIFIER: "intent_classifier"}
     return {role: shelf.prompt_named(name).text for role, name in names.items()}
 
@@ -58,8 +58,8 @@ def prompts() -> dict[str, str]:
 async def chat_brain(
     endpoint: ModelEndpoint | str,
     *,
-    sureness: Sureness | None = None,
-    patience: Patience | None = None,
+    thresholds: ConfidenceThresholds | None = None,
+    retry_policy: RetryPolicy | None = None,
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[ModelBrain]:
@@ -67,7 +67,7 @@ async def chat_brain(
     url = endpoint if isinstance(endpoint, str) else endpoint.url
     model = ChatModel(url, "a key", MODEL)
     try:
-        yield _around(model, sureness, patience, breaker, tools)
+        yield _around(model, thresholds, retry_policy, breaker, tools)
     finally:
         await model.close()
 
@@ -77,23 +77,23 @@ async def letta_brain(
     base_url: str,
     agent_for: Callable[[str, str], Awaitable[str]],
     *,
-    sureness: Sureness | None = None,
-    patience: Patience | None = None,
+    thresholds: ConfidenceThresholds | None = None,
+    retry_policy: RetryPolicy | None = None,
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[ModelBrain]:
     """The agents of a Letta server, as a brain."""
     model = LettaAgents(base_url, "", LETTA_MODEL, agent_for)
     try:
-        yield _around(model, sureness, patience, breaker, tools)
+        yield _around(model, thresholds, retry_policy, breaker, tools)
     finally:
         await model.close()
 
 
 def _around(
     model: Model,
-    sureness: Sureness | None,
-    patience: Patience | None,
+    thresholds: ConfidenceThresholds | None,
+    retry_policy: RetryPolicy | None,
     breaker: Breaker | None,
     tools: Sequence[Tool],
 ) -> ModelBrain:
@@ -102,10 +102,9 @@ def _around(
         local_brain(),
         agents(),
         prompts(),
-        tools=tools,
-        sureness=sureness,
-        patience=patience or PATIENT,
-        breaker=breaker,
+        ModelOptions(
+            tools, thresholds or ConfidenceThresholds(), retry_policy or PATIENT, breaker or Breaker()
+        ),
     )
 
 

@@ -60,7 +60,7 @@ class Served:
 
 
 async def served(tool_and_options: str, *of_chat: str, seconds: float, **environment: str) -> Served:
-    """Let a tool serve on a free port, say one thing to its house, and stop it."""
+    """Let a tool serve on a free port, send one message to its server, and stop it."""
     tool = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *tool_and_options.split(), "--port", "0"),
         stdout=asyncio.subprocess.PIPE,
@@ -69,15 +69,17 @@ async def served(tool_and_options: str, *of_chat: str, seconds: float, **environ
     )
     assert tool.stdout is not None
     printed, page = "", None
+    key_file = str(Path(environment["ANAMNESIS_DATA_DIR"]) / "keys.json")
     try:
         async with asyncio.timeout(seconds):
             while page is None:
                 line = (await tool.stdout.readline()).decode()
                 assert line, "it ended before it served"
-                page = re.search(r"http://\S+#\S+", line)
+                page = re.search(r"(http://\S+)/#\S+", line)
                 printed += line
         chat = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "orchestrator", "chat", "--json", *of_chat, "--server", page.group()),
+            *(sys.executable, "-m", "orchestrator", "chat", "--json", *of_chat),
+            *("--server", page[1], "--key-file", key_file),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=CHECKOUT,

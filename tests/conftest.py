@@ -1,5 +1,6 @@
 """What every test can ask for, and what is asked of every test."""
 
+import gc
 import logging
 import os
 from itertools import islice
@@ -7,10 +8,10 @@ from itertools import islice
 import pytest
 from hypothesis import settings
 
-from orchestrator import logs
+from orchestrator.ops import logs
 
 pytest_plugins = [
-    "tools.ledger",
+    "tools.requirements",
     "tests.servers.once",
     "tests.servers.letta",
     "tests.servers.livekit",
@@ -18,20 +19,24 @@ pytest_plugins = [
     "tests.servers.postgres",
     "tests.models",
     "tests.commands",
-    "tests.nursery",
+    "tests.forked_servers",
     "tests.stores",
-    "tests.houses",
-    "tests.lettas",
+    "tests.orchestrators",
+    "tests.letta_helpers",
     "tests.brains",
 ]
 
 # There is a worker per processor at least, so none computes on more than one; numpy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# `make check` looks at fewer examples of what `make test` looks at more; no test fails for taking its time.
-settings.register_profile("quick", max_examples=15, deadline=None)
-settings.register_profile("whole", deadline=None)
+# `make check` and `make test` try the same examples in every run; `make soak` searches for new ones.
+settings.register_profile("quick", max_examples=15, derandomize=True, deadline=None)
+settings.register_profile("whole", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("whole")
+
+# A garbage collection looks through every object of a large process, so there are fewer of them.
+gc.set_threshold(50_000, 20, 50)
 
 # A log call that is not ours to make fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
@@ -58,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_long = long[worker::workers]
         dealt += [*of_long, *islice(rest, max(0, share - len(of_long)))]
     items[:] = [*dealt, *rest]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection made out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,10 @@ import pytest
 
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Embedded, Embedder
-from agents.router import Router
+from agents.routing.router import Router
+from agents.safety.guard import Guard
 from orchestrator.settings import load
-from orchestrator.wiring import load_embedder, load_roster, load_router
+from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
 
 @cache
@@ -21,6 +22,11 @@ def minilm() -> Embedder:
 def a_router() -> Router:
     """The router as it is shipped; `make setup` has let it learn."""
     return load_router(load(environment={}), load_roster(), minilm())
+
+
+def the_guard() -> Guard:
+    """The guard with the shipped rules; `make setup` has compiled them."""
+    return load_guard(load(environment={}).models.dir)
 
 
 def embedded(text: str, embedder: Embedder | None = None) -> Embedded:

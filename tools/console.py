@@ -1,6 +1,6 @@
-"""Builds the web page into `console/dist`, if it changed since: `python -m tools.console`.
+"""Builds the web page into `console/dist` unless it is up to date: `python -m tools.console`.
 
-Needs nothing but the standard library, since it runs while a checkout is being set up.
+Uses the standard library only, because it runs while a checkout is being set up.
 """
 
 import os
@@ -25,12 +25,12 @@ BUILD_INPUTS = (
 )
 CHECK_NPM = (
     "Check that npm reaches its registry (proxy, certificates: npm config list), "
-    "then run the same command again; what is already there is kept."
+    "then run the same command again; what has been fetched is kept."
 )
 
 
 def main() -> None:
-    """Build, or say why not."""
+    """Build the page, or exit with the reason why that failed."""
     try:
         build_console()
     except SetupError as failure:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def build_console() -> Path:
-    """The folder of the built page. Built only if one of its sources changed; then without a network, too."""
+    """Build the page if one of its sources changed, and return its folder. Needs the network only once."""
     inputs, stamp = _fingerprint_of_sources(), CHECKOUT / ".cache" / "console.built"
     with locked(CHECKOUT / ".cache" / "console.lock"):
         if not (DIST / "index.html").exists() or not stamp.exists() or stamp.read_text() != inputs:
@@ -51,14 +51,14 @@ def build_console() -> Path:
                     [node / "node", vite, "build", "--logLevel", "warn"],
                     env=npm_environment(node),
                     cwd=CONSOLE,
-                    otherwise="The lines above say where the page's code is wrong.",
+                    hint="The lines above say where the page's code is wrong.",
                 )
             stamp.write_text(inputs)
     return DIST
 
 
 def ensure_packages() -> Path:
-    """The folder with `node`, after installing what checking and testing the page need as well."""
+    """Install the packages that build and test the page, and return the folder with `node`."""
     node = ensure_node()
     with locked(CHECKOUT / ".cache" / "console.lock"):
         _install_packages(node, "to test")
@@ -66,35 +66,35 @@ def ensure_packages() -> Path:
 
 
 def npm_environment(node: Path) -> dict[str, str]:
-    """The environment for Node's programs: they find each other on PATH, and stay quiet."""
+    """Environment variables for Node's programs: PATH, and settings that keep npm quiet."""
     ours: Mapping[str, str] = {
         "PATH": os.pathsep.join((str(node), os.environ.get("PATH", os.defpath))),
         "npm_config_update_notifier": "false",
         "npm_config_loglevel": "error",
     }
-    if cache_dir().is_relative_to(CHECKOUT):  # npm's own cache lies in HOME, which cannot be used here
+    if cache_dir().is_relative_to(CHECKOUT):  # HOME is not usable, and npm keeps its cache there
         ours = {**ours, "npm_config_cache": str(cache_dir() / "npm")}
     return {**os.environ, **ours}
 
 
 def _install_packages(node: Path, purpose: str) -> None:
-    """What the lock file pins; only the part that building needs, unless it is to be tested."""
+    """Install the packages of the lock file; those for tests only if `purpose` is "to test"."""
     pinned, stamp = fingerprint(CONSOLE / "package-lock.json"), MODULES / ".installed"
-    there = stamp.read_text() if stamp.exists() else ""
-    if there == f"to test {pinned}" or there == f"{purpose} {pinned}":
+    installed = stamp.read_text() if stamp.exists() else ""
+    if installed in (f"to test {pinned}", f"{purpose} {pinned}"):
         return
     with step(f"installing what the web page needs {purpose}"):
         run(
             [node / "npm", "ci", "--prefer-offline", *(["--omit=dev"] if purpose == "to build" else [])],
             env=npm_environment(node),
             cwd=CONSOLE,
-            otherwise=CHECK_NPM,
+            hint=CHECK_NPM,
         )
     stamp.write_text(f"{purpose} {pinned}")
 
 
 def _fingerprint_of_sources() -> str:
-    """Changes with any file the build reads, its name or its content."""
+    """A fingerprint that changes with the name or content of any file the build reads."""
     roots = [CONSOLE / name for name in BUILD_INPUTS]
     files = sorted(
         file for root in roots for file in (root.rglob("*") if root.is_dir() else [root]) if file.is_file()

@@ -1,6 +1,6 @@
 """Starts a Letta server and `anamnesis serve` connected to it, until Ctrl-C: `python -m tools.letta`.
 
-With LETTA_BASE_URL set, it serves over that server instead, with the models that the settings name.
+If LETTA_BASE_URL is set, no Letta server is started; that one is used, with the models of the settings.
 """
 
 import argparse
@@ -9,28 +9,28 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tools.house import serve
 from tools.progress import SetupError, step
+from tools.serve import serve
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, running_letta
 from tools.toolchain import ensure_letta
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until interrupted; the agents of Letta think with a model endpoint of ours."""
+    """Serve until interrupted. The agents in Letta use the model endpoint of `tools.model_endpoint`."""
     parser = argparse.ArgumentParser(description="A Letta server, and Anamnesis connected to it.")
-    parser.add_argument("--port", type=int, default=8321, help="where Anamnesis listens; 0 picks a free one")
-    parser.add_argument("--letta-port", type=int, default=8283, help="where Letta does; 0 picks a free one")
-    chosen, further = parser.parse_known_args(arguments)
+    parser.add_argument("--port", type=int, default=8321, help="the port of Anamnesis; 0 picks a free one")
+    parser.add_argument("--letta-port", type=int, default=8283, help="the port of Letta; 0 picks a free one")
+    chosen, options = parser.parse_known_args(arguments)
     try:
-        with _letta(chosen.letta_port) as told:
-            sys.exit(serve(chosen.port, told, further))
+        with _letta(chosen.letta_port) as settings:
+            sys.exit(serve(chosen.port, settings, options))
     except SetupError as failure:
         sys.exit(f"\n{failure}")
 
 
 @contextmanager
 def _letta(port: int) -> Iterator[Mapping[str, str]]:
-    """A server that is up during the body; what the house is told of it."""
+    """A Letta server during the body. Yields the environment variables that connect Anamnesis to it."""
     if os.environ.get("LETTA_BASE_URL"):
         yield {}
         return

@@ -1,4 +1,4 @@
-"""Runs every linter at once and shows what each one found: `python -m tools.lint`."""
+"""Runs every linter at the same time and prints what each one found: `python -m tools.lint`."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ LINTERS = {
 
 
 def main() -> None:
-    """One line per linter; the whole output of each that found something, and then exit 1."""
+    """Print one line per linter, and the output of each that found something. Then exit with 1."""
     with ThreadPoolExecutor() as pool:
         clean = list(pool.map(_lint, LINTERS))
     if not all(clean):
@@ -27,6 +27,7 @@ def main() -> None:
 
 
 def _lint(name: str) -> bool:
+    """Run one linter. True if it found nothing."""
     program, *arguments = LINTERS[name]
     started = time.perf_counter()
     done = subprocess.run(

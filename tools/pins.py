@@ -1,7 +1,7 @@
-"""Chooses versions of the dependencies and pins them with their hashes: `python -m tools.pins [PACKAGE …]`.
+"""Chooses versions of the dependencies and pins them with hashes: `python -m tools.pins [PACKAGE …]`.
 
-With names, only those move; without, everything moves to the newest version that fits. No address of a
-registry is written, so that everyone installs from the one they trust.
+With names, only those packages are upgraded; without, all of them. No registry's address is written into the
+files, so that everybody installs from the registry they trust.
 """
 
 import sys
@@ -12,34 +12,37 @@ from tools.toolchain import CHECK_THE_NETWORK, CHECKOUT, ensure_uv, installer_en
 
 SOURCES = {
     "run": "pyproject.toml",
-    "dev": "requirements/dev.in",
+    "dev": "requirements/dev.in",  # includes run.txt, so it comes after it
     "uv": "requirements/uv.in",
     "node": "requirements/node.in",
     "postgres": "requirements/postgres.in",
     "go": "requirements/go.in",
     "letta-server": "requirements/letta-server.in",
 }
-AS_OF = {"letta-server": "2026-05-15"}
-"""What is no longer kept up works with the versions of its last day, and with few later ones."""
+NOTHING_NEWER_THAN = {"letta-server": "2026-05-15"}
+"""Letta's server is no longer maintained. It works with the dependencies of its time, and with few later."""
 
-AS_IN_THE_FILES = ["--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"]
+OPTIONS = [
+    *("--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet"),
+    *("--python-version", "3.11", "--universal"),
+]
 
 
 def main() -> None:
-    """Compile every file of `requirements/`, `run` before `dev`, which builds on it."""
-    moving = [f"--upgrade-package={name}" for name in sys.argv[1:]] or ["--upgrade"]
+    """Write every `requirements/*.txt`."""
+    upgrades = [f"--upgrade-package={name}" for name in sys.argv[1:]] or ["--upgrade"]
     uv, env = ensure_uv(PYTHON), installer_environment(PYTHON)
     try:
         for name, source in SOURCES.items():
             with step(f"choosing versions for requirements/{name}.txt"):
-                options = [*AS_IN_THE_FILES, *moving, "--python-version", "3.11", "--universal", "--quiet"]
-                if name in AS_OF:
-                    options += ["--exclude-newer", AS_OF[name]]
+                options = [*OPTIONS, *upgrades]
+                if name in NOTHING_NEWER_THAN:
+                    options += ["--exclude-newer", NOTHING_NEWER_THAN[name]]
                 run(
                     [uv, "pip", "compile", source, "--output-file", f"requirements/{name}.txt", *options],
                     env=env,
                     cwd=CHECKOUT,
-                    otherwise=CHECK_THE_NETWORK,
+                    hint=CHECK_THE_NETWORK,
                 )
     except SetupError as failure:
         sys.exit(f"\n{failure}")

@@ -1,4 +1,4 @@
-"""Tells whoever waits what is being done, how long it took, and what to do when it failed."""
+"""Runs commands and prints progress: what is being done, how long it took, what to do if it failed."""
 
 import subprocess
 import sys
@@ -13,14 +13,14 @@ Word: TypeAlias = str | Path
 
 
 class SetupError(Exception):
-    """Something the project needs could not be had. The text says why and what to do next."""
+    """Something the project needs could not be obtained. The text says why and what to do next."""
 
 
 @contextmanager
-def step(doing: str) -> Iterator[None]:
-    """Show `doing` while the body runs, then the seconds it took; on stderr, since stdout is for results."""
+def step(description: str) -> Iterator[None]:
+    """Print `description` while the body runs, then the seconds it took. Prints to stderr."""
     started = time.perf_counter()
-    print(f"· {doing} …", end="", file=sys.stderr, flush=True)
+    print(f"· {description} …", end="", file=sys.stderr, flush=True)
     try:
         yield
     except BaseException:
@@ -32,12 +32,15 @@ def step(doing: str) -> Iterator[None]:
 def run(
     command: Sequence[Word],
     *,
-    otherwise: str,
+    hint: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     user: int | None = None,
 ) -> str:
-    """What `command` printed. If it fails: the end of that, and `otherwise`, which says what to do next."""
+    """Run a command and return its output.
+
+    If it fails, raise `SetupError` with the end of its output and with `hint`, which says what to do next.
+    """
     try:
         done = subprocess.run(
             command,
@@ -52,9 +55,9 @@ def run(
             check=False,
         )
     except OSError as error:
-        raise SetupError(f"{command[0]}: {error.strerror}.\n{otherwise}") from None
+        raise SetupError(f"{command[0]}: {error.strerror}.\n{hint}") from None
     if done.returncode != 0:
         output = "\n".join(done.stdout.splitlines()[-LINES_OF_OUTPUT_SHOWN:])
-        spoken = " ".join(map(str, command))
-        raise SetupError(f"`{spoken}` ended with {done.returncode}:\n{output}\n{otherwise}")
+        line = " ".join(map(str, command))
+        raise SetupError(f"`{line}` ended with {done.returncode}:\n{output}\n{hint}")
     return done.stdout

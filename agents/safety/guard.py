@@ -3,18 +3,20 @@
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agents.safety import rules as book
+from agents.safety.compiled import Compiled, cached
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
-from agents.safety.rules import BARE, HAS_IT, Kind, Pick, Replies, Rule, RuleBook
+from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
-from agents.safety.text import Reader, Word
+from agents.safety.text import Reader, Word, misspellings_of
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
@@ -222,56 +224,22 @@ class _Compiled:
 class Guard:
     """Rules, made ready once. Listening keeps nothing."""
 
-    def __init__(self, rules: RuleBook) -> None:
+    def __init__(self, rules: RuleBook, compiled: Compiled | None = None) -> None:
+        """`compiled` is what `compile_rules` gives for these rules, if it was computed before."""
         language, heard = rules.language, rules.heard
-        others = Others(language.others, language.endings)
-        self._phrases = PhraseBook(language.between, language.negative, others)
-        for concept, phrases in heard.concepts.items():
-            for phrase in phrases:
-                self._phrases.add(concept, phrase, of_others=True)
-        for concept, phrases in rules.replies.reverse.items():
-            for phrase in phrases:
-                self._phrases.add(f"asked.{concept}", phrase)
-        content = set(self._phrases.vocabulary)
-        replies = rules.replies
-        for name, phrases in (
-            (_OVER, replies.over),
-            (_OVER_BY_THEM, replies.over_by_them),
-            (_OVER_AS_FELT, replies.over_as_felt),
-            (_MEANS, replies.means),
-            (_BARE_MEANS, replies.bare_means),
-        ):
-            for phrase in phrases:
-                self._phrases.add(name, phrase)
-        for reason, section in language.cues.items():
-            for phrase in section.phrases:
-                self._phrases.add(reason, phrase)
-        grammar = Grammar(
-            language.breaks,
-            language.subjects,
-            language.asks,
-            language.openings,
-            language.persons,
-            language.talk,
-            language.negative,
-            language.general,
-            language.complements,
-            language.grave,
-            language.living,
+        compiled = compiled or compile_rules(rules)
+        self._phrases = PhraseBook(
+            language.between, language.negative, Others(language.others, language.endings), compiled.tree
         )
-        known = self._phrases.vocabulary | language.look_alikes | language.between | language.subjects
-        known |= grammar.asks | grammar.openings | grammar.persons | grammar.talk
-        known |= grammar.general | grammar.complements | grammar.grave | grammar.living
+        grammar = _grammar(language)
         self._answers = _Answers(rules.replies)
-        known |= self._answers.vocabulary
-        expand = {short: tuple(words.split()) for short, words in language.expand.items()}
-        long = {word for word in language.between if len(word) >= LONG_ENOUGH}
         self._reader = Reader(
-            frozenset(known),
-            frozenset(content - language.between | long),
-            expand,
+            self._phrases.vocabulary | self._answers.vocabulary | _small_words(language, grammar),
+            _worth_correcting(compiled.finding_words, language),
+            _expanded(language),
             language.written,
             self._phrases.pairs,
+            compiled.misspellings,
         )
         cues = {
             reason: Cue(section.reach, section.most, section.spares, section.binds)
@@ -279,17 +247,7 @@ class Guard:
         }
         self._cues = frozenset(cues)
         self._scopes = Scopes(cues, grammar)
-        self._gauge = Gauge(
-            {
-                concept: Measure(
-                    tuple(Band(band.concept, band.low, band.high) for band in section.bands),
-                    section.before,
-                    section.after,
-                )
-                for concept, section in heard.measures.items()
-            },
-            [(Band(each.concept, *each.upper), Band(each.concept, *each.lower)) for each in heard.pressures],
-        )
+        self._gauge = _gauge(heard)
         self._compounds = [
             (name, groups, compound.within)
             for name, compound in heard.compounds.items()
@@ -705,9 +663,85 @@ def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
     return places
 
 
-def load(folder: Path) -> Guard:
-    """The guard of a folder of rules."""
-    return Guard(book.load(folder))
+def load(folder: Path, cache: Path | None = None) -> Guard:
+    """The guard of a folder of rules. Its slow part is read from the folder `cache`, or computed and kept."""
+    rules = book.load(folder)
+    compute = partial(compile_rules, rules)
+    return Guard(rules, cached(folder, cache, compute) if cache else compute())
+
+
+def compile_rules(rules: RuleBook) -> Compiled:
+    """Spell out every phrase of the rules into one tree, and list the misspellings of its words."""
+    language, replies = rules.language, rules.replies
+    phrases = PhraseBook(language.between, language.negative, Others(language.others, language.endings))
+    for concept, texts in rules.heard.concepts.items():
+        for text in texts:
+            phrases.add(concept, text, of_others=True)
+    for concept, texts in replies.reverse.items():
+        for text in texts:
+            phrases.add(f"asked.{concept}", text)
+    finding_words = set(phrases.vocabulary)
+    named = {
+        _OVER: replies.over,
+        _OVER_BY_THEM: replies.over_by_them,
+        _OVER_AS_FELT: replies.over_as_felt,
+        _MEANS: replies.means,
+        _BARE_MEANS: replies.bare_means,
+    } | {reason: section.phrases for reason, section in language.cues.items()}
+    for name, texts in named.items():
+        for text in texts:
+            phrases.add(name, text)
+    words = (*_worth_correcting(finding_words, language), *language.expand)
+    return Compiled(phrases.tree, finding_words, misspellings_of(words))
+
+
+def _worth_correcting(finding_words: Set[str], language: Language) -> frozenset[str]:
+    """The words for which a misspelling is read as the word: those of findings, and long small ones."""
+    long = {word for word in language.between if len(word) >= LONG_ENOUGH}
+    return frozenset(finding_words - language.between | long)
+
+
+def _expanded(language: Language) -> dict[str, tuple[str, ...]]:
+    return {short: tuple(words.split()) for short, words in language.expand.items()}
+
+
+def _small_words(language: Language, grammar: Grammar) -> frozenset[str]:
+    """The words outside of phrases that the reader knows."""
+    known = language.look_alikes | language.between | language.subjects
+    known |= grammar.asks | grammar.openings | grammar.persons | grammar.talk
+    return frozenset(known | grammar.general | grammar.complements | grammar.grave | grammar.living)
+
+
+def _grammar(language: Language) -> Grammar:
+    return Grammar(
+        language.breaks,
+        language.subjects,
+        language.asks,
+        language.openings,
+        language.persons,
+        language.talk,
+        language.negative,
+        language.general,
+        language.complements,
+        language.grave,
+        language.living,
+    )
+
+
+def _gauge(heard: Concepts) -> Gauge:
+    """The readings that are findings: bands of single figures, and pairs of blood pressure."""
+    measures = {
+        concept: Measure(
+            tuple(Band(band.concept, band.low, band.high) for band in section.bands),
+            section.before,
+            section.after,
+        )
+        for concept, section in heard.measures.items()
+    }
+    pressures = [
+        (Band(each.concept, *each.upper), Band(each.concept, *each.lower)) for each in heard.pressures
+    ]
+    return Gauge(measures, pressures)
 
 
 def _even_if(rule: Rule, groups: Groups) -> frozenset[str]:

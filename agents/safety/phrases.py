@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from agents.safety.text import Word
 
@@ -27,13 +27,16 @@ class Found(NamedTuple):
     guessed: bool = False
 
 
-@dataclass(slots=True)
-class _Node:
-    """What may come next where a phrase is this far, and what was heard by then."""
+_Node: TypeAlias = list[Any]
+"""A node of the tree of phrases: the next words with their nodes, and the concepts of phrases that end here.
 
-    children: dict[str, "_Node"]
-    concepts: tuple[tuple[str, bool], ...] = ()
+A list and not a class, because `marshal` keeps only built-in types.
+"""
+_CHILDREN: Final = 0
+_CONCEPTS: Final = 1
 
+Tree: TypeAlias = tuple[_Node, set[str], set[tuple[str, str]]]
+"""The root of the tree, its words, and the words that stand side by side in a phrase."""
 
 _Open: TypeAlias = tuple[dict[str, _Node], int, int, bool]
 """A phrase that is not at its end: what may come next, where it began, how many small words were skipped, and
@@ -74,14 +77,14 @@ class PhraseBook:
     `(a|b)` in a phrase stands for either, `(a)?` for a or nothing, `word~` for the word in any of its forms.
     """
 
-    def __init__(self, between: Set[str], negative: Set[str], others: "Others") -> None:
-        self._root = _Node({})
+    def __init__(
+        self, between: Set[str], negative: Set[str], others: "Others", tree: Tree | None = None
+    ) -> None:
         self._others = others
         self._between = between
         self._negative = negative
-        self.vocabulary: set[str] = set()
-        self.pairs: set[tuple[str, str]] = set()
-        """Words that stand side by side in a phrase."""
+        self.tree: Tree = tree or ([{}, ()], set(), set())
+        self._root, self.vocabulary, self.pairs = self.tree
 
     def add(self, concept: str, phrase: str, *, of_others: bool = False) -> None:
         """Hear this phrase as the concept; and, if told so, what it is when it is said of somebody else."""
@@ -93,38 +96,38 @@ class PhraseBook:
     def _add(self, concept: str, words: tuple[str, ...]) -> None:
         node, before = self._root, ""
         for word in words:
-            if (child := node.children.get(word)) is None:
-                child = node.children[word] = _Node({})
+            if (child := node[_CHILDREN].get(word)) is None:
+                child = node[_CHILDREN][word] = [{}, ()]
                 self.vocabulary.add(word)
                 if before:
                     self.pairs.add((before, word))
             node, before = child, word
         said = (concept, words[0] in self._negative)
-        if said not in node.concepts:
-            node.concepts = (*node.concepts, said)
+        if said not in node[_CONCEPTS]:
+            node[_CONCEPTS] = (*node[_CONCEPTS], said)
 
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, by where it ends."""
         found: list[Found] = []
         open_at: list[_Open] = []
-        root, between = self._root.children, self._between
+        root, between = self._root[_CHILDREN], self._between
         for at, (text, readings, _) in enumerate(words):
             begun: list[_Open] = []
             for reading in readings:
                 is_guess = reading != readings[-1]
                 for children, start, _, was_guess in open_at:
                     if reading in children:
-                        child, guessed = children[reading], was_guess or is_guess
-                        for name, no in child.concepts:
+                        (following, concepts), guessed = children[reading], was_guess or is_guess
+                        for name, no in concepts:
                             found.append(Found(name, start, at + 1, no, guessed))
-                        if child.children:
-                            begun.append((child.children, start, 0, guessed))
+                        if following:
+                            begun.append((following, start, 0, guessed))
                 if reading in root:
-                    child = root[reading]
-                    for name, no in child.concepts:
+                    following, concepts = root[reading]
+                    for name, no in concepts:
                         found.append(Found(name, at, at + 1, no, is_guess))
-                    if child.children:
-                        begun.append((child.children, at, 0, is_guess))
+                    if following:
+                        begun.append((following, at, 0, is_guess))
             if text in between:
                 for children, start, skipped, guessed in open_at:
                     if skipped < MOST_BETWEEN:

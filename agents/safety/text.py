@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import add
@@ -67,6 +67,16 @@ def clean(text: str) -> str:
     return _LETTERS_APART.sub(lambda found: found[0].replace(" ", ""), text)
 
 
+def misspellings_of(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The words by each of their forms that lacks a letter; only words long enough to be corrected."""
+    slips: dict[str, list[str]] = {}
+    for word in words:
+        if len(word) >= SHORTEST_TO_CORRECT:
+            for shorter in _shortened(word):
+                slips.setdefault(shorter, []).append(word)
+    return {key: tuple(sorted(set(words))) for key, words in slips.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads text as words it knows. `known` are its words, `expand` what short forms stand for.
@@ -81,6 +91,8 @@ class Reader:
     expand: Mapping[str, tuple[str, ...]]
     written: Mapping[str, str] = field(default_factory=dict)
     pairs: Set[tuple[str, str]] = frozenset()
+    misspellings: Mapping[str, tuple[str, ...]] | None = None
+    """What `misspellings_of` gives, if it was computed before."""
     _signs: re.Pattern[str] = field(init=False, repr=False)
     _whole: frozenset[str] = field(init=False, repr=False)
     """The words that are known again where a space fell into them."""
@@ -97,12 +109,10 @@ class Reader:
         for word in sorted(self.worth_correcting):
             alike.setdefault((word[0], len(word)), []).append(word)
         object.__setattr__(self, "_alike", alike)
-        slips: dict[str, list[str]] = {}
-        for word in (*self.worth_correcting, *self.expand):
-            if len(word) >= SHORTEST_TO_CORRECT:
-                for shorter in _shortened(word):
-                    slips.setdefault(shorter, []).append(word)
-        object.__setattr__(self, "_slips", {key: tuple(sorted(set(words))) for key, words in slips.items()})
+        slips = self.misspellings
+        if slips is None:
+            slips = misspellings_of((*self.worth_correcting, *self.expand))
+        object.__setattr__(self, "_slips", slips)
 
     def read(self, text: str) -> list[Word]:
         """The words of a text."""

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
-from agents.safety.after import AT_ONCE, CALLED, MEANWHILE
+from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE
 from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
 

@@ -1,1 +1,1 @@
-"""What an agent can have done for it instead of guessing: arithmetic, and whatever a client offers."""
+"""Tools that an agent uses instead of guessing: arithmetic, and whatever a client offers."""

@@ -1,4 +1,4 @@
-"""The tools that come with the house: body_mass_index, convert_units and days_since."""
+"""The built-in tools: body_mass_index, convert_units and days_since."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -7,7 +7,7 @@ from typing import Any, Final
 from agents.errors import ToolRefused
 from agents.tools.toolbox import Arguments, Tool
 
-# Each unit by what it measures, and how many of the first unit of its kind it is.
+# Each unit: what it measures, and its size in the first unit of that kind.
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "kg": ("mass", 1.0),
     "g": ("mass", 0.001),
@@ -36,7 +36,7 @@ UNITS: Final = (*_UNITS, *_TEMPERATURES)
 
 
 def built_in(today: Callable[[], date]) -> tuple[Tool, ...]:
-    """The built-in tools; `today` tells the date."""
+    """The built-in tools. `today` returns the current date."""
     return (
         Tool(
             "body_mass_index",

@@ -1,4 +1,4 @@
-"""The tools there are: each with a schema for its parameters, where it runs, and how long it may take."""
+"""The registry of tools: their parameters' schemas, where they run and their time limits."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Execution: TypeAlias = Literal["server", "client", "either"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `run` is how the server does it; one without can only be done by a client."""
+    """One tool. `run` executes it on the server; a tool without `run` can only be executed by a client."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class Tool:
 
 
 class Toolbox:
-    """Finds a tool by its name, and lets no call through that its schema does not allow."""
+    """Finds tools by name, and checks arguments against their schemas."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -36,25 +36,25 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool, in the order they were put in."""
+        """All tools, in the order in which they were given."""
         return tuple(self._tools.values())
 
     def only(self, names: Collection[str]) -> "Toolbox":
-        """A box with these tools and no others: what one specialist may use."""
-        some = Toolbox()
-        some._tools = {name: tool for name, tool in self._tools.items() if name in names}
-        some._schemas = self._schemas
-        return some
+        """A toolbox with only these tools, for one specialist."""
+        selected = Toolbox()
+        selected._tools = {name: tool for name, tool in self._tools.items() if name in names}
+        selected._schemas = self._schemas
+        return selected
 
     def find(self, name: str) -> Tool:
-        """The tool of that name, or `ToolRefused`."""
+        """The tool with this name, or `ToolRefused`."""
         if name not in self._tools:
             raise ToolRefused(name, "there is no such tool")
         return self._tools[name]
 
     def check(self, name: str, arguments: Arguments) -> None:
-        """Refuse arguments that the tool's schema does not allow; says where and which rule, quoting none."""
+        """Raise `ToolRefused` if arguments break the tool's schema. It names the rule and quotes nothing."""
         self.find(name)
         for error in self._schemas[name].iter_errors(dict(arguments)):
-            where = ".".join(str(step) for step in error.absolute_path) or "parameters"
-            raise ToolRefused(name, f"{where} breaks the rule `{error.validator}`")
+            path = ".".join(str(step) for step in error.absolute_path) or "parameters"
+            raise ToolRefused(name, f"{path} breaks the rule `{error.validator}`")

@@ -1,1 +1,1 @@
-"""Places that show the blocks to others."""
+"""Copies of the blocks in other places, where others may edit them."""

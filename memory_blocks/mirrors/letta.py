@@ -1,8 +1,8 @@
-"""The blocks as agents of a Letta server have them: written as intent, put and applied, and read back.
+"""Copies the blocks to agents of a Letta server, and finds what others edited there.
 
-Letta compares nothing when it writes and keeps no history. What tells a text of ours from one that somebody
-changed is the digest that we write beside it: it stands for the text as it was given, and others who change
-the text leave it as it is.
+Letta neither compares a write with what it replaces nor keeps a history. So we write the digest of each text
+next to it. Others who edit the text leave the digest unchanged, which is how an edit is found.
+A journal records each write before and after it happens, so that a crash in between can be completed.
 """
 
 import asyncio
@@ -15,170 +15,178 @@ from memory_blocks.models import Label
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
 
-SOMEBODY: Final = "letta:somebody"
-"""Who changed a block there, where nothing says that an agent did."""
+UNKNOWN_AUTHOR: Final = "letta:somebody"
+"""The actor of an edit that no agent is known to have made."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShownText:
-    """A block as it stands there, and the digest that was written beside the last text of ours."""
+class CopiedText:
+    """The text of a block in Letta, and the digest that we wrote next to our last text."""
 
     text: str
-    given: str
+    written_digest: str
 
     @property
     def is_ours(self) -> bool:
-        """Whether the text is one that we wrote, be it the latest or not."""
-        return digest(self.text) == self.given
+        """Whether we wrote this text, as the latest one or an earlier one."""
+        return digest(self.text) == self.written_digest
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """What the journal knows: the digest that stands there, and the one that may, if a write is under way."""
+class JournalEntry:
+    """The digest of the last text known to be in Letta, and of a text whose write has not been confirmed."""
 
     applied: str | None
     intent: str | None
 
 
-class Place(Protocol):
-    """Where the blocks are shown. Raises `MirrorUnavailable`."""
+class CopyStore(Protocol):
+    """Reads and writes the copy in Letta. Raises `MirrorUnavailable`."""
 
-    async def read(self, conversation_id: str) -> Mapping[Label, ShownText]:
-        """The blocks as they stand; none of a conversation for which there are none yet."""
+    async def read(self, conversation_id: str) -> Mapping[Label, CopiedText]:
+        """The blocks in Letta; empty if the conversation has none there yet."""
         ...
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
-        """Write one text; when it returns, the text stands there."""
+        """Write one text. When this returns, Letta has the text."""
         ...
 
     async def author(self, conversation_id: str, label: Label, text: str) -> str | None:
-        """Which agent made that text of the block, if one did."""
+        """The agent that edited the block into this text; None if no agent did."""
         ...
 
 
 class Journal(Protocol):
-    """What was written there, kept beside the blocks themselves."""
+    """Records which texts we write to Letta; stored in our own database."""
 
-    async def noted(self, conversation_id: str) -> Mapping[Label, Noted]:
-        """What is known of each block."""
+    async def entries(self, conversation_id: str) -> Mapping[Label, JournalEntry]:
+        """What is known about each block."""
         ...
 
-    async def intend(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
-        """These texts are about to be written."""
+    async def record_intent(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
+        """Record that these texts are about to be written."""
         ...
 
-    async def applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
-        """These texts stand there."""
+    async def record_applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
+        """Record that Letta has these texts."""
         ...
 
 
 class LettaMirror:
-    """Shows the blocks in Letta, and tells what was changed there."""
+    """A `BlockMirror` that copies the blocks to Letta."""
 
-    def __init__(self, place: Place, journal: Journal) -> None:
-        self._place, self._journal = place, journal
-        self._busy: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._looked_at: dict[str, Mapping[Label, ShownText]] = {}
-        self._told: dict[str, Sequence[ForeignChange]] = {}
+    def __init__(self, copies: CopyStore, journal: Journal) -> None:
+        self._copies, self._journal = copies, journal
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._up_to_date: dict[str, Mapping[Label, CopiedText]] = {}
+        self._reported: dict[str, Sequence[ForeignChange]] = {}
 
     async def put(
         self,
         conversation_id: str,
         blocks: Mapping[Label, StoredBlock],
-        followed: Sequence[ForeignChange] = (),
+        handled: Sequence[ForeignChange] = (),
     ) -> Sequence[ForeignChange]:
-        """Write what does not stand there, unless others changed what nobody followed: then tell it.
+        """Write the blocks that differ in Letta. If there are edits not in `handled`, return them instead.
 
-        Until that is followed and written over, these blocks count as not shown.
-        A text that was to be written when somebody died is found there or written again: it is the same.
-        Right after a look that found everything as it is to be, nothing is asked.
+        Until those edits are handled, the journal keeps these blocks as not yet written. A write that a crash
+        interrupted is found in Letta or done again; the text is the same. If `foreign_changes` has just found
+        everything up to date, Letta is not asked.
         """
-        async with self._alone(conversation_id):
-            looked_at = self._looked_at.pop(conversation_id, {})
-            if all(_stands(looked_at.get(label), block) for label, block in blocks.items()):
+        async with self._lock(conversation_id):
+            up_to_date = self._up_to_date.pop(conversation_id, {})
+            if all(_is_copy_of(up_to_date.get(label), block) for label, block in blocks.items()):
                 return ()
-            there = await self._place.read(conversation_id)
-            noted = await self._journal.noted(conversation_id)
-            changes = await self._changes(conversation_id, there, noted, followed)
-            if unseen := [each for each in changes if each not in followed]:
-                hidden = {each.label for each in unseen} & blocks.keys()
-                await self._journal.intend(conversation_id, {each: blocks[each].digest for each in hidden})
-                return unseen
-            noted = await self._settle(conversation_id, there, noted)
-            wrong = {
+            copies = await self._copies.read(conversation_id)
+            entries = await self._journal.entries(conversation_id)
+            changes = await self._find_changes(conversation_id, copies, entries, handled)
+            if unhandled := [each for each in changes if each not in handled]:
+                edited = {each.label for each in unhandled} & blocks.keys()
+                await self._journal.record_intent(
+                    conversation_id, {label: blocks[label].digest for label in edited}
+                )
+                return unhandled
+            entries = await self._complete_writes(conversation_id, copies, entries)
+            outdated = {
                 label: block
                 for label, block in blocks.items()
-                if not _stands(there.get(label), block) or noted.get(label) != Noted(block.digest, None)
+                if not _is_copy_of(copies.get(label), block)
+                or entries.get(label) != JournalEntry(block.digest, None)
             }
-            if wrong:
-                digests = {label: block.digest for label, block in wrong.items()}
-                await self._journal.intend(conversation_id, digests)
-                await self._write(conversation_id, wrong)
-                await self._journal.applied(conversation_id, digests)
-            self._told.pop(conversation_id, None)
+            if outdated:
+                digests = {label: block.digest for label, block in outdated.items()}
+                await self._journal.record_intent(conversation_id, digests)
+                await self._write(conversation_id, outdated)
+                await self._journal.record_applied(conversation_id, digests)
+            self._reported.pop(conversation_id, None)
             return ()
 
-    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
-        """What was changed there since the last text of ours."""
-        async with self._alone(conversation_id):
-            there = await self._place.read(conversation_id)
-            noted = await self._journal.noted(conversation_id)
-            settled = await self._settle(conversation_id, there, noted)
-            self._looked_at[conversation_id] = {
-                label: text for label, text in there.items() if settled.get(label) == Noted(text.given, None)
+    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """What others edited in Letta since our last write."""
+        async with self._lock(conversation_id):
+            copies = await self._copies.read(conversation_id)
+            entries = await self._journal.entries(conversation_id)
+            completed = await self._complete_writes(conversation_id, copies, entries)
+            self._up_to_date[conversation_id] = {
+                label: copy
+                for label, copy in copies.items()
+                if completed.get(label) == JournalEntry(copy.written_digest, None)
             }
-            return await self._changes(conversation_id, there, noted)
+            return await self._find_changes(conversation_id, copies, entries)
 
-    def _alone(self, conversation_id: str) -> asyncio.Lock:
-        return self._busy.setdefault(conversation_id, asyncio.Lock())
+    def _lock(self, conversation_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(conversation_id, asyncio.Lock())
 
     async def _write(self, conversation_id: str, blocks: Mapping[Label, StoredBlock]) -> None:
-        writing = (self._place.write(conversation_id, label, block) for label, block in blocks.items())
-        outcomes = await asyncio.gather(*writing, return_exceptions=True)  # the others come to their end, too
+        writes = (self._copies.write(conversation_id, label, block) for label, block in blocks.items())
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)  # let every write end before raising
         for outcome in outcomes:
             if outcome is not None:
                 raise outcome
 
-    async def _settle(
-        self, conversation_id: str, there: Mapping[Label, ShownText], noted: Mapping[Label, Noted]
-    ) -> Mapping[Label, Noted]:
-        """Close what a process left open that died, or whose write had an outcome nobody knew.
+    async def _complete_writes(
+        self, conversation_id: str, copies: Mapping[Label, CopiedText], entries: Mapping[Label, JournalEntry]
+    ) -> Mapping[Label, JournalEntry]:
+        """Record as applied what Letta has and the journal only intends, and return the new entries.
 
-        Tells what is noted then.
+        Such entries remain if a process died, or if the outcome of a write was unknown.
         """
-        found = {
-            label: text.given
-            for label, text in there.items()
-            if (known := noted.get(label)) and known.intent == text.given and text.is_ours
+        applied = {
+            label: copy.written_digest
+            for label, copy in copies.items()
+            if (entry := entries.get(label)) and entry.intent == copy.written_digest and copy.is_ours
         }
-        if found:
-            await self._journal.applied(conversation_id, found)
-        return {**noted, **{label: Noted(given, None) for label, given in found.items()}}
+        if applied:
+            await self._journal.record_applied(conversation_id, applied)
+        return {**entries, **{label: JournalEntry(written, None) for label, written in applied.items()}}
 
-    async def _changes(
+    async def _find_changes(
         self,
         conversation_id: str,
-        there: Mapping[Label, ShownText],
-        noted: Mapping[Label, Noted],
-        followed: Sequence[ForeignChange] = (),
+        copies: Mapping[Label, CopiedText],
+        entries: Mapping[Label, JournalEntry],
+        handled: Sequence[ForeignChange] = (),
     ) -> list[ForeignChange]:
-        """What others wrote there. Whose it is, is asked once: what was adopted since explains nothing."""
-        told = (*self._told.pop(conversation_id, ()), *followed)
-        known_as = {(each.label, each.text, each.digest): each for each in told}
+        """What others edited. The author of an edit is looked up once.
+
+        Looking it up again would fail after the edit was adopted: it no longer differs from our text.
+        """
+        reported = (*self._reported.pop(conversation_id, ()), *handled)
+        known = {(each.label, each.text, each.digest): each for each in reported}
         changes = []
-        for label, text in there.items():
-            known = noted.get(label)
-            if known is None or (known.applied is None and known.intent is None) or text.is_ours:
-                continue  # nothing was ever shown there, or it is what was shown
-            given = text.given or known.applied or known.intent or ""
-            if (change := known_as.get((label, text.text, given))) is None:
-                author = await self._place.author(conversation_id, label, text.text)
-                change = ForeignChange(label, text.text, given, author or SOMEBODY)
+        for label, copy in copies.items():
+            entry = entries.get(label)
+            if entry is None or (entry.applied is None and entry.intent is None) or copy.is_ours:
+                continue  # we never wrote there, or the text is ours
+            written = copy.written_digest or entry.applied or entry.intent or ""
+            if (change := known.get((label, copy.text, written))) is None:
+                author = await self._copies.author(conversation_id, label, copy.text)
+                change = ForeignChange(label, copy.text, written, author or UNKNOWN_AUTHOR)
             changes.append(change)
         if changes:
-            self._told[conversation_id] = changes
+            self._reported[conversation_id] = changes
         return changes
 
 
-def _stands(shown: ShownText | None, block: StoredBlock) -> bool:
-    return shown is not None and shown.given == block.digest and shown.is_ours
+def _is_copy_of(copy: CopiedText | None, block: StoredBlock) -> bool:
+    return copy is not None and copy.written_digest == block.digest and copy.is_ours

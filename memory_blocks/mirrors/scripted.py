@@ -1,4 +1,4 @@
-"""A mirror in this process whose blocks a test or a rehearsal changes, as an agent's tools would."""
+"""A mirror in this process. A test edits the blocks in it, as the tools of an agent would."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,50 +8,51 @@ from memory_blocks.ports import ForeignChange, StoredBlock
 
 
 class ScriptedMirror:
-    """What was put, and what became of it. While it is `silent`, it does not answer."""
+    """Keeps the blocks that were put, and the edits of the test. While it is `silent`, it does not answer."""
 
     def __init__(self) -> None:
         self.silent = False
-        self._given: dict[tuple[str, Label], StoredBlock] = {}
-        self._now: dict[tuple[str, Label], tuple[str, str]] = {}
+        self._put: dict[tuple[str, Label], StoredBlock] = {}
+        self._edits: dict[tuple[str, Label], tuple[str, str]] = {}
 
     async def put(
         self,
         conversation_id: str,
         blocks: Mapping[Label, StoredBlock],
-        followed: Sequence[ForeignChange] = (),
+        handled: Sequence[ForeignChange] = (),
     ) -> Sequence[ForeignChange]:
-        """Show these blocks, unless something was changed there that nobody followed: then tell it."""
-        if unseen := [each for each in await self.foreign(conversation_id) if each not in followed]:
-            return unseen
+        """Copy these blocks; if there are edits that are not in `handled`, copy nothing and return them."""
+        changes = await self.foreign_changes(conversation_id)
+        if unhandled := [each for each in changes if each not in handled]:
+            return unhandled
         for label, block in blocks.items():
-            self._given[conversation_id, label] = block
-            self._now.pop((conversation_id, label), None)
+            self._put[conversation_id, label] = block
+            self._edits.pop((conversation_id, label), None)
         return ()
 
-    async def foreign(self, conversation_id: str) -> Sequence[ForeignChange]:
-        """What was changed since."""
+    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+        """What was edited since the last `put`."""
         if self.silent:
             raise MirrorUnavailable
         return [
-            ForeignChange(label, text, self._given[here, label].digest, actor)
-            for (here, label), (text, actor) in self._now.items()
+            ForeignChange(label, text, self._put[here, label].digest, actor)
+            for (here, label), (text, actor) in self._edits.items()
             if here == conversation_id
         ]
 
     def text(self, conversation_id: str, label: Label) -> str:
-        """A block as whoever looks there sees it."""
-        changed = self._now.get((conversation_id, label))
-        return changed[0] if changed else self._given[conversation_id, label].text
+        """The present text of a block in this mirror."""
+        changed = self._edits.get((conversation_id, label))
+        return changed[0] if changed else self._put[conversation_id, label].text
 
     def texts(self, conversation_id: str) -> Mapping[str, str]:
-        """All blocks that are shown of a conversation."""
-        return {label: self.text(here, label) for here, label in self._given if here == conversation_id}
+        """The present texts of all blocks of a conversation."""
+        return {label: self.text(here, label) for here, label in self._put if here == conversation_id}
 
     def append(self, conversation_id: str, label: Label, content: str, *, actor: str) -> None:
-        """What `core_memory_append` does: a line more at the end."""
-        self._now[conversation_id, label] = f"{self.text(conversation_id, label)}\n{content}", actor
+        """Append a line, as Letta's `core_memory_append` does."""
+        self._edits[conversation_id, label] = f"{self.text(conversation_id, label)}\n{content}", actor
 
     def replace(self, conversation_id: str, label: Label, old: str, new: str, *, actor: str) -> None:
-        """What `core_memory_replace` does: another text in place of one."""
-        self._now[conversation_id, label] = self.text(conversation_id, label).replace(old, new), actor
+        """Replace a part of the text, as Letta's `core_memory_replace` does."""
+        self._edits[conversation_id, label] = self.text(conversation_id, label).replace(old, new), actor

@@ -1,1 +1,1 @@
-"""The HTTP API, and who may call it."""
+"""The HTTP API: the application, its routes, and who may call them."""

@@ -1,11 +1,11 @@
-"""Who holds which key. They lie in the data folder, readable by its owner alone, and survive a restart."""
+"""The key of each person, kept in `keys.json` in the data folder."""
 
 import fcntl
 import hmac
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,89 +14,89 @@ from pydantic import AfterValidator, ConfigDict, StringConstraints, TypeAdapter,
 
 from orchestrator.api import strict_json
 from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
-from orchestrator.wire.ids import PERSON_RULE, PersonId, names_a_person
+from orchestrator.wire.ids import PERSON_RULE, PersonId, is_person_id
 
 FILE: Final = "keys.json"
 
 
-def _is_a_person(text: PersonId) -> PersonId:
-    if not names_a_person(text):
+def _check_person(text: PersonId) -> PersonId:
+    if not is_person_id(text):
         raise ValueError(PERSON_RULE)
     return text
 
 
-_Person = Annotated[PersonId, AfterValidator(_is_a_person)]
+_Person = Annotated[PersonId, AfterValidator(_check_person)]
 _Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43,}$")]
 _contents = TypeAdapter(dict[_Person, _Key], config=ConfigDict(hide_input_in_errors=True))
 
 
 class Keys:
-    """The key of each person: 256 random bits, kept as they are, for `anamnesis serve` prints them again.
+    """The keys of one data folder: 256 random bits per person, for programs.
 
-    The file is read again whenever it changed: a key taken out of it is refused at once.
+    They are stored in plain text, because programs read them there. The file must be readable by its owner
+    only. It is read again whenever it has changed, so a removed key is refused at once.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._file = folder, folder / FILE
-        self._read: Mapping[PersonId, str] = {}
-        self._as_of: tuple[int, ...] = ()
+        self._keys: Mapping[PersonId, str] = {}
+        self._version: tuple[int, ...] = ()
 
     def of(self, person: PersonId) -> str:
-        """The person's key; a new one if there is none yet."""
-        if not names_a_person(person):
+        """Return the person's key; make one if there is none yet."""
+        if not is_person_id(person):
             raise AnamnesisError(INVALID_FIELD, field="user", rule=PERSON_RULE)
-        with self._alone():
-            keys = self._current()
+        with self._lock():
+            keys = self._load()
             if person not in keys:
                 keys = {**keys, person: secrets.token_urlsafe(32)}
                 self._write(keys)
             return keys[person]
 
+    def find(self, person: PersonId) -> str | None:
+        """Return the person's key, or None if there is none."""
+        return self._load().get(person)
+
     def owner(self, key: str) -> PersonId | None:
-        """Whose key it is, if anyone's."""
-        return self._match(key, lambda kept: kept)
+        """Return whose key it is, or None.
 
-    def owner_of_cookie(self, cookie: str) -> PersonId | None:
-        """Whose session cookie it is, if anyone's."""
-        return self._match(cookie, cookie_for)
-
-    def _match(self, given: str, made_of: Callable[[str], str]) -> PersonId | None:
-        """Compare with everyone, and with each for as long, so that the time taken tells nothing."""
+        Compares with every key, each in constant time, so that the time taken reveals nothing.
+        """
         found = None
-        for person, kept in self._current().items():
-            if hmac.compare_digest(made_of(kept).encode(), given.encode()):
+        for person, known in self._load().items():
+            if hmac.compare_digest(known.encode(), key.encode()):
                 found = person
         return found
 
-    def _current(self) -> Mapping[PersonId, str]:
-        with _as_ours():
+    def _load(self) -> Mapping[PersonId, str]:
+        with _translate_errors():
             try:
                 state = self._file.stat()
             except FileNotFoundError:
                 return {}
-            as_of = (state.st_ino, state.st_mtime_ns, state.st_size, state.st_mode)
-            if as_of != self._as_of:
+            version = (state.st_ino, state.st_mtime_ns, state.st_size, state.st_mode)
+            if version != self._version:
                 if state.st_mode & 0o077:
                     raise AnamnesisError(KEYS_EXPOSED, file=FILE)
-                self._read, self._as_of = _parse(self._file.read_bytes()), as_of
-        return self._read
+                self._keys, self._version = parse_keys(self._file.read_bytes()), version
+        return self._keys
 
     def _write(self, keys: Mapping[PersonId, str]) -> None:
-        """Whole or not at all: the new file is made beside the old one and takes its place."""
-        beside = self._file.with_suffix(".new")
-        with _as_ours():
-            beside.unlink(missing_ok=True)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        """Write a new file and rename it over the old one, so that a crash leaves one of the two."""
+        draft = self._file.with_suffix(".new")
+        with _translate_errors():
+            draft.unlink(missing_ok=True)
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(keys, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(self._file)
+            draft.replace(self._file)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two processes that start at once must not each make a key."""
-        with _as_ours():
+    def _lock(self) -> Iterator[None]:
+        """Lock the folder, so that two processes that start together do not each make a key."""
+        with _translate_errors():
             folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
@@ -105,12 +105,8 @@ class Keys:
             os.close(folder)
 
 
-def cookie_for(key: str) -> str:
-    """What a browser keeps instead of the key. It follows from it, so it too survives a restart."""
-    return hmac.digest(key.encode(), b"anamnesis session cookie", "sha256").hex()
-
-
-def _parse(text: bytes) -> dict[PersonId, str]:
+def parse_keys(text: bytes) -> dict[PersonId, str]:
+    """Read the contents of a key file: a JSON object from persons to keys."""
     try:
         return _contents.validate_python(strict_json.parse(text))
     except (AnamnesisError, ValidationError):
@@ -119,7 +115,7 @@ def _parse(text: bytes) -> dict[PersonId, str]:
 
 
 @contextmanager
-def _as_ours() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

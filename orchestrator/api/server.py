@@ -1,56 +1,65 @@
-"""Listens on one address, until it is told to stop."""
+"""The HTTP server: uvicorn on one address, with time limits and without its signal handling."""
 
 import asyncio
+import math
 import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any, Final
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 from websockets.http11 import Request
 
-from orchestrator.errors import ADDRESS_UNAVAILABLE, AnamnesisError
+from orchestrator.api.problems import to_response
+from orchestrator.errors import ADDRESS_UNAVAILABLE, REQUEST_TOO_SLOW, AnamnesisError
 from orchestrator.transports.websocket import ABORT, CLAIMED, MEBIBYTE
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-ROOM: Final = 2 * MEBIBYTE
-"""How much of one message is held, whatever it claims to have; the transport refuses far less."""
+REQUEST_SECONDS: Final = 30.0
+"""How long a client may take to send one whole request, and to read what was sent to it."""
 
-PARTS: Final = 1024
-"""How many parts of a message are held before they are joined: even an empty one takes room."""
+HELD_BYTES: Final = 2 * MEBIBYTE
+"""How much of one WebSocket message is held in memory; the transport refuses much smaller messages."""
 
-IN_A_HEADER: Final = 8
-"""The most bytes that are read at once of what is not yet a frame's content."""
+HELD_FRAGMENTS: Final = 1024
+"""How many fragments of a message are held before they are joined: even an empty one takes memory."""
+
+HEADER_READ_BYTES: Final = 8
+"""The largest read of a frame's header; every larger read is of its content."""
 
 
 async def run_server(
     app: ASGIApp, host: str, port: int, on_ready: Callable[[int], None], *, grace: float = 10
 ) -> None:
-    """Serve `app` until SIGTERM or SIGINT; `on_ready` hears the port once requests are answered.
+    """Serve `app` until SIGTERM or SIGINT. `on_ready` is called with the port once requests are answered.
 
-    Then nobody new is let in, WebSockets are closed with 1012 (the server restarts), and what is under way
-    has `grace` seconds; a second signal does not wait. Whoever opened the house closes it after this returns.
+    After the signal the server accepts no connections, closes WebSockets with 1012 (service restart), and
+    gives running requests `grace` seconds; a second signal ends it at once. The caller closes the
+    orchestrator afterwards.
     """
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     try:
         async with listening(app, host, port, grace=grace) as server:
 
             def stop() -> None:
-                server.force_exit = told.is_set()
-                told.set()
+                server.force_exit = stopping.is_set()
+                stopping.set()
 
             for number in SIGNALS:
                 loop.add_signal_handler(number, stop)
             on_ready(server.port)
-            await told.wait()
+            await stopping.wait()
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
@@ -58,11 +67,16 @@ async def run_server(
 
 @asynccontextmanager
 async def listening(
-    app: ASGIApp, host: str = "127.0.0.1", port: int = 0, *, grace: float = 10
+    app: ASGIApp,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    grace: float = 10,
+    request_seconds: float = REQUEST_SECONDS,
 ) -> AsyncIterator["Server"]:
-    """Serve `app` for as long as the block runs. Port 0 picks a free one; the server given knows which."""
+    """Serve `app` while the block runs. Port 0 picks a free one, which is in the server's `port`."""
     listener = _bind(host, port)
-    server = Server(app, listener.getsockname()[1], grace)
+    server = Server(app, listener.getsockname()[1], grace, request_seconds)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.ready.wait()
@@ -73,9 +87,9 @@ async def listening(
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with signals left to its caller: its own handling would end the process by the signal."""
+    """uvicorn without its signal handling, which would end the process with the signal."""
 
-    def __init__(self, app: ASGIApp, port: int, grace: float) -> None:
+    def __init__(self, app: ASGIApp, port: int, grace: float, request_seconds: float) -> None:
         config = uvicorn.Config(
             app,
             lifespan="off",
@@ -83,8 +97,9 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
+            http=partial(_HttpProtocol, request_seconds),  # type: ignore[arg-type]
             ws=_WebSocketProtocol,
-            ws_max_size=sys.maxsize,  # it would close without a word; what is too large is skipped instead
+            ws_max_size=sys.maxsize,  # uvicorn would close without an error; we skip large frames
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=max(1, round(grace)),
         )
@@ -93,34 +108,105 @@ class Server(uvicorn.Server):
         self.ready = asyncio.Event()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        """Nothing to capture."""
+        """Capture none."""
         return nullcontext()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
+        """Start to answer requests, then set `ready`."""
         await super().startup(sockets)
         self.ready.set()
 
 
-class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Can let go of a peer that does not read, and lets a frame that is far too large pass by unread.
+class _HttpProtocol(H11Protocol):
+    """Limits how long a client may take to send a request and to read a response.
 
-    Closing politely would wait until such a peer reads. And of such a frame the application hears at once, so
-    that it can say why it closes. The rest is skipped meanwhile: most peers listen only once it is sent.
+    uvicorn only limits the pause between two requests. Without more, a client that sends half a header would
+    keep its connection for ever.
+    """
+
+    def __init__(self, seconds: float, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._seconds = seconds
+        self._request_timer = _Timer(self.loop, seconds, self._refuse_slow_request)
+        self._response_timer = _Timer(self.loop, seconds, self._abort)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._request_timer.start()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        is_upgraded = self.transport.get_protocol() is not self
+        if is_upgraded or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._request_timer.stop()
+        else:
+            self._request_timer.start()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._response_timer.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._response_timer.stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._request_timer.stop()
+        self._response_timer.stop()
+        super().connection_lost(exc)
+
+    def _refuse_slow_request(self) -> None:
+        """Answer 408 and close; just close if the client sent nothing, or if an answer has begun."""
+        has_begun = self.conn.their_state is h11.SEND_BODY or bool(self.conn.trailing_data[0])
+        if has_begun and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            problem = to_response(AnamnesisError(REQUEST_TOO_SLOW, most=math.ceil(self._seconds)))
+            head = h11.Response(status_code=problem.status_code, headers=problem.raw_headers)
+            for event in (head, h11.Data(data=bytes(problem.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _abort(self) -> None:
+        """Drop the connection, because closing it would wait until the client reads."""
+        self.transport.abort()
+
+
+class _Timer:
+    """Calls a function after some seconds, unless it is stopped before. Starting it again changes nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, act: Callable[[], None]) -> None:
+        self._loop, self._seconds, self._act = loop, seconds, act
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        if self._handle is None:
+            self._handle = self._loop.call_later(self._seconds, self._act)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    """Can drop a client that does not read, and skips a frame that is far too large without storing it.
+
+    A normal close would wait until such a client reads. The application learns of the large frame when its
+    header arrives, so that it can send an error before closing. The content is skipped meanwhile, because
+    most clients read only after they have sent it all.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._read_exact = self.conn.reader.read_exact
         self.conn.reader.read_exact = self._read_or_skip  # type: ignore[method-assign, assignment]
-        self._claimed: int | None = None
+        self._skipped_size: int | None = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._claimed is not None:
-            told: Any = {"type": "websocket.receive", CLAIMED: self._claimed}
-            self._claimed = None
-            self.queue.put_nowait(told)
+        if self._skipped_size is not None:
+            event: Any = {"type": "websocket.receive", CLAIMED: self._skipped_size}
+            self._skipped_size = None
+            self.queue.put_nowait(event)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -128,10 +214,10 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
             self.scope["extensions"][ABORT] = {"now": self.transport.abort}
 
     def handle_cont(self, event: Frame) -> None:
-        if len(self.frames) == PARTS:
+        if len(self.frames) == HELD_FRAGMENTS:
             self.frames = [b"".join(self.frames)]
-            if len(self.frames[0]) > ROOM:
-                self._claimed, self.frames = len(self.frames[0]), []
+            if len(self.frames[0]) > HELD_BYTES:
+                self._skipped_size, self.frames = len(self.frames[0]), []
         super().handle_cont(event)
 
     def keepalive_timeout(self) -> None:
@@ -140,14 +226,14 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
 
     async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)
-        # What was answered instead of an upgrade is over; uvicorn would log that nobody upgraded.
+        # A request answered without an upgrade is finished; uvicorn would log an incomplete handshake.
         self.handshake_complete |= self.close_sent
 
     def _read_or_skip(self, count: int) -> Generator[None, None, bytes | bytearray]:
-        """The next `count` bytes; nothing, once they have passed, if there is no room for so many."""
-        if count <= max(IN_A_HEADER, ROOM - (self.conn.current_size or 0)):
+        """Return the next `count` bytes; if they are too many to hold, discard them and return nothing."""
+        if count <= max(HEADER_READ_BYTES, HELD_BYTES - (self.conn.current_size or 0)):
             return (yield from self._read_exact(count))
-        self._claimed, buffer = count, self.conn.reader.buffer
+        self._skipped_size, buffer = count, self.conn.reader.buffer
         while count > len(buffer):
             count -= len(buffer)
             buffer.clear()

@@ -1,4 +1,4 @@
-"""JSON without surprises: what two readers could understand differently is refused."""
+"""Parses JSON strictly: refuses what two parsers could read differently."""
 
 import json
 import math
@@ -6,22 +6,22 @@ from typing import Any, Final, NoReturn
 
 from orchestrator.errors import MALFORMED_BODY, NUL_IN_TEXT, TOO_DEEP, AnamnesisError
 
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 
 
 def parse(body: bytes) -> Any:
-    """The value that `body` holds: UTF-8, each key once, finite numbers, whole characters, not too deep."""
+    """Parse `body`: UTF-8, no duplicate keys, finite numbers, no lone surrogates, at most 16 levels deep."""
     try:
         value = json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=_each_key_once,
-            parse_constant=_not_a_number,
-            parse_float=_finite,
+            object_pairs_hook=_refuse_duplicate_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_float,
         )
     except UnicodeDecodeError:
         rule = "not UTF-8"
     except RecursionError:
-        raise AnamnesisError(TOO_DEEP, most=DEEPEST) from None
+        raise AnamnesisError(TOO_DEEP, most=MAX_DEPTH) from None
     except json.JSONDecodeError as error:
         rule = f"not JSON from character {error.pos} on"
     except ValueError:
@@ -29,7 +29,7 @@ def parse(body: bytes) -> Any:
     else:
         _check(value)
         return value
-    # Raised out here, so that the decoder's error, which holds the whole body, is not carried along.
+    # Raised outside the handler, because the decoder's error holds the whole body.
     raise AnamnesisError(MALFORMED_BODY, rule=rule)
 
 
@@ -40,21 +40,21 @@ def _check(value: Any, depth: int = 1) -> None:
         if any("\ud800" <= character <= "\udfff" for character in value):
             raise AnamnesisError(MALFORMED_BODY, rule="half a character")
     elif isinstance(value, dict | list):
-        if depth > DEEPEST:
-            raise AnamnesisError(TOO_DEEP, most=DEEPEST)
+        if depth > MAX_DEPTH:
+            raise AnamnesisError(TOO_DEEP, most=MAX_DEPTH)
         for item in (*value, *value.values()) if isinstance(value, dict) else value:
             _check(item, depth + 1)
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value := dict(pairs)) < len(pairs):
         raise AnamnesisError(MALFORMED_BODY, rule="a key comes twice")
     return value
 
 
-def _not_a_number(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
     raise AnamnesisError(MALFORMED_BODY, rule="a number is not finite")
 
 
-def _finite(text: str) -> float:
-    return value if math.isfinite(value := float(text)) else _not_a_number(text)
+def _parse_float(text: str) -> float:
+    return value if math.isfinite(value := float(text)) else _refuse_constant(text)

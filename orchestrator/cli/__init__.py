@@ -1,4 +1,4 @@
-"""The command line: `anamnesis`, and everything one can ask of it."""
+"""The command line `anamnesis`."""
 
 import click
 
@@ -12,50 +12,53 @@ from orchestrator.cli import (
     extract,
     letta,
     models,
+    open,
     route,
     safety,
     serve,
     traces,
 )
-from orchestrator.cli.frame import House, Invocation, shared_options
+from orchestrator.cli.options import Invocation, RootCommand, shared_options
 
 
 @click.group(
-    cls=House,
+    cls=RootCommand,
     sections={
-        "Run it": ("serve", "chat"),
-        "Look into it": ("blocks", "traces", "doctor", "check"),
-        "Try how it understands": ("safety", "route", "extract", "eval"),
-        "Look after it": ("models", "letta", "db"),
+        "Run it": ("serve", "open", "chat"),
+        "Inspect it": ("blocks", "traces", "doctor", "check"),
+        "Evaluate it": ("safety", "route", "extract", "eval"),
+        "Maintain it": ("models", "letta", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  anamnesis models install             fetch the embedding model, once
-  anamnesis serve                      open the house, and print the page's address
-  anamnesis chat                       talk in the terminal
-  anamnesis doctor                     what is configured, and does it work
-  anamnesis route said.txt             to which agent messages belong
-  anamnesis safety check < lines.txt   what the guard hears in each line
-  anamnesis eval --report ./report     how well it routes, understands and guards
-  anamnesis extract said.jsonl         what messages mean after what came before them
-  anamnesis --data ./data db upgrade   make the database in a folder of your choice
-  anamnesis letta status               what stands in Letta, and does it agree with us
-  anamnesis check --json               look for what must never be, for scripts
+  anamnesis models install             download the embedding model, once
+  anamnesis serve                      start the server, and print the page's address
+  anamnesis open                       print another address of the running server's page
+  anamnesis chat                       chat in the terminal
+  anamnesis doctor                     check what is configured
+  anamnesis route said.txt             show which specialist gets each message
+  anamnesis safety check < lines.txt   show what the guard finds in each line
+  anamnesis eval --report ./report     measure routing, follow-ups and safety
+  anamnesis extract said.jsonl         show what messages mean in their context
+  anamnesis --data ./data db upgrade   create the database in that folder
+  anamnesis letta status               compare Letta with the database
+  anamnesis check --json               check the database, as JSON
 
 \b
-It ends with 0 when all is well, 1 when something was found, 2 when it refuses to start.
+Exit codes: 0 success, 1 something was found, 2 a wrong option or setting.
 config/default.toml lists every setting.
 """,
 )
 @shared_options
 @click.version_option(__version__, prog_name="anamnesis")
 def cli() -> None:
-    """A health chat that remembers, and shows which memory said so."""
+    """A health chat that remembers, and shows which memories it used."""
 
 
 for _command in (
     serve.serve,
+    open.open_page,
     chat.chat,
     extract.extract,
     route.route,

@@ -1,7 +1,8 @@
-"""`anamnesis blocks`: the four memory blocks of a conversation, as they stand and as they stood.
+"""`anamnesis blocks`: shows, checks and rotates the four memory blocks of a conversation.
 
-Whoever is shown what a block says sees it through the ledger, and leaves a trace with their own name, as
-does `validate`. `history`, `verify` and the list of `quarantine` show no text, and leave none.
+Every command that shows the text of a block reads it through the ledger, which leaves a trace with the name
+of the operator; so does `validate`. `history`, `verify` and the list of `quarantine` show no text and leave
+no trace.
 """
 
 import getpass
@@ -9,19 +10,22 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
     from memory_blocks.ledger import Ledger
     from memory_blocks.models import Conversation, Label
-    from memory_blocks.ports import Revision, SetAside
+    from memory_blocks.ports import QuarantinedText, Revision
     from memory_blocks.trace import Receipt
     from orchestrator.store.block_store import SqlBlockStore
-    from orchestrator.store.database import Transaction
+    from orchestrator.store.engine.database import Transaction
+
+Found = TypeVar("Found")
+_Result: TypeAlias = "tuple[Found, tuple[Receipt, ...]]"
 
 _conversation = click.argument("conversation")
 _LABELS: Final = click.Choice(
@@ -34,7 +38,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for
 @click.group()
 @shared_options
 def blocks() -> None:
-    """Look at the memory blocks of a conversation, now or at any turn.
+    """Show and check the memory blocks of a conversation, at present or after any turn.
 
     A LABEL is conversation_history, active_session, context_summary or memory_metadata.
     """
@@ -43,8 +47,8 @@ def blocks() -> None:
 @blocks.command()
 @_conversation
 @_label
-@click.option("--at-turn", type=click.IntRange(1), help="As it stood after this turn.")
-@click.option("--revision", type=click.IntRange(1), help="As it stood at this revision.")
+@click.option("--at-turn", type=click.IntRange(1), help="Show the state after this turn.")
+@click.option("--revision", type=click.IntRange(1), help="Show this revision.")
 @_as_json
 @shared_options
 @pass_invocation
@@ -56,25 +60,27 @@ def show(
     revision: int | None,
     as_json: bool,
 ) -> None:
-    """Show the blocks, or the one with a LABEL.
+    """Show all blocks, or only the one with a LABEL.
 
-    That is conversation_history, active_session, context_summary or memory_metadata.
+    A LABEL is conversation_history, active_session, context_summary or memory_metadata.
     """
     if at_turn and revision:
         raise click.UsageError("Give --at-turn or --revision, not both.")
     wanted = _labels(label)
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        looked = door.ledger.look(
-            door.store, door.conversation, actor=door.actor, labels=wanted, revision=revision, turn=at_turn
+    def read(access: "_Access") -> "_Result[dict[str, str]]":
+        view = access.ledger.view(
+            access.store,
+            access.conversation,
+            actor=access.actor,
+            labels=wanted,
+            revision=revision,
+            turn=at_turn,
         )
-        texts.update({label.value: block.text for label, block in looked.blocks.items()})
-        return looked.receipts
+        return {label.value: block.text for label, block in view.blocks.items()}, view.receipts
 
-    texts: dict[str, str] = {}
-    receipts = {
-        receipt.label.value: receipt for receipt in _through_the_ledger(invocation, conversation, look)
-    }
+    texts, found = _with_ledger(invocation, conversation, read)
+    receipts = {receipt.label.value: receipt for receipt in found}
     if as_json:
         shown = {
             each: {
@@ -107,17 +113,14 @@ def show(
 @shared_options
 @pass_invocation
 def history(invocation: Invocation, conversation: str, label: str | None, as_json: bool) -> None:
-    """List the revisions of the blocks, or of one of them: who wrote what, at which turn. Shows no text."""
-    from orchestrator.clock import as_text
+    """List the revisions of all blocks, or of one: who wrote each, at which turn. Shows no text."""
+    from orchestrator.ops.clock import as_text
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        for each in _labels(label):
-            for revision in door.store.revisions(conversation, each):
-                found.append((each.value, revision))
-        return ()
+    def read(access: "_Access") -> "_Result[list[tuple[str, Revision]]]":
+        labels = _labels(label)
+        return [(each.value, at) for each in labels for at in access.store.revisions(conversation, each)], ()
 
-    found: list[tuple[str, Revision]] = []
-    _through_the_ledger(invocation, conversation, look)
+    found, _ = _with_ledger(invocation, conversation, read)
     for each, revision in found:
         facts = {
             "label": each,
@@ -138,7 +141,7 @@ def history(invocation: Invocation, conversation: str, label: str | None, as_jso
                 f"  by {revision.actor}"
             )
     if not found and not as_json:
-        click.echo("Nothing was written yet.")
+        click.echo("Nothing has been written yet.")
 
 
 @blocks.command()
@@ -149,24 +152,27 @@ def history(invocation: Invocation, conversation: str, label: str | None, as_jso
 @shared_options
 @pass_invocation
 def diff(invocation: Invocation, conversation: str, label: str, first: int, second: int) -> None:
-    """Show what changed in a block between two revisions."""
+    """Show the differences between two revisions of a block."""
     from memory_blocks.diff import line_changes
     from memory_blocks.models import Label
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        receipts: list[Receipt] = []
-        for revision in (first, second):
-            looked = door.ledger.look(
-                door.store, door.conversation, actor=door.actor, labels=[Label(label)], revision=revision
+    def read(access: "_Access") -> "_Result[tuple[str, str]]":
+        old, new = (
+            access.ledger.view(
+                access.store,
+                access.conversation,
+                actor=access.actor,
+                labels=[Label(label)],
+                revision=revision,
             )
-            texts.append(looked.blocks[Label(label)].text)
-            receipts.extend(looked.receipts)
-        return tuple(receipts)
+            for revision in (first, second)
+        )
+        texts = old.blocks[Label(label)].text, new.blocks[Label(label)].text
+        return texts, (*old.receipts, *new.receipts)
 
-    texts: list[str] = []
-    _through_the_ledger(invocation, conversation, look)
+    (old, new), _ = _with_ledger(invocation, conversation, read)
     colors = {"+": "green", "-": "red", "~": "yellow"}
-    for sign, line in line_changes(Label(label), *texts):
+    for sign, line in line_changes(Label(label), old, new):
         click.echo(click.style(f"{sign} {line}", fg=colors[sign]))
 
 
@@ -177,19 +183,16 @@ def diff(invocation: Invocation, conversation: str, label: str, first: int, seco
 @pass_invocation
 @click.pass_context
 def validate(context: click.Context, invocation: Invocation, conversation: str, as_json: bool) -> None:
-    """Say by path where the blocks are not what they must be. Shows no text, and changes nothing.
+    """List every rule that the blocks break, by path. Shows no text and changes nothing.
 
-    Ends with 1 when there is a departure.
+    The exit code is 1 if a rule is broken.
     """
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        departures, receipts = door.ledger.examine(door.store, door.conversation, actor=door.actor)
-        found.extend((label.value, path, rule) for label, path, rule in departures)
-        return receipts
+    def examine(access: "_Access") -> "_Result[Sequence[tuple[str, str, str]]]":
+        return access.ledger.examine(access.store, access.conversation, actor=access.actor)
 
-    found: list[tuple[str, str, str]] = []
-    _through_the_ledger(invocation, conversation, look)
-    _tell_departures(context, found, as_json)
+    found, _ = _with_ledger(invocation, conversation, examine)
+    _print_departures(context, found, as_json)
 
 
 @blocks.command()
@@ -199,21 +202,19 @@ def validate(context: click.Context, invocation: Invocation, conversation: str, 
 @pass_invocation
 @click.pass_context
 def verify(context: click.Context, invocation: Invocation, conversation: str, as_json: bool) -> None:
-    """Compare blocks, revisions, archive and traces with each other. Shows no text, and changes nothing.
+    """Compare blocks, revisions, archive and traces with each other. Shows no text and changes nothing.
 
-    Follows the chain of digests through every revision up to the block itself.
-    Ends with 1 when something is not what was written, or is missing.
+    Follows the chain of digests through every revision up to the present block.
+    The exit code is 1 if something is missing or is not what was written.
     """
-    from orchestrator.store.evidence import departures
+    from orchestrator.store.checks.evidence import departures
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        keep = door.ledger.limits.revisions_kept
-        found.extend(departures(door.tx, conversation, revisions_kept=keep))
-        return ()
+    def compare(access: "_Access") -> "_Result[Sequence[tuple[str, str, str]]]":
+        keep = access.ledger.limits.revisions_kept
+        return tuple(departures(access.tx, conversation, revisions_kept=keep)), ()
 
-    found: list[tuple[str, str, str]] = []
-    _through_the_ledger(invocation, conversation, look)
-    _tell_departures(context, found, as_json)
+    found, _ = _with_ledger(invocation, conversation, compare)
+    _print_departures(context, found, as_json)
 
 
 @blocks.command()
@@ -223,23 +224,19 @@ def verify(context: click.Context, invocation: Invocation, conversation: str, as
 @shared_options
 @pass_invocation
 def quarantine(invocation: Invocation, conversation: str, id: str | None, as_json: bool) -> None:
-    """List what could not stand in the blocks, and why; or show the one with an ID."""
-    from orchestrator.clock import as_text
+    """List the invalid texts in quarantine and why they are there, or show the one with an ID."""
+    from orchestrator.ops.clock import as_text
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
+    def read(access: "_Access") -> "_Result[Sequence[QuarantinedText]]":
         if id is None:
-            kept.extend(door.store.set_aside(conversation))
-            return ()
-        found, receipts = door.ledger.look_aside(door.store, door.conversation, actor=door.actor, ids=[id])
-        kept.extend(found)
-        return receipts
+            return access.store.quarantined_texts(conversation), ()
+        return access.ledger.view_quarantined(access.store, access.conversation, actor=access.actor, ids=[id])
 
-    kept: list[SetAside] = []
-    _through_the_ledger(invocation, conversation, look)
+    kept, _ = _with_ledger(invocation, conversation, read)
     if id is not None and not kept:
         raise click.UsageError("Nothing in quarantine has this ID.")
     for each in kept:
-        facts = _of_quarantine(each)
+        facts = _quarantine_facts(each)
         if as_json:
             click.echo(json.dumps(facts if id is None else facts | {"text": each.text}, ensure_ascii=False))
             continue
@@ -260,13 +257,11 @@ def quarantine(invocation: Invocation, conversation: str, id: str | None, as_jso
 def rotate(invocation: Invocation, conversation: str) -> None:
     """Archive all but the last turns now, whether or not rotation is switched on."""
 
-    def work(door: "_Door") -> "tuple[Receipt, ...]":
-        written = door.ledger.rotate(door.store, door.conversation, actor=door.actor)
-        archived.extend(written.rotated_out)
-        return written.receipts
+    def write(access: "_Access") -> "_Result[tuple[int, ...]]":
+        written = access.ledger.rotate(access.store, access.conversation, actor=access.actor)
+        return written.rotated_out, written.receipts
 
-    archived: list[int] = []
-    _through_the_ledger(invocation, conversation, work)
+    archived, _ = _with_ledger(invocation, conversation, write)
     if len(archived) == 1:
         click.echo(f"Turn {archived[0]} was archived.")
     elif archived:
@@ -280,22 +275,23 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 @shared_options
 @pass_invocation
 def export(invocation: Invocation, conversation: str) -> None:
-    """Print the blocks, every archived turn, whole, and what is in quarantine, as one JSON object."""
+    """Print the blocks, the whole archived turns and the texts in quarantine as one JSON object."""
 
-    def look(door: "_Door") -> "tuple[Receipt, ...]":
-        looked = door.ledger.look(door.store, door.conversation, actor=door.actor)
-        for each, block in looked.blocks.items():
+    def read(access: "_Access") -> "_Result[dict[str, object]]":
+        store, ledger = access.store, access.ledger
+        view = ledger.view(store, access.conversation, actor=access.actor)
+        quarantined, receipts = ledger.view_quarantined(store, access.conversation, actor=access.actor)
+        shortened = sorted(store.shortened_turns(conversation).items())
+        exported: dict[str, object] = {"conversation": conversation}
+        for each, block in view.blocks.items():
             value = _value(each.value, block.text)
             exported[each.value] = {"revision": block.revision, "digest": block.digest, "block": value}
-        exported["archived_turns"] = [json.loads(turn.text) for turn in door.store.archive(conversation)]
-        held = door.store.held(conversation).items()
-        exported["shortened_turns"] = [json.loads(text) for _, text in sorted(held)]
-        aside, of_those = door.ledger.look_aside(door.store, door.conversation, actor=door.actor)
-        exported["quarantined"] = [_of_quarantine(each) | {"text": each.text} for each in aside]
-        return *looked.receipts, *of_those
+        exported["archived_turns"] = [json.loads(turn.text) for turn in store.archived_turns(conversation)]
+        exported["shortened_turns"] = [json.loads(text) for _, text in shortened]
+        exported["quarantined"] = [_quarantine_facts(each) | {"text": each.text} for each in quarantined]
+        return exported, (*view.receipts, *receipts)
 
-    exported: dict[str, object] = {"conversation": conversation}
-    _through_the_ledger(invocation, conversation, look)
+    exported, _ = _with_ledger(invocation, conversation, read)
     click.echo(json.dumps(exported, ensure_ascii=False, indent=2))
 
 
@@ -303,7 +299,7 @@ def export(invocation: Invocation, conversation: str) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @shared_options
 def schemas(folder: Path) -> None:
-    """Write the JSON Schema of every block and version into a folder."""
+    """Write the JSON Schemas of every block, in every version, into a folder."""
     from memory_blocks.schema import publications
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -312,12 +308,12 @@ def schemas(folder: Path) -> None:
         click.echo(name)
 
 
-# --- through the ledger -------------------------------------------------------------------------------------
+# --- using the ledger ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
-    """What a command needs to ask the ledger, in one transaction."""
+class _Access:
+    """What a command needs to use the ledger within one transaction."""
 
     ledger: "Ledger"
     store: "SqlBlockStore"
@@ -326,12 +322,12 @@ class _Door:
     tx: "Transaction"
 
 
-def _through_the_ledger(
-    invocation: Invocation, conversation_id: str, ask: "Callable[[_Door], tuple[Receipt, ...]]"
-) -> "tuple[Receipt, ...]":
-    """Ask in one transaction, and keep the receipts as traces of whoever is at the keyboard.
+def _with_ledger(
+    invocation: Invocation, conversation_id: str, work: "Callable[[_Access], _Result[Found]]"
+) -> "_Result[Found]":
+    """Run `work` in one transaction, and store its receipts as traces of the operator.
 
-    The person is told of what was written; what staff has looked at stays between staff and the tables.
+    Traces of writes are also sent to the person's client; traces of reads are only stored.
     """
     settings = invocation.settings(quietly=True)
 
@@ -339,32 +335,32 @@ def _through_the_ledger(
     from memory_blocks.models import Conversation
     from memory_blocks.trace import Action
     from orchestrator.errors import AnamnesisError, as_ours
-    from orchestrator.outbox import beside
     from orchestrator.store.block_store import SqlBlockStore
-    from orchestrator.traces import of_block, row_of_block
+    from orchestrator.turn.outbox import in_transaction
+    from orchestrator.turn.traces import of_block, row_of_block
     from orchestrator.wiring import build_ledger, load_roster, open_store
 
     ledger = build_ledger(settings, load_roster(invocation.config))
 
-    def work(tx: "Transaction") -> "tuple[Receipt, ...]":
-        with beside(tx, conversation_id) as page:
-            found = page.conversation
-            conversation = Conversation(found.id, found.user_id, found.created_at)
-            receipts = ask(_Door(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
+    def transaction(tx: "Transaction") -> "_Result[Found]":
+        with in_transaction(tx, conversation_id) as write:
+            row = write.conversation
+            conversation = Conversation(row.id, row.user_id, row.created_at)
+            found, receipts = work(_Access(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
             for receipt in receipts:
                 trace_id = tx.ids.new("trace_")
                 if receipt.action is Action.RETRIEVED:
-                    tx.traces.add([row_of_block(receipt, trace_id, found.id, tx.now)])
+                    tx.traces.add([row_of_block(receipt, trace_id, row.id, tx.now)])
                 else:
-                    page.say(of_block(receipt, trace_id, found.id))
-        return receipts
+                    write.say(of_block(receipt, trace_id, row.id))
+        return found, receipts
 
     store = open_store(settings)
     problem: AnamnesisError | None = None
     try:
-        receipts = store.write_now(work)
-        _tell_restored(receipts)
-        return receipts
+        found, receipts = store.write_now(transaction)
+        _report_restored(receipts)
+        return found, receipts
     except BlockError as error:
         problem = as_ours(error)
     finally:
@@ -372,20 +368,20 @@ def _through_the_ledger(
     raise problem
 
 
-def _tell_restored(receipts: "Sequence[Receipt]") -> None:
-    """Say beside what was asked for that a block could not stand, and another stands in its place."""
+def _report_restored(receipts: "Sequence[Receipt]") -> None:
+    """Print on stderr which blocks were not valid and were restored."""
     for each in receipts:
         if each.quarantined and each.action != "retrieved":
             click.echo(
-                f"{each.label.value} could not stand and is in quarantine as {each.quarantined};"
-                f" revision {each.revision} is the last valid one again.",
+                f"{each.label.value} was not valid and is in quarantine as {each.quarantined};"
+                f" revision {each.revision} is the last valid text again.",
                 err=True,
             )
 
 
-def _of_quarantine(kept: "SetAside") -> dict[str, object]:
-    """What is told of a text in quarantine without the text."""
-    from orchestrator.clock import as_text
+def _quarantine_facts(kept: "QuarantinedText") -> dict[str, object]:
+    """What is shown about a text in quarantine, without the text."""
+    from orchestrator.ops.clock import as_text
 
     return {
         "id": kept.id,
@@ -398,11 +394,11 @@ def _of_quarantine(kept: "SetAside") -> dict[str, object]:
 
 
 def _operator() -> str:
-    from orchestrator.store.traces import STAFF
+    from orchestrator.store.repositories.traces import STAFF
 
     try:
         return f"{STAFF}:{getpass.getuser()}"
-    except (KeyError, OSError):  # no name for this user on this machine
+    except (KeyError, OSError):  # the user has no name on this machine
         return STAFF
 
 
@@ -413,14 +409,14 @@ def _labels(label: str | None) -> "Sequence[Label]":
 
 
 def _value(label: str, text: str) -> object:
-    """What a block holds: JSON, but for the summary, which is text."""
+    """The value of a block: JSON, except that of the summary, which is text."""
     return text if label == "context_summary" else json.loads(text)
 
 
-def _tell_departures(context: click.Context, found: Sequence[tuple[str, str, str]], as_json: bool) -> None:
+def _print_departures(context: click.Context, found: Sequence[tuple[str, str, str]], as_json: bool) -> None:
     if as_json:
-        told = [{"label": label, "path": path, "rule": rule} for label, path, rule in found]
-        click.echo(json.dumps({"departures": told}))
+        departures = [{"label": label, "path": path, "rule": rule} for label, path, rule in found]
+        click.echo(json.dumps({"departures": departures}))
     else:
         for label, path, rule in found:
             click.echo(f"{label}, at {path}: {rule}")

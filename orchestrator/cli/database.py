@@ -1,11 +1,11 @@
-"""The commands that look after the database: `anamnesis db upgrade`, `db status` and `check`."""
+"""The commands for the database: `anamnesis db upgrade`, `db status` and `check`."""
 
 import json
 from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
 from orchestrator.errors import DATABASE_DAMAGED, AnamnesisError
 
 if TYPE_CHECKING:
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def schema_status(settings: "Settings") -> "SchemaStatus":
-    """Which schema the configured database has. Makes nothing."""
+    """The schema version of the configured database. Creates nothing."""
     from orchestrator.store import migrations
 
     return migrations.status(settings.database_url(), busy_seconds=settings.database.busy_timeout_seconds)
 
 
-def what_it_lacks(settings: "Settings") -> list[str]:
-    """Tables, columns and rules that the configured database should have by its schema, and has not."""
+def missing_parts(settings: "Settings") -> list[str]:
+    """The tables, columns and rules that the configured database lacks although its schema is ours."""
     from orchestrator.store import migrations
 
     return migrations.missing(settings.database_url(), busy_seconds=settings.database.busy_timeout_seconds)
 
 
-def bring_up(settings: "Settings") -> "SchemaStatus":
-    """Make the configured database, or bring an older one to our schema."""
+def upgrade_database(settings: "Settings") -> "SchemaStatus":
+    """Create the configured database, or upgrade an older one to our schema."""
     from orchestrator.store import migrations
 
     if not settings.database.url:
@@ -37,8 +37,8 @@ def bring_up(settings: "Settings") -> "SchemaStatus":
     return schema_status(settings)
 
 
-def tell(schema: "SchemaStatus") -> str:
-    """How a database's schema stands to the one we need, in a word."""
+def state_of(schema: "SchemaStatus") -> str:
+    """The schema version compared with the one we need: current, missing, older or newer."""
     if schema.is_current:
         return "current"
     if schema.found is None:
@@ -49,7 +49,7 @@ def tell(schema: "SchemaStatus") -> str:
 @click.group()
 @shared_options
 def db() -> None:
-    """Make, bring up to date, or look at the database."""
+    """Create, upgrade or inspect the database."""
 
 
 @db.command()
@@ -57,9 +57,9 @@ def db() -> None:
 @shared_options
 @pass_invocation
 def upgrade(invocation: Invocation, as_json: bool) -> None:
-    """Make the database, or bring an older one up to date."""
+    """Create the database, or upgrade an older one."""
     settings = invocation.settings()
-    before, after = schema_status(settings), bring_up(settings)
+    before, after = schema_status(settings), upgrade_database(settings)
     if as_json:
         click.echo(json.dumps({"before": before.found, "found": after.found, "needed": after.needed}))
     elif before.is_current:
@@ -74,16 +74,16 @@ def upgrade(invocation: Invocation, as_json: bool) -> None:
 @pass_invocation
 @click.pass_context
 def status(context: click.Context, invocation: Invocation, as_json: bool) -> None:
-    """Say which schema the database has and which one is needed.
+    """Show which schema version the database has and which one is needed.
 
-    Ends with 1 when they differ.
+    The exit code is 1 if they differ.
     """
     schema = schema_status(invocation.settings())
-    state = tell(schema)
+    state = state_of(schema)
     if as_json:
         click.echo(json.dumps({"found": schema.found, "needed": schema.needed, "state": state}))
     elif state == "missing":
-        click.echo("There is no database yet. `anamnesis db upgrade` makes it.")
+        click.echo("There is no database yet. `anamnesis db upgrade` creates it.")
     elif state == "current":
         click.echo(f"The database is up to date (schema {schema.found}).")
     else:
@@ -95,24 +95,28 @@ def status(context: click.Context, invocation: Invocation, as_json: bool) -> Non
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--at-rest", is_flag=True, help="No server is running: what is unfinished counts, too.")
+@click.option(
+    "--at-rest",
+    is_flag=True,
+    help="No server is running: open turns and unfinished copies count as violations, too.",
+)
 @shared_options
 @pass_invocation
 @click.pass_context
 def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest: bool) -> None:
-    """Look for anything in the database that must never be.
+    """Check the invariants of the database.
 
-    Ends with 1 and the ids in question when something was found. Shows no text, and changes nothing.
+    The exit code is 1 if a violation was found. Prints ids and never what people wrote; changes nothing.
     """
     from dataclasses import asdict
 
-    from orchestrator.clock import SystemClock
-    from orchestrator.store.database import Store
-    from orchestrator.store.invariants import Look, look_through
-    from orchestrator.store.soundness import Violation
+    from orchestrator.ops.clock import SystemClock
+    from orchestrator.store.checks.invariants import Report, check_all
+    from orchestrator.store.checks.violations import Violation
+    from orchestrator.store.engine.database import Store
     from orchestrator.wire.ids import RandomIds
 
-    def look(settings: "Settings") -> Look:
+    def check_database(settings: "Settings") -> Report:
         store = Store.open(
             settings.database_url(),
             clock=SystemClock(),
@@ -122,21 +126,21 @@ def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest
         )
         mirrored = bool(settings.letta.base_url)
         try:
-            return store.read_now(lambda tx: look_through(tx.unit, quiesced=at_rest, mirrored=mirrored))
+            return store.read_now(lambda tx: check_all(tx.unit, quiesced=at_rest, mirrored=mirrored))
         finally:
             store.close_now()
 
     try:
-        looked = look(invocation.settings())
+        report = check_database(invocation.settings())
     except AnamnesisError as refused:
         if refused.problem is not DATABASE_DAMAGED:
             raise
-        looked = Look([Violation("I21", "the file is damaged", (str(refused.facts["where"]),))], 0)
+        report = Report([Violation("I21", "the file is damaged", (str(refused.facts["where"]),))], 0)
     if as_json:
-        click.echo(json.dumps(asdict(looked)))
+        click.echo(json.dumps(asdict(report)))
     else:
-        for violation in looked.violations:
+        for violation in report.violations:
             click.echo(violation)
-        click.echo(f"{len(looked.violations) or 'no'} violations in {looked.conversations} conversations")
-    if looked.violations:
+        click.echo(f"{len(report.violations) or 'no'} violations in {report.conversations} conversations")
+    if report.violations:
         context.exit(FOUND_SOMETHING)

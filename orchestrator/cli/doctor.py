@@ -1,4 +1,4 @@
-"""`anamnesis doctor`: what is configured, what of it works, and what stands in the way."""
+"""`anamnesis doctor`: checks whether everything that is configured works."""
 
 import json
 import os
@@ -15,21 +15,27 @@ from urllib.parse import urlsplit
 import click
 
 from orchestrator import __version__
-from orchestrator.cli.database import schema_status, tell, what_it_lacks
-from orchestrator.cli.frame import FOUND_SOMETHING, OUR_PACKAGES, Invocation, pass_invocation, shared_options
+from orchestrator.cli.database import missing_parts, schema_status, state_of
+from orchestrator.cli.options import (
+    FOUND_SOMETHING,
+    OUR_PACKAGES,
+    Invocation,
+    pass_invocation,
+    shared_options,
+)
 from orchestrator.errors import AnamnesisError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Data, Settings
 
 OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
-PATIENCE_SECONDS: Final = 3
-MOST_BYTES: Final = 10_000_000
-"""More of an answer is not read."""
-MOST_NAMES: Final = 8
-"""So many of the models that a server knows, or of what a database lacks, are named."""
-MOST_FILES: Final = 3
-"""So many of the files that are not as they were installed are named."""
+TIMEOUT_SECONDS: Final = 3
+MAX_ANSWER_BYTES: Final = 10_000_000
+"""How much of an HTTP answer is read."""
+MAX_NAMES: Final = 8
+"""How many models of a server, or missing parts of a database, are listed."""
+MAX_FILES: Final = 3
+"""How many changed files are listed."""
 
 Status = Literal["ok", "off", "warning", "failed"]
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
@@ -42,7 +48,7 @@ _SIGNS: Final[dict[Status, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: how it stands, and what to do about it."""
+    """The result of one check: its status, and what to do about it."""
 
     name: str
     status: Status
@@ -56,14 +62,14 @@ class Finding:
 @pass_invocation
 @click.pass_context
 def doctor(context: click.Context, invocation: Invocation, as_json: bool) -> None:
-    """Say what is configured, what is reachable, and what collides.
+    """Check what is configured: whether it works, is reachable, and has no conflicts.
 
-    Ends with 1 when something that is configured does not work.
+    The exit code is 1 if something that is configured does not work.
     """
     settings = invocation.settings()
-    findings = list(look(settings))
+    findings = list(check(settings))
     chosen = [
-        {"key": key, "value": settings.shown(key), "from": where} for key, where in settings.origins.items()
+        {"key": key, "value": settings.display(key), "from": where} for key, where in settings.origins.items()
     ]
     works = all(finding.status != "failed" for finding in findings)
     if as_json:
@@ -72,14 +78,18 @@ def doctor(context: click.Context, invocation: Invocation, as_json: bool) -> Non
             json.dumps({"version": __version__, "ok": works, "settings": chosen, "findings": found}, indent=2)
         )
     else:
-        _tell(chosen, findings)
+        _print(chosen, findings)
     if not works:
         context.exit(FOUND_SOMETHING)
 
 
-def _tell(chosen: list[dict[str, str]], findings: list[Finding]) -> None:
+def _print(chosen: list[dict[str, str]], findings: list[Finding]) -> None:
     click.echo(f"anamnesis {__version__}")
-    click.echo("Settings that are not the shipped ones:" if chosen else "All settings are the shipped ones.")
+    click.echo(
+        "Settings that differ from the shipped defaults:"
+        if chosen
+        else "All settings are the shipped defaults."
+    )
     for setting in chosen:
         click.echo(f"    {setting['key']} = {setting['value']}  ({setting['from']})")
     width = max(len(finding.name) for finding in findings)
@@ -90,8 +100,8 @@ def _tell(chosen: list[dict[str, str]], findings: list[Finding]) -> None:
             click.echo(f"{'':<{width}}      {finding.then}")
 
 
-def look(settings: "Settings") -> Iterator[Finding]:
-    """Everything the doctor looks at, in the order it is told."""
+def check(settings: "Settings") -> Iterator[Finding]:
+    """The results of all checks, in the order of the output."""
     yield python()
     yield data_folder(settings.data)
     yield database(settings)
@@ -105,25 +115,25 @@ def look(settings: "Settings") -> Iterator[Finding]:
 
 
 def python() -> Finding:
-    """Which Python this is, and the SQLite inside it."""
+    """The versions of Python and of its SQLite."""
     import sqlite3
 
     return Finding("python", "ok", f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
 
 
 def data_folder(data: "Data") -> Finding:
-    """Whether the data folder can be written to, and by whom it can be read. Makes nothing."""
+    """Whether the data folder is writable, and not readable for others. Creates nothing."""
     name, folder = "data folder", data.dir
     try:
-        there = folder.exists()
+        exists = folder.exists()
     except OSError as error:
-        says = f"{folder} cannot be looked at ({os.strerror(error.errno or 0)})."
+        says = f"{folder} cannot be read ({os.strerror(error.errno or 0)})."
         return Finding(name, "failed", says, "Choose another with --data DIR.")
-    if not there:
+    if not exists:
         above = next(parent for parent in folder.parents if parent.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-            return Finding(name, "failed", f"{folder} cannot be made.", "Choose another with --data DIR.")
-        return Finding(name, "ok", f"{folder} (not there yet; made when first needed)")
+            return Finding(name, "failed", f"{folder} cannot be created.", "Choose another with --data DIR.")
+        return Finding(name, "ok", f"{folder} (does not exist yet; it is created when first needed)")
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         return Finding(name, "failed", f"{folder} cannot be written to.", "Choose another with --data DIR.")
     if folder.stat().st_mode & 0o077:
@@ -132,23 +142,25 @@ def data_folder(data: "Data") -> Finding:
 
 
 def database(settings: "Settings") -> Finding:
-    """Whether the database answers, and which schema it has. Makes nothing."""
+    """Whether the database works, and which schema version it has. Creates nothing."""
     name = "database"
     kind = settings.database_url().partition(":")[0]
     try:
         schema = schema_status(settings)
-        lacking = what_it_lacks(settings) if schema.is_current else []
+        missing = missing_parts(settings) if schema.is_current else []
     except AnamnesisError as refused:
         return Finding(name, "failed", f"{kind}: {refused}")
-    match tell(schema):
-        case "current" if lacking:
-            told = ", ".join(lacking[:MOST_NAMES]) + (" and more" if len(lacking) > MOST_NAMES else "")
-            says = f"{kind} has schema {schema.found} and lacks {told}."
-            return Finding(name, "failed", says, "Bring back a copy of it; `anamnesis check` tells more.")
+    match state_of(schema):
+        case "current" if missing:
+            names = ", ".join(missing[:MAX_NAMES]) + (" and more" if len(missing) > MAX_NAMES else "")
+            says = f"{kind} has schema {schema.found} and lacks {names}."
+            return Finding(name, "failed", says, "Restore a backup; `anamnesis check` shows more.")
         case "current":
             return Finding(name, "ok", f"{kind}, schema {schema.found}")
         case "missing":
-            return Finding(name, "ok", f"{kind}, not made yet", "`anamnesis db upgrade` or `serve` makes it.")
+            return Finding(
+                name, "ok", f"{kind}, not created yet", "`anamnesis db upgrade` or `serve` creates it."
+            )
         case state:
             says = f"{kind} has schema {schema.found}; this program needs {schema.needed}."
             then = "Run `anamnesis db upgrade`." if state == "older" else "Install a newer anamnesis."
@@ -156,7 +168,7 @@ def database(settings: "Settings") -> Finding:
 
 
 def embedding_model(settings: "Settings") -> Finding:
-    """Whether the files of the embedding model are here and are the pinned ones."""
+    """Whether the files of the embedding model exist and have the pinned hashes."""
     from orchestrator.model_files import ModelFiles
     from orchestrator.settings import shipped_config
 
@@ -167,118 +179,122 @@ def embedding_model(settings: "Settings") -> Finding:
 
 
 def region(name: str) -> Finding:
-    """Whose emergency numbers are named, and whether they are known."""
+    """Which emergency numbers are used, and whether the region is known."""
     if not name:
-        return Finding("region", "off", "not set: the local emergency number and 112 are named")
+        return Finding("region", "off", "not set: answers say the local emergency number and 112")
 
     from orchestrator.settings import shipped_config
 
     try:
         from agents.safety.wording import known_regions
-    except ImportError:  # another distribution hides ours, of which the doctor tells below
+    except ImportError:  # another distribution hides our package, which is reported below
         return Finding("region", "failed", f"the numbers of {name} cannot be read")
     known = known_regions(shipped_config() / "safety")
     if name in known:
-        return Finding("region", "ok", f"the numbers of {name} are named")
-    says = f"no numbers are known for {name}: the local emergency number and 112 are named"
+        return Finding("region", "ok", f"answers say the numbers of {name}")
+    says = f"no numbers are known for {name}"
     return Finding(
-        "region", "failed", says, f"Set safety.region to one of {', '.join(known)}, or to nothing."
+        "region", "failed", says, f"Set safety.region to one of {', '.join(known)}, or leave it empty."
     )
 
 
-def reachable(name: str, address: str, path: str, *, well: bool = False) -> Finding:
-    """Whether an HTTP server answers, `well` if it must say that it is. No key is sent."""
+def reachable(name: str, address: str, path: str, *, healthy: bool = False) -> Finding:
+    """Whether an HTTP server answers; with `healthy`, the status must be 2xx. No key is sent."""
     if not address:
         return Finding(name, "off", "not configured")
     try:
         status, _ = _get(address, path)
     except (OSError, HTTPException) as error:
-        return _silent(name, address, error)
+        return _no_answer(name, address, error)
     if status >= 500:
-        return Finding(name, "failed", f"{address} answers with {status}.", "Its own log says why.")
-    if well and status not in range(200, 300):
+        return Finding(
+            name, "failed", f"{address} answers with {status}.", "Look into the log of that server."
+        )
+    if healthy and status not in range(200, 300):
         return Finding(name, "failed", f"{address}{path} answers with {status}.", "Is the address right?")
     return Finding(name, "ok", f"{address} answers")
 
 
 def letta(settings: "Settings") -> Finding:
-    """Whether it is a Letta server that answers, lets us in, and knows what our agents are made of."""
-    there = settings.letta
-    found = reachable("letta", there.base_url, "/v1/health/", well=True)
+    """Whether the Letta server answers, accepts our key, and knows the configured models."""
+    configured = settings.letta
+    found = reachable("letta", configured.base_url, "/v1/health/", healthy=True)
     if found.status != "ok":
         return found
-    made_of = {
+    models = {
         "/v1/models/": ("model", "extractor_model", "classifier_model"),
         "/v1/models/embedding": ("embedding",),
     }
-    for path, names in made_of.items():
+    for path, names in models.items():
         try:
-            status, body = _get(there.base_url, path, there.api_key.get_secret_value())
+            status, body = _get(configured.base_url, path, configured.api_key.get_secret_value())
         except (OSError, HTTPException) as error:
-            return _silent("letta", there.base_url, error)
+            return _no_answer("letta", configured.base_url, error)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            says = f"{there.base_url} answers and does not let us in."
-            return Finding("letta", "failed", says, "Is LETTA_API_KEY the one of that server?")
+            says = f"{configured.base_url} answers, but rejects the key."
+            return Finding("letta", "failed", says, "Check LETTA_API_KEY.")
         known = _handles(body)
         if status != HTTPStatus.OK or known is None:
-            says = f"{there.base_url}{path} answers with {status} and no list."
+            says = f"{configured.base_url}{path} answers with {status}, and not with a list."
             return Finding("letta", "failed", says, "Is it a Letta server?")
-        unknown = [name for name in names if (handle := getattr(there, name)) and handle not in known]
+        unknown = [name for name in names if (handle := getattr(configured, name)) and handle not in known]
         if unknown:
-            told = ", ".join(f"letta.{name} = {getattr(there, name)}" for name in unknown)
-            then = f"It knows {', '.join(sorted(known)[:MOST_NAMES]) or 'none'}, as GET {path} tells."
-            return Finding("letta", "failed", f"{there.base_url} does not know {told}.", then)
-    return Finding("letta", "ok", f"{there.base_url} answers and knows the models")
+            settings_of_unknown = ", ".join(f"letta.{name} = {getattr(configured, name)}" for name in unknown)
+            then = f"It knows {', '.join(sorted(known)[:MAX_NAMES]) or 'none'}, see GET {path}."
+            return Finding(
+                "letta", "failed", f"{configured.base_url} does not know {settings_of_unknown}.", then
+            )
+    return Finding("letta", "ok", f"{configured.base_url} answers and knows the models")
 
 
 def _handles(body: bytes) -> set[str] | None:
-    """How a Letta server calls the models it lists; None when this is no such list."""
+    """The names of the models in a list of a Letta server; None if the body is not such a list."""
     try:
         return {str(each["handle"]) for each in json.loads(body)}
     except (LookupError, TypeError, ValueError):
         return None
 
 
-def _silent(name: str, address: str, error: Exception) -> Finding:
+def _no_answer(name: str, address: str, error: Exception) -> Finding:
     says = f"{address} does not answer ({type(error).__name__})."
     return Finding(name, "failed", says, "Is it running? Is the address right?")
 
 
 def _get(address: str, path: str, key: str = "") -> tuple[int, bytes]:
-    """What a server answers, without any library that would have to be there."""
+    """Status and body of a GET request, without libraries, because one may be missing."""
     parts = urlsplit(address)
     connect = HTTPSConnection if parts.scheme in ("https", "wss") else HTTPConnection
-    connection = connect(parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS)
+    connection = connect(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)
     try:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
         answer = connection.getresponse()
-        return answer.status, answer.read(MOST_BYTES)
+        return answer.status, answer.read(MAX_ANSWER_BYTES)
     finally:
         connection.close()
 
 
 def livekit(settings: "Settings") -> Finding:
-    """LiveKit needs a pair of keys, too: without it no one can be let into a room."""
+    """Whether the LiveKit server answers and accepts our key and secret, which every room token needs."""
     room = settings.livekit
     if room.url and not (room.api_key and room.api_secret):
         return Finding(
             "livekit",
             "failed",
-            f"{room.url} is set, its key or secret is not.",
+            f"{room.url} is set, but its key or secret is not.",
             "Set LIVEKIT_API_KEY and LIVEKIT_API_SECRET.",
         )
     found = reachable("livekit", room.url, "/")
     if found.status != "ok":
         return found
-    if not _lets_us_in(room.url, room.api_key.get_secret_value(), room.api_secret.get_secret_value()):
-        then = "Are LIVEKIT_API_KEY and LIVEKIT_API_SECRET the ones of that server?"
-        return Finding("livekit", "failed", f"{room.url} answers and does not let us in.", then)
-    return Finding("livekit", "ok", f"{room.url} answers and lets us in")
+    if not _accepts_key(room.url, room.api_key.get_secret_value(), room.api_secret.get_secret_value()):
+        then = "Check LIVEKIT_API_KEY and LIVEKIT_API_SECRET."
+        return Finding("livekit", "failed", f"{room.url} answers, but rejects the key.", then)
+    return Finding("livekit", "ok", f"{room.url} answers and accepts the key")
 
 
-def _lets_us_in(url: str, key: str, secret: str) -> bool:
-    """Whether the LiveKit server takes what we sign."""
+def _accepts_key(url: str, key: str, secret: str) -> bool:
+    """Whether the LiveKit server accepts requests signed with this key."""
     import asyncio
 
     from orchestrator.transports.livekit_server import LiveKitServer
@@ -297,67 +313,67 @@ def _lets_us_in(url: str, key: str, secret: str) -> bool:
 
 
 def collisions() -> Iterator[Finding]:
-    """Whether another distribution brings a package of one of our names: `openai-agents` brings `agents`.
+    """Whether another distribution has a package with one of our names, as `openai-agents` has `agents`.
 
-    It hides ours from Python, or has written over it; and with it a part of ours is uninstalled.
+    Such a package hides ours or has overwritten its files, and uninstalling it removes files of ours.
     """
     from importlib.metadata import packages_distributions
     from importlib.util import find_spec
 
     ours = Path(__file__).parents[2]
-    providers, lost = packages_distributions(), _not_as_installed(ours)
+    providers, changed = packages_distributions(), _changed_files(ours)
     found = False
     for name in OUR_PACKAGES:
         others = ", ".join(sorted({other for other in providers.get(name, ()) if other != "anamnesis"}))
         spec = find_spec(name)
         places = list(spec.submodule_search_locations or ()) if spec else []
         if shadowed := str(ours / name) not in places:
-            says = f"`{name}` is also brought by {others or places[0]}; Python takes that one."
-        elif name in lost:
-            says = f"`{name}` is not as it was installed: {', '.join(lost[name][:MOST_FILES])}"
-            says += f" and {len(lost[name]) - MOST_FILES} more" if len(lost[name]) > MOST_FILES else ""
-            says += f"; it is also brought by {others}." if others else "."
+            says = f"`{name}` is also in {others or places[0]}, and Python imports that one."
+        elif name in changed:
+            says = f"`{name}` has changed since it was installed: {', '.join(changed[name][:MAX_FILES])}"
+            says += f" and {len(changed[name]) - MAX_FILES} more" if len(changed[name]) > MAX_FILES else ""
+            says += f"; it is also in {others}." if others else "."
         elif others:
-            says = f"`{name}` is also brought by {others}; Python takes ours."
+            says = f"`{name}` is also in {others}, but Python imports ours."
         else:
             continue
         found = True
         yield Finding(
             "names",
-            "failed" if shadowed or name in lost else "warning",
+            "failed" if shadowed or name in changed else "warning",
             says,
             "Install anamnesis into an environment of its own (python3 -m venv …).",
         )
     if not found:
-        yield Finding("names", "ok", "no other distribution brings a package of our names")
+        yield Finding("names", "ok", "no other distribution has a package with one of our names")
 
 
-def _not_as_installed(ours: Path) -> dict[str, list[str]]:
-    """The files of code that are gone or changed since a wheel was installed here, by package."""
+def _changed_files(ours: Path) -> dict[str, list[str]]:
+    """The code files, by package, that were changed or removed since the wheel was installed."""
     from base64 import urlsafe_b64encode
     from hashlib import sha256
     from importlib.metadata import distributions
 
-    lost: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {}
     for installed in distributions(name="anamnesis", path=[str(ours)]):
         for file in installed.files or ():
             if file.parts[0] not in OUR_PACKAGES or file.suffix != ".py" or file.hash is None:
                 continue
             try:
-                there = urlsafe_b64encode(sha256((ours / file).read_bytes()).digest()).decode().rstrip("=")
+                found = urlsafe_b64encode(sha256((ours / file).read_bytes()).digest()).decode().rstrip("=")
             except OSError:
-                there = ""
-            if there != file.hash.value:
-                lost.setdefault(file.parts[0], []).append(str(file))
-    return lost
+                found = ""
+            if found != file.hash.value:
+                changed.setdefault(file.parts[0], []).append(str(file))
+    return changed
 
 
 def tools() -> Finding:
-    """Programs that are used if they are there."""
-    there = [tool for tool in OPTIONAL_TOOLS if shutil.which(tool)]
-    missing = [tool for tool in OPTIONAL_TOOLS if tool not in there]
+    """Optional programs that are used if they are installed."""
+    installed = [tool for tool in OPTIONAL_TOOLS if shutil.which(tool)]
+    missing = [tool for tool in OPTIONAL_TOOLS if tool not in installed]
     return Finding(
         "tools",
         "ok",
-        f"found: {', '.join(there) or 'none'}; not found: {', '.join(missing) or 'none'} (all optional)",
+        f"found: {', '.join(installed) or 'none'}; not found: {', '.join(missing) or 'none'} (all optional)",
     )

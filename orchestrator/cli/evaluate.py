@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
-    from agents.evaluation import RoutingFigures
+    from agents.evaluation.routing import RoutingFigures
     from orchestrator.settings import Settings
 
 
@@ -38,14 +38,16 @@ def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_
     """
     settings = invocation.settings(quietly=True)
 
+    from agents.evaluation.safety import flagged_shares
     from orchestrator.settings import shipped_config
+    from orchestrator.wiring import load_guard
 
     folder = sets or shipped_config() / "evals"
     routing = _routing(settings, invocation.config, folder)
     figures: dict[str, Any] = {
         "routing": {name: each.summary() for name, each in routing.items()},
         "context_resolution": _context_resolution(invocation.config, folder),
-        "safety": _safety(shipped_config() / "safety" / "phrases"),
+        "safety": flagged_shares(load_guard(settings.models.dir), shipped_config() / "safety" / "phrases"),
     }
     text = _as_text(figures, routing)
     if report is not None:
@@ -58,11 +60,10 @@ def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_
 
 
 def _routing(settings: "Settings", config: Path | None, folder: Path) -> "dict[str, RoutingFigures]":
-    from agents.evaluation import RoutingFigures, load_cases
-    from agents.routing_lines import route_lines
+    from agents.evaluation.routing import RoutingFigures, load_cases, route_lines
     from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
-    embedder, guard = load_embedder(settings), load_guard()
+    embedder, guard = load_embedder(settings), load_guard(settings.models.dir)
     router = load_router(settings, load_roster(config, to_answer=False), embedder)
     measured = {}
     for path in sorted(folder.glob("routing.*.jsonl")):
@@ -73,32 +74,15 @@ def _routing(settings: "Settings", config: Path | None, folder: Path) -> "dict[s
 
 
 def _context_resolution(config: Path | None, folder: Path) -> dict[str, dict[str, float | int]]:
-    from agents.enriching import Enricher
-    from agents.resolution import load_cases, resolve
-    from orchestrator.wiring import load_lexicon
+    from agents.evaluation.follow_ups import load_cases, resolve
+    from orchestrator.wiring import load_follow_ups
 
-    enricher = Enricher(load_lexicon(config))
+    enrich = load_follow_ups(config)
     measured = {}
     for path in sorted(folder.glob("context_resolution.*.jsonl")):
-        outcomes = [resolve(case, enricher) for case in load_cases(path)]
+        outcomes = [resolve(case, enrich) for case in load_cases(path)]
         resolved = sum(not outcome.wrong for outcome in outcomes) / len(outcomes)
         measured[path.name.split(".")[1]] = {"cases": len(outcomes), "resolved": round(resolved, 4)}
-    return measured
-
-
-def _safety(folder: Path) -> dict[str, dict[str, float | int]]:
-    """What the guard makes of the phrases its rules were made for; calm ones should not be flagged."""
-    import tomllib
-
-    from orchestrator.wiring import load_guard
-
-    guard = load_guard()
-    measured = {}
-    for name in ("emergencies", "crises", "calm", "ordinary"):
-        tables = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
-        phrases = [text for table in tables.values() for text in table["phrases"]]
-        flagged = sum(guard.check(text).flagged for text in phrases) / len(phrases)
-        measured[name] = {"phrases": len(phrases), "flagged": round(flagged, 4)}
     return measured
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
 
 
 @click.command()
@@ -26,12 +26,11 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
     """
     invocation.settings(quietly=True)
 
-    from agents.enriching import Enricher
     from agents.errors import UnreadableLine
-    from agents.transcripts import read_line
-    from orchestrator.wiring import load_lexicon
+    from agents.evaluation.follow_ups import read_line
+    from orchestrator.wiring import load_follow_ups
 
-    enricher = Enricher(load_lexicon(invocation.config))
+    enrich = load_follow_ups(invocation.config)
     failed = False
     for number, line in enumerate(source, start=1):
         try:
@@ -47,7 +46,7 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
             else:
                 click.echo(f"line {number}: {error}", err=True)
             continue
-        found = enricher.enrich(asked.message, asked.exchanges, opening=asked.opening)
+        found = enrich(asked.message, asked.exchanges, opening=asked.opening)
         if as_json:
             click.echo(json.dumps({"id": asked.id, **found.model_dump(mode="json")}, ensure_ascii=False))
         else:

@@ -1,4 +1,4 @@
-"""`anamnesis letta`: what stands for our conversations in Letta, brought up to date or removed."""
+"""`anamnesis letta`: shows, repairs or removes what belongs to our conversations on the Letta server."""
 
 import asyncio
 import json
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
-    from orchestrator.letta_upkeep import Found, Upkeep
+    from orchestrator.letta.inspection import Finding
+    from orchestrator.letta.upkeep import Upkeep
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
@@ -19,7 +20,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for
 @click.group()
 @shared_options
 def letta() -> None:
-    """Look at the agents and blocks in Letta, and set them right.
+    """Inspect and repair the agents and blocks on the Letta server.
 
     Needs LETTA_BASE_URL.
     """
@@ -32,12 +33,12 @@ def letta() -> None:
 @pass_invocation
 @click.pass_context
 def status(context: click.Context, invocation: Invocation, as_json: bool, everything: bool) -> None:
-    """Say what exists there, what fell behind or drifted, and what is orphaned, by id and name.
+    """List what is missing, outdated, changed or orphaned on the server, by id and name.
 
-    A block is ok when its digest there is the one here. Ends with 1 when anything is not.
+    A block is ok if its digest equals ours. The exit code is 1 if anything is not ok.
     """
-    found = _ask(invocation, lambda upkeep: upkeep.inspect())
-    _tell(found, as_json, everything=everything)
+    found = _run(invocation, lambda upkeep: upkeep.inspect())
+    _print(found, as_json, everything=everything)
     if any(each.state != "ok" for each in found):
         context.exit(FOUND_SOMETHING)
 
@@ -48,13 +49,13 @@ def status(context: click.Context, invocation: Invocation, as_json: bool, everyt
 @pass_invocation
 @click.pass_context
 def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
-    """Bring agents, blocks and archive there to what they are to be.
+    """Repair agents, blocks and archives, and list what is still wrong.
 
-    What stands for archived conversations is removed. Ends with 1 when something could not be.
+    What belongs to archived conversations is removed. The exit code is 1 if something could not be repaired.
     """
-    left = _ask(invocation, lambda upkeep: upkeep.sync())
-    _tell(left, as_json)
-    if left:
+    still_wrong = _run(invocation, lambda upkeep: upkeep.sync())
+    _print(still_wrong, as_json)
+    if still_wrong:
         context.exit(FOUND_SOMETHING)
 
 
@@ -63,29 +64,31 @@ def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
 @shared_options
 @pass_invocation
 def prune(invocation: Invocation, as_json: bool) -> None:
-    """Remove what is there of archived conversations, and what under our tag is nobody's.
+    """Remove what belongs to archived conversations, and what has our tag and no conversation.
 
-    Agents and blocks are removed, and people of whom no conversation goes on.
+    This removes agents, blocks, archives, and people without an active conversation.
     """
-    _tell(_ask(invocation, lambda upkeep: upkeep.prune()), as_json)
+    _print(_run(invocation, lambda upkeep: upkeep.prune()), as_json)
 
 
-def _ask(invocation: Invocation, ask: "Callable[[Upkeep], Awaitable[Sequence[Found]]]") -> "Sequence[Found]":
+def _run(
+    invocation: Invocation, work: "Callable[[Upkeep], Awaitable[Sequence[Finding]]]"
+) -> "Sequence[Finding]":
     settings = invocation.settings(quietly=True)
 
     from orchestrator.wiring import open_upkeep
 
-    async def asking() -> "Sequence[Found]":
+    async def run() -> "Sequence[Finding]":
         async with open_upkeep(settings, invocation.config) as upkeep:
-            return await ask(upkeep)
+            return await work(upkeep)
 
-    return asyncio.run(asking())
+    return asyncio.run(run())
 
 
-def _tell(found: "Sequence[Found]", as_json: bool, *, everything: bool = False) -> None:
-    """Tell what was found; in words, what is ok only where `everything` was asked for."""
+def _print(found: "Sequence[Finding]", as_json: bool, *, everything: bool = False) -> None:
+    """Print the findings. As text, those that are ok are left out unless `everything` is set."""
     if as_json:
-        told = [
+        items = [
             {
                 "state": each.state,
                 "conversation": each.conversation_id,
@@ -95,12 +98,12 @@ def _tell(found: "Sequence[Found]", as_json: bool, *, everything: bool = False) 
             }
             for each in found
         ]
-        click.echo(json.dumps({"found": told}))
+        click.echo(json.dumps({"found": items}))
         return
     for each in found:
         if everything or each.state != "ok":
             id = "" if each.id in each.what else each.id
-            words = [f"{each.state:<9}", f"{each.conversation_id:<30}", each.what, id, each.name]
-            click.echo("  ".join(filter(None, words)))
-    counted = Counter(each.state for each in found)
-    click.echo(", ".join(f"{count} {state}" for state, count in counted.items()) or "nothing to tell")
+            columns = [f"{each.state:<9}", f"{each.conversation_id:<30}", each.what, id, each.name]
+            click.echo("  ".join(filter(None, columns)))
+    counts = Counter(each.state for each in found)
+    click.echo(", ".join(f"{count} {state}" for state, count in counts.items()) or "nothing found")

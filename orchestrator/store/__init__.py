@@ -1,1 +1,1 @@
-"""The store: the tables the protocol speaks of, on SQLite and on Postgres."""
+"""The database: conversations, messages, traces, turns and blocks, on SQLite and on PostgreSQL."""

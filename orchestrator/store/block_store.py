@@ -1,17 +1,17 @@
-"""The blocks of `memory_blocks`, kept in the tables: the ledger's store, bound to one transaction."""
+"""Stores the memory blocks in the tables: the ledger's `BlockStore`, within one transaction."""
 
 from collections.abc import Mapping, Sequence
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
 from memory_blocks.models import Label
-from memory_blocks.ports import ArchivedTurn, BlockWrite, Revision, SetAside, StoredBlock
+from memory_blocks.ports import ArchivedTurn, BlockWrite, QuarantinedText, Revision, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
-from orchestrator.store import packing
-from orchestrator.store.blocks import Blocks
+from orchestrator.store.engine import packing
+from orchestrator.store.repositories.blocks import Blocks
 
 
 class SqlBlockStore:
-    """A `BlockStore` over the tables of one transaction."""
+    """A `BlockStore` that uses the tables in one transaction."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -26,17 +26,17 @@ class SqlBlockStore:
         }
 
     def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
-        """The memory each of the four blocks is known as."""
+        """The memory id of each of the four blocks."""
         return {Label(label): id for label, id in self._blocks.memory_ids(conversation_id).items()}
 
-    def held(self, conversation_id: str) -> Mapping[int, str]:
-        """The whole texts of turns that stand shortened in the block."""
+    def shortened_turns(self, conversation_id: str) -> Mapping[int, str]:
+        """The whole texts of turns that the block has shortened."""
         return self._blocks.held(conversation_id)
 
     def commit(
         self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
     ) -> Mapping[Label, str]:
-        """Keep all of it, or raise; the transaction then keeps none."""
+        """Store all of it, or raise; the transaction then stores nothing."""
         try:
             for write in writes:
                 self._blocks.commit(
@@ -52,23 +52,23 @@ class SqlBlockStore:
                 )
             for turn in archived:
                 self._blocks.archive(
-                    conversation_id, turn.turn_id, turn.text, digest=turn.digest, has_left=turn.left
+                    conversation_id, turn.turn_id, turn.text, digest=turn.digest, has_left=turn.has_left
                 )
         except AnamnesisError as error:
-            raise _in_their_words(error) from None
+            raise _as_block_error(error) from None
         return self.memory_ids(conversation_id)
 
-    def archive(self, conversation_id: str) -> Sequence[ArchivedTurn]:
-        """The turns that have left the block, in their order."""
+    def archived_turns(self, conversation_id: str) -> Sequence[ArchivedTurn]:
+        """The turns that have left the block, in order."""
         turns = self._blocks.archived(conversation_id)
         return [ArchivedTurn(turn.turn_id, turn.value, turn.digest) for turn in turns]
 
-    def last_left(self, conversation_id: str) -> int:
+    def last_archived_turn(self, conversation_id: str) -> int:
         """The id of the latest turn that has left the block."""
         return self._blocks.last_left(conversation_id)
 
     def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
-        """Every revision that is kept, oldest first."""
+        """All stored revisions, oldest first."""
         return [
             Revision(
                 revision=each.revision,
@@ -84,35 +84,35 @@ class SqlBlockStore:
         ]
 
     def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
-        """The text of a revision, if it is what was written."""
+        """The text of a revision, or None if it does not match its digest."""
         return self._blocks.text_at(conversation_id, label, revision)
 
     def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
-        """The revision that stood after that turn."""
+        """The revision that was current after that turn."""
         return self._blocks.revision_at_turn(conversation_id, label, turn)
 
     def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
-        """Where the kept revisions are no chain of what was written."""
+        """The stored revisions that break the chain of digests, each with the broken rule."""
         return list(packing.chain_departures(self._blocks.revisions(conversation_id, label)))
 
-    def forget(self, conversation_id: str, label: Label, before: int) -> None:
-        """Drop what is older and nothing newer needs."""
+    def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
+        """Delete older revisions that no newer one needs."""
         self._blocks.forget(conversation_id, label, before)
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
-        """Keep a text that could not stand."""
+        """Store an invalid text for inspection; returns its id."""
         return self._blocks.quarantine(conversation_id, label, text, reason=reason, actor=actor).id
 
-    def set_aside(self, conversation_id: str) -> Sequence[SetAside]:
-        """Every text that could not stand."""
+    def quarantined_texts(self, conversation_id: str) -> Sequence[QuarantinedText]:
+        """All invalid texts that were stored for inspection."""
         return [
-            SetAside(each.id, Label(each.label), each.value, each.reason, each.actor, each.created_at)
+            QuarantinedText(each.id, Label(each.label), each.value, each.reason, each.actor, each.created_at)
             for each in self._blocks.quarantined(conversation_id)
         ]
 
 
-def _in_their_words(error: AnamnesisError) -> Exception:
-    """What the tables refused, as the ledger knows it."""
+def _as_block_error(error: AnamnesisError) -> Exception:
+    """The ledger's error for an error of the tables."""
     if error.problem is STALE_REVISION:
         facts = error.facts
         return StaleRevision(str(facts["label"]), int(facts["stored"]), int(facts["yours"]))

@@ -1,4 +1,4 @@
-"""A row of each table as a value: its fields are the table's columns, in their order."""
+"""The rows of the tables as frozen dataclasses, whose fields are the columns in order."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,12 @@ from typing import ClassVar
 from sqlalchemy import Table
 
 from orchestrator.store import tables
-from orchestrator.store.types import Json, JsonObject
+from orchestrator.store.engine.types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What one person and the house say to each other; also a LiveKit room."""
+    """A conversation of one person; it also has a LiveKit room."""
 
     table: ClassVar[Table] = tables.conversations
 
@@ -31,7 +31,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What the person or the house said, in its place in the conversation."""
+    """A message of the person or an answer, with its position in the conversation."""
 
     table: ClassVar[Table] = tables.messages
 
@@ -53,7 +53,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One piece of a streamed answer. An answer's contents are its sentences' texts, one after the other."""
+    """One sentence of a streamed answer, whose contents are the texts of its sentences, joined."""
 
     table: ClassVar[Table] = tables.sentences
 
@@ -75,7 +75,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Something kept beyond one conversation. A memory block has a row here too, without its text."""
+    """A long-term memory. A memory block also has a row here, without its text."""
 
     table: ClassVar[Table] = tables.memories
 
@@ -104,7 +104,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The receipt for one memory opened or written. The table shows `meta` under the name `metadata` too."""
+    """The trace of one memory read or written. The table has `meta` also under the name `metadata`."""
 
     table: ClassVar[Table] = tables.memory_used
 
@@ -129,7 +129,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What somebody remarked on a message, or on the conversation as a whole."""
+    """A note on a message or on the whole conversation."""
 
     table: ClassVar[Table] = tables.notes
 
@@ -146,7 +146,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One tool called for a message, from the request to its result."""
+    """One call of a tool for a message, with its result."""
 
     table: ClassVar[Table] = tables.tool_uses
 
@@ -167,7 +167,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """A whole recording, of the person or of the house, and what was understood."""
+    """A whole recording of the person or of an answer, with its transcription."""
 
     table: ClassVar[Table] = tables.audio
 
@@ -203,7 +203,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the person and what became of it."""
+    """One message of the person and the state of its answer."""
 
     table: ClassVar[Table] = tables.turns
 
@@ -226,7 +226,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An envelope as it travelled, byte for byte. The client counts up from 1, the server down from -1."""
+    """A frame as it was sent, byte for byte. A client counts stanzas up from 1, the server down from -1."""
 
     table: ClassVar[Table] = tables.frames
 
@@ -244,7 +244,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class OpenConnection:
-    """Which connection a conversation has, wherever it is: the newest one."""
+    """The current connection of a conversation, in any process: the newest one."""
 
     table: ClassVar[Table] = tables.connections
 
@@ -255,7 +255,7 @@ class OpenConnection:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who may write a conversation's turns, and until when. The epoch grows with every change of hands."""
+    """The process that may write a conversation's turns, and until when. Each new holder has a new epoch."""
 
     table: ClassVar[Table] = tables.leases
 
@@ -267,7 +267,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A memory block as it now stands; nothing but its memory until the first turn has written it."""
+    """The current revision of a memory block. Before the first turn writes it, only `memory_id` is set."""
 
     table: ClassVar[Table] = tables.blocks
 
@@ -283,9 +283,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockRevision:
-    """A memory block as it once stood, with the digest of what it replaced.
+    """One revision of a memory block, with the digest of the one before.
 
-    `packed` is its text, or what it takes to make it of revision `base`; `size` is in characters.
+    `packed` is its text, or its difference from revision `base`; `size` is in characters.
     """
 
     table: ClassVar[Table] = tables.block_revisions
@@ -306,7 +306,7 @@ class BlockRevision:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
-    """A turn's whole text outside of its block, which shows it shortened until the turn `has_left`."""
+    """The whole text of a turn that its block has shortened, or that `has_left` the block."""
 
     table: ClassVar[Table] = tables.archived_turns
 
@@ -320,7 +320,7 @@ class ArchivedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A block's value that could not stand, kept for whoever wants to know why."""
+    """An invalid text of a block, kept for inspection."""
 
     table: ClassVar[Table] = tables.block_quarantine
 
@@ -335,9 +335,9 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class SafetyEvent:
-    """What the guard did about a message: at which stage, how grave, and by which rules.
+    """What the guard found in a message: at which stage, how severe, and by which rules.
 
-    A message that was synchronised later belongs to no turn.
+    A message that came in a SyncRequest has no turn.
     """
 
     table: ClassVar[Table] = tables.safety_events
@@ -355,7 +355,7 @@ class SafetyEvent:
 
 @dataclass(frozen=True, slots=True)
 class SafetyAlert:
-    """That staff is to be told of a safety event, and how far that has come."""
+    """An alert to staff about a safety event, and whether it was sent."""
 
     table: ClassVar[Table] = tables.safety_alerts
 
@@ -371,7 +371,7 @@ class SafetyAlert:
 
 @dataclass(frozen=True, slots=True)
 class SafetyRefusal:
-    """What a brain was about to say when it was refused."""
+    """A sentence of a brain that the guard refused."""
 
     table: ClassVar[Table] = tables.safety_refusals
 
@@ -382,7 +382,7 @@ class SafetyRefusal:
 
 @dataclass(frozen=True, slots=True)
 class LettaAgent:
-    """An agent in Letta that stands for a role in a conversation, or who is making it at the moment."""
+    """The agent in Letta for a role in a conversation, or the process that is creating it."""
 
     table: ClassVar[Table] = tables.letta_agents
 
@@ -398,7 +398,7 @@ class LettaAgent:
 
 @dataclass(frozen=True, slots=True)
 class LettaBlock:
-    """A block in Letta: the digest of what was written there last, and of what is being written, if any."""
+    """A block in Letta: the digest of its last written text, and of the text being written, if any."""
 
     table: ClassVar[Table] = tables.letta_blocks
 
@@ -412,7 +412,7 @@ class LettaBlock:
 
 @dataclass(frozen=True, slots=True)
 class LettaPassage:
-    """Archived turns that belong into Letta's archival memory as one passage; without its id, not yet."""
+    """Archived turns as a passage of Letta's archival memory; without `passage_id`, not stored there yet."""
 
     table: ClassVar[Table] = tables.letta_passages
 

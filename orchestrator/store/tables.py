@@ -1,7 +1,12 @@
-"""The tables: what the protocol says happened (`alicia_…`), and what turns, replay and blocks need beside it.
+"""The tables, with their rules.
 
-Every rule that one row, or a row and those it names, must keep is enforced by the database itself, on SQLite
-and on Postgres alike; each has a name, by which a refusal is told.
+The tables `alicia_…` hold what the messages of the protocol say; the others are for turns, replay, blocks,
+safety and Letta. The prefix comes from the specification of the protocol, which calls it the Alicia protocol
+and names its tables so; the names are kept because queries and tools written for that specification rely on
+them.
+
+The database itself enforces every rule about one row, or about a row and those it refers to, on SQLite and on
+PostgreSQL. Each rule has a name, which our errors report.
 """
 
 from collections.abc import Iterable
@@ -27,7 +32,7 @@ from sqlalchemy.schema import SchemaItem
 from sqlalchemy.sql.compiler import DDLCompiler
 from sqlalchemy.types import TypeEngine
 
-from orchestrator.store.types import VECTOR_WIDTH, Flag, JsonValue, Moment, Real, Vector, Words
+from orchestrator.store.engine.types import VECTOR_WIDTH, Flag, JsonValue, Moment, Real, Vector, Words
 
 metadata: Final = MetaData()
 
@@ -51,12 +56,12 @@ _LARGEST_STANZA: Final = 2**31 - 1
 
 @compiles(Computed, "sqlite")
 def _virtual(computed: Computed, compiler: DDLCompiler, **options: Any) -> str:
-    """Postgres must store a generated column, SQLite need not."""
+    """Make generated columns virtual on SQLite; PostgreSQL can only store them."""
     expression = compiler.sql_compiler.process(computed.sqltext, include_table=False, literal_binds=True)
     return f"GENERATED ALWAYS AS ({expression}) VIRTUAL"
 
 
-# --- the words the tables below are written in -------------------------------------------------------------
+# --- helpers to define tables ------------------------------------------------------------------------------
 
 Rule: TypeAlias = tuple[str, str]
 
@@ -92,12 +97,12 @@ def _one_of(column: str, values: Iterable[str]) -> Rule:
 
 
 def _same(left: str, right: str) -> str:
-    """Both claims hold or neither does."""
+    """The rule that both conditions are true or both are false."""
     return f"({left}) = ({right})"
 
 
 def _table(name: str, *items: SchemaItem | Rule | Iterable[SchemaItem]) -> Table:
-    """A table; a pair among its items is a rule with its name. What every table keeps is added here."""
+    """A table. A pair among its items is a rule with its name. The rules of all tables are added."""
     parts: list[SchemaItem] = []
     for item in items:
         match item:
@@ -117,7 +122,7 @@ def _table(name: str, *items: SchemaItem | Rule | Iterable[SchemaItem]) -> Table
 
 
 def _sqlite_rules(columns: Iterable[Column[Any]]) -> Iterable[Rule]:
-    """What Postgres' types keep by themselves, and that the JSON is of the right kind."""
+    """Rules for what the types of PostgreSQL ensure by themselves, and for the kind of JSON values."""
     texts, moments = [], []
     for column in columns:
         name = column.name
@@ -142,7 +147,7 @@ def _sqlite_rules(columns: Iterable[Column[Any]]) -> Iterable[Rule]:
 
 
 def _postgres_rules(columns: Iterable[Column[Any]]) -> Iterable[Rule]:
-    """That the JSON is of the right kind, a list has no holes and a vector says how wide it is."""
+    """Rules for the kind of JSON values, lists without NULL, and the dimensions of vectors."""
     for column in columns:
         name = column.name
         match column.type:
@@ -156,7 +161,7 @@ def _postgres_rules(columns: Iterable[Column[Any]]) -> Iterable[Rule]:
 
 
 def _json_kind(column: Column[Any]) -> str | None:
-    """What a column's JSON must be; a tool may return anything."""
+    """The kind of JSON value a column must have; the result of a tool may be of any kind."""
     if isinstance(column.type, Words):
         return "array"
     return None if column.name == "tool_result" else "object"
@@ -181,7 +186,7 @@ def _of_conversation(table: str) -> ForeignKeyConstraint:
 
 
 def _of_message(table: str, column: str = "message_id", what: str = "message") -> ForeignKeyConstraint:
-    """A message of the same conversation, never of another."""
+    """A reference to a message of the same conversation."""
     their = ("conversation_id", "id")
     return _of(table, "conversation_id", column, to="alicia_messages", their=their, what=what)
 
@@ -189,7 +194,7 @@ def _of_message(table: str, column: str = "message_id", what: str = "message") -
 _HAS_ID: Final = ("id", "length(id) BETWEEN 1 AND 128")
 _DURATION: Final = ("duration_ms", "duration_ms >= 0")
 
-# --- what the protocol says happened -----------------------------------------------------------------------
+# --- tables of the protocol --------------------------------------------------------------------------------
 
 conversations: Final = _table(
     "alicia_conversations",
@@ -416,7 +421,7 @@ meta: Final = _table(
     Index("ix_alicia_meta_key", "key", "value"),
 )
 
-# --- what turns, replay and blocks need beside it ----------------------------------------------------------
+# --- tables for turns, replay and blocks -------------------------------------------------------------------
 
 turns: Final = _table(
     "turns",
@@ -601,7 +606,7 @@ block_quarantine: Final = _table(
     Index("ix_block_quarantine_block", "conversation_id", "label"),
 )
 
-# --- what the guard did ------------------------------------------------------------------------------------
+# --- tables for safety -------------------------------------------------------------------------------------
 
 safety_events: Final = _table(
     "safety_events",
@@ -663,7 +668,7 @@ safety_refusals: Final = _table(
     ("said", "said <> ''"),
 )
 
-# --- what stands for a conversation in Letta ---------------------------------------------------------------
+# --- tables for Letta --------------------------------------------------------------------------------------
 
 letta_agents: Final = _table(
     "letta_agents",

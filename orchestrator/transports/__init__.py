@@ -1,1 +1,1 @@
-"""The ways a frame can travel, each behind the `Transport` port."""
+"""Adapters of the `Transport` port: each carries frames in another way."""

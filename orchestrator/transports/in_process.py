@@ -5,57 +5,57 @@ from collections import deque
 from typing import Final
 
 from orchestrator.errors import FRAME_TOO_LARGE, AnamnesisError
-from orchestrator.ports import Way
+from orchestrator.ports import TransportKind
 
 MEBIBYTE: Final = 1 << 20
 
 
-def pair(most: int = MEBIBYTE, depth: int = 32) -> tuple["End", "End"]:
-    """The client's end and the server's: what one sends, the other receives.
+def pair(max_frame_bytes: int = MEBIBYTE, depth: int = 32) -> tuple["End", "End"]:
+    """The client's end and the server's end: what one sends, the other receives.
 
-    `depth` frames wait in each direction before the sender does.
+    A sender waits while `depth` frames are unread.
     """
-    to_server, to_client = _Lane(depth), _Lane(depth)
-    return End(to_client, to_server, most), End(to_server, to_client, most)
+    to_server, to_client = _Queue(depth), _Queue(depth)
+    return End(to_client, to_server, max_frame_bytes), End(to_server, to_client, max_frame_bytes)
 
 
 class End:
-    """One end of the pair. What was sent before the other end closed can still be received."""
+    """One end of the pair. Frames sent before the other end closed can still be received."""
 
-    def __init__(self, inbound: "_Lane", outbound: "_Lane", most: int) -> None:
-        self._inbound, self._outbound, self._most = inbound, outbound, most
+    def __init__(self, inbound: "_Queue", outbound: "_Queue", max_frame_bytes: int) -> None:
+        self._inbound, self._outbound, self._max_frame_bytes = inbound, outbound, max_frame_bytes
         self._sending = asyncio.Lock()
 
     @property
-    def way(self) -> Way:
-        """Which of the ways it is, for whoever counts them."""
+    def kind(self) -> TransportKind:
+        """What carries the frames."""
         return "in_process"
 
     @property
-    def most(self) -> int:
-        """The largest frame it carries, in bytes."""
-        return self._most
+    def max_frame_bytes(self) -> int:
+        """The size of the largest frame it carries."""
+        return self._max_frame_bytes
 
     async def receive(self) -> bytes | None:
-        """The peer's next frame, or None once either end closed. After one too large, the next may fit."""
+        """The next frame, or None once either end is closed. Raises for a frame that is too large."""
         frame = await self._inbound.take()
-        if frame is not None and len(frame) > self._most:
-            raise AnamnesisError(FRAME_TOO_LARGE, size=len(frame), most=self._most)
+        if frame is not None and len(frame) > self._max_frame_bytes:
+            raise AnamnesisError(FRAME_TOO_LARGE, size=len(frame), most=self._max_frame_bytes)
         return frame
 
     async def send(self, packet: bytes) -> None:
-        """Hand one frame to the peer, in the order of the calls; waits while too many lie there unread."""
+        """Send one frame, in the order of the calls; waits while too many are unread."""
         async with self._sending:
             await self._outbound.put(packet)
 
     async def close(self) -> None:
-        """Leave: the peer still gets what was sent, this end gets nothing more."""
+        """Close this end. The peer still receives what was sent; this end receives nothing more."""
         await self._outbound.end()
-        await self._inbound.end(forget=True)
+        await self._inbound.end(discard=True)
 
 
-class _Lane:
-    """One direction: a short queue that can end."""
+class _Queue:
+    """One direction: a bounded queue that can end."""
 
     def __init__(self, depth: int) -> None:
         self._frames: deque[bytes] = deque()
@@ -78,9 +78,9 @@ class _Lane:
             self._changed.notify_all()
             return self._frames.popleft()
 
-    async def end(self, *, forget: bool = False) -> None:
+    async def end(self, *, discard: bool = False) -> None:
         async with self._changed:
             self._ended = True
-            if forget:
+            if discard:
                 self._frames.clear()
             self._changed.notify_all()

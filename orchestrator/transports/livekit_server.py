@@ -1,4 +1,4 @@
-"""What we ask of the LiveKit server itself: rooms, who is in them, tokens, whether a webhook is its own."""
+"""The API of the LiveKit server: rooms, participants, tokens and webhooks."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,18 +16,18 @@ from orchestrator.errors import LIVEKIT_UNAVAILABLE, UNAUTHENTICATED, AnamnesisE
 from orchestrator.transports.livekit import SERVER
 
 EMPTY_SECONDS: Final = 420
-"""How long LiveKit keeps a room that nobody is in: longer than it takes a token, which is a minute after that
-has ended, for one that is gone cannot be joined. With the next token it is made again."""
+"""How long LiveKit keeps an empty room. It is longer than LiveKit accepts a token (until one minute after its
+expiry), because a room that is gone cannot be joined. The next token creates the room again."""
 
-MOST_PARTICIPANTS: Final = 8
-"""The house, one person's connections that replace each other, and some who are about to be removed."""
+MAX_PARTICIPANTS: Final = 8
+"""The server, the current and earlier connections of one person, and some that are about to be removed."""
 
-HOUSE_TOKEN_SECONDS: Final = 60
+SERVER_TOKEN_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Somebody in a room. `holder` is the process that is there for the house, if it is the house."""
+    """A participant of a room. `holder` names the process, if the participant is our server."""
 
     identity: str
     sid: str
@@ -35,7 +35,7 @@ class Participant:
 
 
 class LiveKitServer:
-    """One LiveKit server. Its errors may hold a token or an address; ours say only that it failed."""
+    """A client of one LiveKit server. Its errors may contain a token, so they are replaced by ours."""
 
     def __init__(self, url: str, api_key: str, api_secret: str) -> None:
         self.url = url.replace("http", "ws", 1) if url.startswith("http") else url
@@ -44,31 +44,31 @@ class LiveKitServer:
         self._webhooks = api.WebhookReceiver(api.TokenVerifier(api_key, api_secret))
 
     async def create_room(self, name: str) -> None:
-        """Make the room, unless it is there."""
-        async with _as_ours():
+        """Create the room unless it exists."""
+        async with _translated_errors():
             await self._api.room.create_room(
                 api.CreateRoomRequest(
                     name=name,
                     empty_timeout=EMPTY_SECONDS,
                     departure_timeout=EMPTY_SECONDS,
-                    max_participants=MOST_PARTICIPANTS,
+                    max_participants=MAX_PARTICIPANTS,
                 )
             )
 
     async def rooms(self, *, busy: bool) -> list[str]:
-        """All rooms; or those that somebody is in, which LiveKit counts some seconds late."""
-        async with _as_ours():
+        """The names of all rooms; if `busy`, only of those with participants (counted with a delay)."""
+        async with _translated_errors():
             listed = await self._api.room.list_rooms(api.ListRoomsRequest())
         return [room.name for room in listed.rooms if room.num_participants or not busy]
 
     async def answers(self) -> None:
-        """Ask something that costs it little; an error says that it is down or does not let us in."""
-        async with _as_ours():
+        """Send a cheap request; raises if the server is down or rejects our key."""
+        async with _translated_errors():
             await self._api.room.list_rooms(api.ListRoomsRequest(names=["nobody"]))
 
     async def participants(self, room: str) -> list[Participant]:
-        """Who is in a room now; nobody, if there is no such room."""
-        async with _as_ours():
+        """The participants of a room; none if there is no such room."""
+        async with _translated_errors():
             try:
                 listed = await self._api.room.list_participants(api.ListParticipantsRequest(room=room))
             except api.ServerError as error:
@@ -78,8 +78,8 @@ class LiveKitServer:
         return [Participant(each.identity, each.sid, each.metadata) for each in listed.participants]
 
     async def remove(self, room: str, identity: str) -> None:
-        """Put somebody out. Their token stays good until it ends, so this is no ban."""
-        async with _as_ours():
+        """Remove a participant. Their token is valid until it expires, so they may join again."""
+        async with _translated_errors():
             try:
                 who = api.RoomParticipantIdentity(room=room, identity=identity)
                 await self._api.room.remove_participant(who)
@@ -88,20 +88,20 @@ class LiveKitServer:
                     raise
 
     def token_for_client(self, room: str, identity: str, seconds: int) -> str:
-        """To join that room alone, as that identity, and to send data there; nothing else."""
+        """A token that allows joining this room with this identity and sending data, and nothing else."""
         return self._token(room, identity, seconds).to_jwt()
 
-    def token_for_house(self, room: str, holder: str) -> str:
-        """For the house in that room, which tells there which of its processes it is."""
-        return self._token(room, SERVER, HOUSE_TOKEN_SECONDS).with_metadata(holder).to_jwt()
+    def token_for_orchestrator(self, room: str, holder: str) -> str:
+        """A token for our server in that room; its metadata names the process."""
+        return self._token(room, SERVER, SERVER_TOKEN_SECONDS).with_metadata(holder).to_jwt()
 
-    def told(self, body: bytes, authorization: str) -> str | None:
-        """Which room a webhook speaks of, if of any. It must be signed by the server, over this very body."""
+    def room_of_webhook(self, body: bytes, authorization: str) -> str | None:
+        """The room that a webhook is about, if any. Raises unless the LiveKit server has signed this body."""
         try:
             event = self._webhooks.receive(body.decode(), authorization)
         except (PyJWTError, ParseError, ValueError):
             pass
-        except Exception as error:  # the receiver raises no class of its own
+        except Exception as error:  # the receiver has no exception class of its own
             if type(error) is not Exception:
                 raise
         else:
@@ -109,7 +109,7 @@ class LiveKitServer:
         raise AnamnesisError(UNAUTHENTICATED)
 
     async def close(self) -> None:
-        """Let go of the connections to it."""
+        """Close the connections to the server."""
         await self._api.aclose()
 
     def _token(self, room: str, identity: str, seconds: int) -> api.AccessToken:
@@ -121,10 +121,10 @@ class LiveKitServer:
 
 
 @asynccontextmanager
-async def _as_ours() -> AsyncIterator[None]:
+async def _translated_errors() -> AsyncIterator[None]:
     try:
         yield
         return
     except (TimeoutError, api.ServerError, aiohttp.ClientError, DecodeError, ValueError):
-        pass  # the last two: what answers is something else, such as a proxy's page
+        pass  # the last two: the answer is not from LiveKit, but for example from a proxy
     raise AnamnesisError(LIVEKIT_UNAVAILABLE)

@@ -1,1 +1,1 @@
-"""The protocol as types and bytes: envelopes, the messages in them, and how both become MessagePack."""
+"""The protocol as types and bytes: envelopes, messages, and their encoding in MessagePack."""

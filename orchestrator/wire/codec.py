@@ -1,7 +1,7 @@
-"""Bytes become envelopes and envelopes bytes, within limits that no frame can talk its way around.
+"""Encodes envelopes as bytes and decodes them, within limits that hold for every frame.
 
-Reading takes two steps, so that a refusal can name what it refuses: `open_frame` gives the map that a frame
-holds, whose stanza may be known by its number although `read` then refuses the rest.
+Decoding has two steps, so that an error can name the stanza it is about: `open_frame` unpacks the map of a
+frame, which may have a stanza number even if `read` then refuses the frame.
 """
 
 import json
@@ -18,7 +18,6 @@ import msgpack
 import ormsgpack
 from pydantic import Field, InstanceOf, PlainValidator, ValidationError
 
-from orchestrator.clock import as_text
 from orchestrator.errors import (
     BAD_KEY,
     BAD_NUMBER,
@@ -40,12 +39,13 @@ from orchestrator.errors import (
     AnamnesisError,
     Problem,
 )
+from orchestrator.ops.clock import as_text
 from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.fields import (
-    MOST_BYTES,
-    MOST_ITEMS,
-    MOST_KEYS,
-    MOST_NESTING,
+    MAX_FIELD_BYTES,
+    MAX_ITEMS,
+    MAX_KEYS,
+    MAX_NESTING,
     IdOrEmptyRule,
     Stanza,
     free_map,
@@ -57,14 +57,14 @@ from orchestrator.wire.rules import refusal
 
 W = TypeVar("W", bound=Wire)
 
-MOST_IN_PACKET: Final = 15 * 1024
-"""The largest frame that fits in one LiveKit data packet."""
-MOST_IN_FRAME: Final = 1024 * 1024
-"""The largest frame at all: a WebSocket's, or a byte stream's."""
-MOST_IN_META_KEY: Final = 256
-"""How long a key of an envelope's meta may be."""
-MOST_IN_META: Final = 2048
-"""How long a text in it may be: PostgreSQL indexes each pair, and has room for little more than both."""
+MAX_PACKET_BYTES: Final = 15 * 1024
+"""The size of the largest frame that fits in one LiveKit data packet."""
+MAX_FRAME_BYTES: Final = 1024 * 1024
+"""The size of the largest frame in a WebSocket or a LiveKit byte stream."""
+MAX_META_KEY_BYTES: Final = 256
+"""The maximum length of a key in an envelope's meta."""
+MAX_META_TEXT_BYTES: Final = 2048
+"""The maximum length of a text in meta: key and text together must fit into a row of a PostgreSQL index."""
 
 
 def _refuse_extension(_code: int, _data: bytes) -> None:
@@ -75,39 +75,39 @@ _pack: Final = ormsgpack.packb
 _unpack: Final = partial(
     msgpack.unpackb,
     ext_hook=_refuse_extension,
-    max_str_len=MOST_BYTES,
-    max_bin_len=MOST_BYTES,
-    max_array_len=MOST_ITEMS,
-    max_map_len=MOST_KEYS,
+    max_str_len=MAX_FIELD_BYTES,
+    max_bin_len=MAX_FIELD_BYTES,
+    max_array_len=MAX_ITEMS,
+    max_map_len=MAX_KEYS,
     max_ext_len=0,
 )
-_TIMES_ARE_OURS: Final = ormsgpack.OPT_PASSTHROUGH_DATETIME
-_CLUES: Final[Mapping[str, tuple[Problem, int]]] = MappingProxyType(
+_PASS_TIMES_THROUGH: Final = ormsgpack.OPT_PASSTHROUGH_DATETIME
+_LIMIT_ERRORS: Final[Mapping[str, tuple[Problem, int]]] = MappingProxyType(
     {
-        "max_str_len": (FIELD_TOO_LONG, MOST_BYTES),
-        "max_bin_len": (FIELD_TOO_LONG, MOST_BYTES),
-        "max_array_len": (TOO_MANY_ITEMS, MOST_ITEMS),
-        "max_map_len": (TOO_MANY_ITEMS, MOST_KEYS),
+        "max_str_len": (FIELD_TOO_LONG, MAX_FIELD_BYTES),
+        "max_bin_len": (FIELD_TOO_LONG, MAX_FIELD_BYTES),
+        "max_array_len": (TOO_MANY_ITEMS, MAX_ITEMS),
+        "max_map_len": (TOO_MANY_ITEMS, MAX_KEYS),
         "max_ext_len": (EXT_NOT_ALLOWED, 0),
         "timestamp": (EXT_NOT_ALLOWED, 0),
         "map key": (BAD_KEY, 0),
     }
 )
-"""What the decoder's error says when a limit of ours was passed, which it tells by its text alone."""
+"""Our error for each limit of the decoder, whose own errors name the limit only in their text."""
 
 
 def _scalars(value: Any) -> dict[str, Scalar]:
     if any(type(item) in (dict, list) for item in free_map(value).values()):
-        raise wrong("must hold only text, numbers, true, false and null")
-    if not all(0 < len(key.encode()) <= MOST_IN_META_KEY for key in value):
-        raise wrong(f"must have keys of 1 to {MOST_IN_META_KEY} bytes")
-    if any(type(item) is str and len(item.encode()) > MOST_IN_META for item in value.values()):
-        raise wrong(f"must not hold a text of more than {MOST_IN_META} bytes")
+        raise wrong("must contain only text, numbers, true, false and null")
+    if not all(0 < len(key.encode()) <= MAX_META_KEY_BYTES for key in value):
+        raise wrong(f"must have keys of 1 to {MAX_META_KEY_BYTES} bytes")
+    if any(type(item) is str and len(item.encode()) > MAX_META_TEXT_BYTES for item in value.values()):
+        raise wrong(f"must not contain a text of more than {MAX_META_TEXT_BYTES} bytes")
     return value  # type: ignore[no-any-return]
 
 
 class _Head(Wire):
-    """The envelope's own fields, with a body that nobody has read yet."""
+    """The fields of an envelope, with the body not yet validated."""
 
     type: Annotated[int, Field(ge=0, lt=2**16)]
     stanza_id: Stanza
@@ -118,50 +118,50 @@ class _Head(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The map that a frame holds, well-formed and within limits; what it says has not been asked yet."""
+    """The map in a frame: well-formed and within limits, but not yet validated."""
 
     fields: Mapping[str, Any]
 
     @property
     def stanza_id(self) -> int | None:
-        """The stanza's number, if there is one: a refusal can say which frame it speaks of."""
+        """The stanza number, if there is a valid one, for errors about this frame."""
         number = self.fields.get("stanzaId")
         return number if type(number) is int and -(2**31) <= number < 2**31 else None
 
     @property
     def message_id(self) -> str | None:
-        """The id of the message in it, if there is one that may be repeated in a refusal."""
+        """The id of the message in it, if there is a valid one, for errors about this frame."""
         body = self.fields.get("body")
         named = body.get("id") if type(body) is dict else None
         return named if type(named) is str and re.fullmatch(ID_PATTERN, named) else None
 
 
-def decode(data: bytes, *, sender: Sender, most: int) -> Envelope[Body]:
-    """The envelope in a frame of at most `most` bytes that came from `sender`; anything else is refused."""
-    return read(open_frame(data, most=most), sender=sender)
+def decode(data: bytes, *, sender: Sender, max_bytes: int) -> Envelope[Body]:
+    """Decode a frame of at most `max_bytes` bytes from `sender`, or raise."""
+    return read(open_frame(data, max_bytes=max_bytes), sender=sender)
 
 
-def open_frame(data: bytes, *, most: int) -> Frame:
-    """The one map in a frame of at most `most` bytes, if nothing in it passes a limit of the protocol."""
-    if len(data) > most:
-        raise AnamnesisError(FRAME_TOO_LARGE, size=len(data), most=most)
+def open_frame(data: bytes, *, max_bytes: int) -> Frame:
+    """Unpack the map in a frame of at most `max_bytes` bytes; raise if it exceeds a limit of the protocol."""
+    if len(data) > max_bytes:
+        raise AnamnesisError(FRAME_TOO_LARGE, size=len(data), most=max_bytes)
     try:
-        if 0xDC in data or 0xDD in data:  # an array that may claim much begins with one of them
-            _check_claims(data)
-        found = _if_as_we_write(data)
+        if 0xDC in data or 0xDD in data:  # the first byte of an array with a 16 or 32 bit length
+            _check_lengths(data)
+        found = _unpack_canonical(data)
         if found is None:
-            found = _unpack(data, object_pairs_hook=_each_key_once)
+            found = _unpack(data, object_pairs_hook=_dict_without_duplicates)
         if type(found) is dict:
-            _look_through(found.values(), MOST_NESTING - 1)
+            _check_values(found.values(), MAX_NESTING - 1)
             return Frame(found)
         refused = AnamnesisError(MALFORMED_FRAME)
     except (ValueError, msgpack.OutOfData) as error:
-        refused = _why(error)
-    raise refused  # outside the handler, so that the decoder's error, which holds the frame, is not kept
+        refused = _our_error(error)
+    raise refused  # outside `except`, so that the decoder's error, which holds the frame, is not its context
 
 
 def read(frame: Frame, *, sender: Sender) -> Envelope[Body]:
-    """The envelope in an opened frame. Who may send its type is asked first, whatever else it holds."""
+    """Validate a frame. Whether `sender` may send its type is checked first."""
     number = frame.fields.get("type")
     if type(number) is int and 0 <= number < 2**16:
         _check_sender(number, sender)
@@ -180,25 +180,25 @@ def read(frame: Frame, *, sender: Sender) -> Envelope[Body]:
 
 
 def encode(envelope: Envelope[Body]) -> bytes:
-    """The frame of an envelope: always the same bytes for the same envelope."""
+    """Encode an envelope; the same envelope always gives the same bytes."""
     body = envelope.body
     fields = {
         "stanzaId": envelope.stanza_id,
         "conversationId": envelope.conversation_id,
         "type": body.TYPE,
-        "body": _sent(body),
+        "body": _wire_fields(body),
     }
     if envelope.meta:
         fields["meta"] = envelope.meta
     try:
-        data = _pack(fields, _sent_as, _TIMES_ARE_OURS)
+        data = _pack(fields, _wire_value, _PASS_TIMES_THROUGH)
     except ormsgpack.MsgpackEncodeError:
         refused = AnamnesisError(
-            INVALID_FIELD, field="body", rule="must hold only what MessagePack can carry"
+            INVALID_FIELD, field="body", rule="must contain only values that MessagePack can encode"
         )
     else:
-        if len(data) > MOST_BYTES:
-            open_frame(data, most=MOST_IN_FRAME)  # refuses what the other side would
+        if len(data) > MAX_FIELD_BYTES:
+            open_frame(data, max_bytes=MAX_FRAME_BYTES)  # raises what the receiver would raise
         return data
     raise refused
 
@@ -210,28 +210,28 @@ def as_json(envelope: Envelope[Body]) -> str:
         "type": envelope.body.TYPE,
         "name": type(envelope.body).__name__,
         "conversationId": envelope.conversation_id,
-        "body": _sent(envelope.body),
+        "body": _wire_fields(envelope.body),
         **({"meta": dict(envelope.meta)} if envelope.meta else {}),
     }
-    return json.dumps(fields, default=_shown_as, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(fields, default=_json_value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_claims(data: bytes) -> None:
-    """Refuses a frame that ends before all that it claims to hold, while nothing has been made for it.
+def _check_lengths(data: bytes) -> None:
+    """Raise if a frame is shorter than the lengths in it say, before the decoder allocates memory for them.
 
-    The decoder makes room for an array's items as soon as it has read how many there are, and does so on
-    each of a thousand levels; to skip them makes nothing.
+    The decoder allocates an array as soon as it has read its length, on each of up to a thousand levels.
+    Skipping allocates nothing.
     """
     skipping = msgpack.Unpacker(read_size=len(data))
     skipping.feed(data)
     skipping.skip()
 
 
-def _if_as_we_write(data: bytes) -> Any:
-    """What is in a frame, if we would write that very frame for it; else None.
+def _unpack_canonical(data: bytes) -> Any:
+    """The content of a frame, if encoding it again gives the same bytes; else None.
 
-    Then no map has a key twice, or one that is not text, and nearly all frames are like that. To write one
-    again takes a third of the time that a look at each key takes while it is read.
+    Such a frame has no duplicate keys and only text keys. Nearly all frames are like that, and encoding one
+    again takes a third of the time that checking each key takes.
     """
     found = _unpack(data)
     try:
@@ -240,8 +240,8 @@ def _if_as_we_write(data: bytes) -> Any:
         return None
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A map as it is read. A frame may hold a million, so as little as possible is called for each."""
+def _dict_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build one map and check its keys. It must be fast: a frame may have a million maps."""
     if not pairs:
         return {}
     found = dict(pairs)
@@ -253,22 +253,22 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _why(error: Exception) -> AnamnesisError:
+def _our_error(error: Exception) -> AnamnesisError:
     if isinstance(error, msgpack.ExtraData):
         return AnamnesisError(TRAILING_BYTES, count=len(error.extra))
     if isinstance(error, msgpack.StackError):
-        return AnamnesisError(TOO_DEEP, most=MOST_NESTING)
+        return AnamnesisError(TOO_DEEP, most=MAX_NESTING)
     if isinstance(error, UnicodeDecodeError):
         return AnamnesisError(BAD_UTF8)
-    said = str(error)
+    message = str(error)
     return next(
-        (AnamnesisError(row, most=most) for clue, (row, most) in _CLUES.items() if clue in said),
+        (AnamnesisError(row, most=most) for limit, (row, most) in _LIMIT_ERRORS.items() if limit in message),
         AnamnesisError(MALFORMED_FRAME),
     )
 
 
-def _look_through(values: Iterable[Any], room: int) -> None:
-    """Refuses what the decoder lets pass; `room` is how much deeper the values may be nested."""
+def _check_values(values: Iterable[Any], room: int) -> None:
+    """Raise for non-finite numbers and deep nesting; `room` is how many more levels are allowed."""
     for value in values:
         kind = type(value)
         if kind is str or kind is int:
@@ -278,9 +278,9 @@ def _look_through(values: Iterable[Any], room: int) -> None:
                 raise AnamnesisError(BAD_NUMBER)
             continue
         if not room:
-            raise AnamnesisError(TOO_DEEP, most=MOST_NESTING)
+            raise AnamnesisError(TOO_DEEP, most=MAX_NESTING)
         if value:
-            _look_through(value.values() if kind is dict else value, room - 1)
+            _check_values(value.values() if kind is dict else value, room - 1)
 
 
 def _check_sender(number: int, sender: Sender) -> None:
@@ -297,7 +297,7 @@ def _validated(kind: type[W], fields: Mapping[str, Any], *, within: str = "") ->
         return valid
     except ValidationError as error:
         refused = refusal(error, within=within)
-    raise refused  # outside the handler, as above: pydantic's error holds what the person wrote
+    raise refused  # outside `except`, as above: pydantic's error holds what the person wrote
 
 
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
@@ -312,22 +312,22 @@ def _check_names(kind: type[Wire], fields: Mapping[str, Any]) -> None:
             raise AnamnesisError(CONFLICTING_NAMES, field=f"body.{name}", other=f"body.{other}")
 
 
-def _sent(model: Wire) -> dict[str, Any]:
-    """The fields of a message as they are sent: those that hold something, by their names on the wire."""
-    names, sent = model.WIRE_NAMES, {}
+def _wire_fields(model: Wire) -> dict[str, Any]:
+    """The fields of a message that are not None, with their names on the wire."""
+    names, fields = model.WIRE_NAMES, {}
     for name, value in model.__dict__.items():
         if value is not None:
-            sent[names[name]] = value
+            fields[names[name]] = value
     for other, name in model.ALSO_SENT_AS:
-        if name in sent:
-            sent[other] = sent[name]
-    return sent
+        if name in fields:
+            fields[other] = fields[name]
+    return fields
 
 
-def _sent_as(value: Any) -> Any:
-    """What has no form of its own in MessagePack: a part of a message, or else a time."""
-    return _sent(value) if isinstance(value, Wire) else as_text(value)
+def _wire_value(value: Any) -> Any:
+    """Convert a value that MessagePack does not know: a nested model or a time."""
+    return _wire_fields(value) if isinstance(value, Wire) else as_text(value)
 
 
-def _shown_as(value: Any) -> Any:
-    return b64encode(value).decode() if isinstance(value, bytes) else _sent_as(value)
+def _json_value(value: Any) -> Any:
+    return b64encode(value).decode() if isinstance(value, bytes) else _wire_value(value)

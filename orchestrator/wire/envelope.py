@@ -1,4 +1,4 @@
-"""One message with its number and its conversation: what a frame says once it is understood."""
+"""The envelope: one message with its stanza number and its conversation."""
 
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
@@ -12,7 +12,7 @@ B_co = TypeVar("B_co", bound=Body, covariant=True)
 
 
 class Envelope(NamedTuple, Generic[B_co]):
-    """A message on its way. A tuple, because one is made for every frame."""
+    """A message with its stanza number. A tuple, because one is created for every frame."""
 
     stanza_id: int
     conversation_id: ConversationId
@@ -29,9 +29,9 @@ def error_envelope(
     originating_id: str | None = None,
     safety: str = "",
 ) -> Envelope[ErrorMessage]:
-    """The ErrorMessage that tells a client of `error`; which row of the table it is stands in the meta.
+    """The ErrorMessage for `error`, with the name of its row in the meta.
 
-    Refusals have stanza 0: only an error that ends a turn is numbered. `safety` is what must be read first.
+    Only an error that ends a turn has a stanza number; others have 0. `safety` is text to put in front.
     """
     row = error.problem
     body = ErrorMessage(

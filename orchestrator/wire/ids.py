@@ -1,4 +1,4 @@
-"""Identifiers: what each one names has a type of its own, and new ones are random."""
+"""Ids: one type per kind of object, and how new ones are made."""
 
 import os
 from typing import Final, NewType
@@ -24,28 +24,28 @@ ERROR: Final = "err_"
 AUDIO: Final = "audio_"
 
 ID_PATTERN: Final = r"^[A-Za-z0-9._~-]{1,128}$"
-"""What is accepted as an id: any URL-safe text, so that clients may bring ids of their own making."""
+"""The pattern of ids. Any URL-safe text is allowed, because clients may choose ids."""
 
-MOST_OF_A_PERSON: Final = 128
+MAX_PERSON_CHARACTERS: Final = 128
 PERSON_RULE: Final = "must be 1 to 128 printable characters, without | and without a space at either end"
-"""Who somebody is stands in blocks and headers, a line each, where | parts one thing from the next."""
+"""A person's id is written into blocks and headers, in one line, with | as a separator."""
 
 RANDOM_CHARACTERS: Final = 21
-"""A NanoID's length: 126 random bits, so that ids never meet and a conversation's cannot be guessed."""
+"""The length of a NanoID. Its 126 random bits make ids unique and a conversation's id impossible to guess."""
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-_CHARACTER_OF_BYTE: Final = _ALPHABET * 4  # a byte has 4 times 64 values: no character is likelier
+_CHARACTER_OF_BYTE: Final = _ALPHABET * 4  # 4 times 64 values, so all characters are equally likely
 
 
-def names_a_person(text: str) -> bool:
-    """Whether that can be somebody's id."""
-    fits = 1 <= len(text) <= MOST_OF_A_PERSON and text == text.strip()
+def is_person_id(text: str) -> bool:
+    """Whether the text is a valid id of a person."""
+    fits = 1 <= len(text) <= MAX_PERSON_CHARACTERS and text == text.strip()
     return fits and text.isprintable() and "|" not in text
 
 
 class RandomIds:
-    """New identifiers from the system's randomness. There is no state that threads or forks could share."""
+    """Makes new ids from the system's random numbers. It has no state, so threads and forks are safe."""
 
     def new(self, prefix: str) -> str:
-        """A fresh NanoID of 21 URL-safe characters behind `prefix`."""
+        """A new NanoID: `prefix` and 21 random URL-safe characters."""
         return prefix + os.urandom(RANDOM_CHARACTERS).translate(_CHARACTER_OF_BYTE).decode("ascii")

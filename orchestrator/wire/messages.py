@@ -1,7 +1,7 @@
-"""Every message there is, as a type: snake_case in Python, camelCase on the wire.
+"""All messages as types. Names are snake_case in Python and camelCase on the wire.
 
-A message that exists obeys the protocol, whoever made it. Fields it does not know are ignored, because a
-newer client may send some. `None` and a field that is left out are the same.
+Every message is validated when it is created. Unknown fields are ignored, because a newer client may send
+some. `None` means the same as a field that is left out.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from orchestrator.wire.fields import (
-    MOST_BYTES,
-    MOST_ITEMS,
+    MAX_FIELD_BYTES,
+    MAX_ITEMS,
     AnyId,
     Code,
     Count,
@@ -49,7 +49,7 @@ from orchestrator.wire.ids import (
 from orchestrator.wire.rules import in_words
 
 Item = TypeVar("Item")
-Several: TypeAlias = Annotated[tuple[Item, ...], Field(strict=False, max_length=MOST_ITEMS)]
+Several: TypeAlias = Annotated[tuple[Item, ...], Field(strict=False, max_length=MAX_ITEMS)]
 Sender: TypeAlias = Literal["client", "server"]
 
 CLIENT: Final[frozenset[Sender]] = frozenset({"client"})
@@ -62,7 +62,7 @@ NoteChange: TypeAlias = Literal["create", "update", "delete"]
 
 
 class Wire(BaseModel):
-    """The base of all that travels. Strict: the text "5" is no number, and true is not 1."""
+    """The base of all wire types. Strict: the text "5" is not a number, and true is not 1."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -76,13 +76,13 @@ class Wire(BaseModel):
     )
 
     WIRE_NAMES: ClassVar[dict[str, str]]
-    """The name on the wire of each attribute."""
+    """The wire name of each attribute."""
     OTHER_NAMES: ClassVar[dict[str, str]]
-    """Names that are understood for another one; where both are given, they must agree."""
+    """Alternative wire names, each with the main name. If both are given, they must have the same value."""
     SENDS_OTHER_NAMES: ClassVar[bool] = False
-    """Whether it is sent with its other names too, for clients that know only those."""
+    """Whether it is also sent with the alternative names, for clients that know only those."""
     ALSO_SENT_AS: ClassVar[tuple[tuple[str, str], ...]]
-    """These other names, each with the name of the field it repeats."""
+    """The alternative names that are sent, each with the main name."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -98,10 +98,10 @@ class Wire(BaseModel):
 
 
 class Body(Wire):
-    """What an envelope holds; every kind of it repeats the conversation's id."""
+    """The base of all messages. Each one repeats the conversation id of its envelope."""
 
     TYPE: ClassVar[int]
-    """Its number on the wire."""
+    """Its type number on the wire."""
     SENDERS: ClassVar[frozenset[Sender]]
     """Who may send it."""
 
@@ -109,7 +109,7 @@ class Body(Wire):
 
 
 class ErrorMessage(Body):
-    """Something was refused or could not be done. Before there is a conversation, its id is empty."""
+    """An error. Its conversation id is empty if there is no conversation yet."""
 
     TYPE = 1
     SENDERS = BOTH
@@ -124,7 +124,7 @@ class ErrorMessage(Body):
 
 
 class UserMessage(Body):
-    """What the person says."""
+    """A message of the person."""
 
     TYPE = 2
     SENDERS = CLIENT
@@ -136,7 +136,7 @@ class UserMessage(Body):
 
 
 class AssistantMessage(Body):
-    """The whole answer at once, for clients that do not want it sentence by sentence."""
+    """The whole answer, for clients that do not want it sentence by sentence."""
 
     TYPE = 3
     SENDERS = SERVER
@@ -148,7 +148,7 @@ class AssistantMessage(Body):
 
 
 class ReasoningStep(Body):
-    """One thought on the way to an answer."""
+    """One step of the reasoning for an answer."""
 
     TYPE = 5
     SENDERS = SERVER
@@ -160,7 +160,7 @@ class ReasoningStep(Body):
 
 
 class ToolUseRequest(Body):
-    """A tool is to be used; `execution` says on which side."""
+    """A request to run a tool; `execution` says on which side."""
 
     TYPE = 6
     SENDERS = SERVER
@@ -174,7 +174,7 @@ class ToolUseRequest(Body):
 
 
 class ToolUseResult(Body):
-    """What a tool gave. Older clients send no `requestId`: their `id` is the request's."""
+    """The result of a tool. Older clients send no `requestId`; their `id` is that of the request."""
 
     TYPE = 7
     SENDERS = BOTH
@@ -188,7 +188,7 @@ class ToolUseResult(Body):
 
 
 class Acknowledgement(Body):
-    """A frame has arrived and what it says is on disk."""
+    """Confirms that a frame was received and stored."""
 
     TYPE = 8
     SENDERS = BOTH
@@ -198,7 +198,7 @@ class Acknowledgement(Body):
 
 
 class Transcription(Body):
-    """What was heard so far. When final, `id` becomes the user message's."""
+    """The text recognized so far from speech. When final, `id` becomes the id of the user message."""
 
     TYPE = 9
     SENDERS = SERVER
@@ -212,7 +212,7 @@ class Transcription(Body):
 
 
 class AudioChunk(Body):
-    """A piece of sound, or what there is to know about one that travels on an audio track."""
+    """A piece of audio, or a description of audio that is sent on an audio track."""
 
     TYPE = 10
     SENDERS = BOTH
@@ -221,13 +221,13 @@ class AudioChunk(Body):
     format: Text
     duration_ms: Annotated[Count, Field(validation_alias=AliasChoices("durationMs", "duration"))]
     sequence: Count | None = None
-    data: Annotated[bytes, Field(max_length=MOST_BYTES)] | None = None
+    data: Annotated[bytes, Field(max_length=MAX_FIELD_BYTES)] | None = None
     is_last: bool | None = None
     sentence_id: Annotated[SentenceId, IdRule] | None = None
 
 
 class ControlStop(Body):
-    """The person wants no more of an answer. It shares its number with AudioChunk and has no audio fields."""
+    """Stops an answer. It has the same type number as AudioChunk, but no audio fields."""
 
     TYPE = 10
     SENDERS = CLIENT
@@ -238,7 +238,7 @@ class ControlStop(Body):
 
 
 class ControlVariation(Body):
-    """The latest turn is to be answered again, corrected, or gone on with."""
+    """Asks to answer the latest turn again, to edit its message, or to continue the answer."""
 
     TYPE = 11
     SENDERS = CLIENT
@@ -248,16 +248,16 @@ class ControlVariation(Body):
     new_content: SpokenText | None = None
 
     @model_validator(mode="after")
-    def _an_edit_has_content(self) -> Self:
+    def _check_edit(self) -> Self:
         if self.mode == "edit" and self.new_content is None:
             raise missing("newContent")
         return self
 
 
 class Configuration(Body):
-    """How a connection opens, changes its settings, and learns where both counts stand.
+    """Opens a connection, changes its settings, or reports the last stanza numbers of both sides.
 
-    Without a conversation's id, a new conversation is asked for.
+    Without a conversation id, it starts a new conversation.
     """
 
     TYPE = 12
@@ -274,14 +274,14 @@ class Configuration(Body):
 
 
 class Safety(Wire):
-    """Why an answer is a safety answer, so that a frontend can show it as what it is."""
+    """Marks a safety answer, so that a frontend can display it as one."""
 
     kind: Literal["emergency", "crisis"]
     tier: Count
 
 
 class StartAnswer(Body):
-    """An answer begins."""
+    """The start of an answer."""
 
     TYPE = 13
     SENDERS = SERVER
@@ -294,10 +294,10 @@ class StartAnswer(Body):
 
 
 class MemoryTrace(Body):
-    """The receipt of one use of a memory.
+    """The trace of one use of a memory.
 
-    `previous_id` is the message that prompted it; a write outside any turn may have none. A frame without an
-    `action` has the older form of the message, which knew retrievals only.
+    `previous_id` is the message that caused it; a write outside a turn may have none. An older form of the
+    message has no `action` and is always a retrieval.
     """
 
     TYPE = 14
@@ -319,7 +319,7 @@ class MemoryTrace(Body):
 
 
 class Commentary(Body):
-    """A remark on a message or on the whole conversation."""
+    """A comment on a message or on the whole conversation."""
 
     TYPE = 15
     SENDERS = BOTH
@@ -331,7 +331,7 @@ class Commentary(Body):
 
 
 class AssistantSentence(Body):
-    """One sentence of an answer; the last one of a stopped answer may be empty."""
+    """One sentence of an answer. The last one of a stopped answer may be empty."""
 
     TYPE = 16
     SENDERS = SERVER
@@ -344,7 +344,7 @@ class AssistantSentence(Body):
 
 
 class EarlierMessage(Wire):
-    """A message from before the connection, as a client kept it."""
+    """A message that a client had stored before it connected."""
 
     local_id: AnyId
     role: Literal["user", "assistant", "system"]
@@ -354,7 +354,7 @@ class EarlierMessage(Wire):
 
 
 class UnreadableMessage(Wire):
-    """An earlier message that cannot be kept. It alone is answered `conflict`; the others are kept."""
+    """An earlier message that is not valid. Its result is `conflict`; the other messages are stored."""
 
     local_id: AnyId
     role: Any = None
@@ -364,7 +364,7 @@ class UnreadableMessage(Wire):
 
     @property
     def conflict(self) -> str:
-        """What is wrong with it, without quoting it."""
+        """Why it is not valid, without quoting it."""
         given = {to_camel(name): value for name, value in self if value is not None}
         try:
             EarlierMessage.model_validate(given, by_alias=True, by_name=False)
@@ -383,7 +383,7 @@ def _read_earlier(item: Any) -> EarlierMessage | UnreadableMessage:
 
 
 class SyncRequest(Body):
-    """Earlier messages to be stored. What is wrong with one of them is no reason to refuse the others."""
+    """Earlier messages to store. An invalid one does not prevent storing the others."""
 
     TYPE = 17
     SENDERS = CLIENT
@@ -392,7 +392,7 @@ class SyncRequest(Body):
 
 
 class SyncedMessage(Wire):
-    """What became of one earlier message; nothing stored means no `server_id`."""
+    """The result for one earlier message. Without `server_id`, it was not stored."""
 
     local_id: AnyId
     server_id: Annotated[MessageId, IdRule] | None = None
@@ -401,7 +401,7 @@ class SyncedMessage(Wire):
 
 
 class SyncResponse(Body):
-    """What became of each message of a SyncRequest, in its order."""
+    """The result for each message of a SyncRequest, in the same order."""
 
     TYPE = 18
     SENDERS = SERVER
@@ -411,7 +411,7 @@ class SyncResponse(Body):
 
 
 class UserNote(Body):
-    """The person's own note on a message or on the conversation."""
+    """A note of the person on a message or on the conversation."""
 
     TYPE = 22
     SENDERS = CLIENT
@@ -424,7 +424,7 @@ class UserNote(Body):
 
 
 class NoteConfirmation(Body):
-    """What became of a UserNote."""
+    """The result of a UserNote."""
 
     TYPE = 23
     SENDERS = SERVER
@@ -436,7 +436,7 @@ class NoteConfirmation(Body):
 
 
 class MemoryDraft(Wire):
-    """What a memory is to be like from now on; what is left out stays."""
+    """The new values of a memory. Fields that are left out stay as they are."""
 
     content: SpokenText | None = None
     category: Text | None = None
@@ -445,7 +445,7 @@ class MemoryDraft(Wire):
 
 
 class MemoryAction(Body):
-    """The person changes what is remembered."""
+    """A change of a memory by the person."""
 
     TYPE = 24
     SENDERS = CLIENT
@@ -456,7 +456,7 @@ class MemoryAction(Body):
     memory: MemoryDraft | None = None
 
     @model_validator(mode="after")
-    def _names_what_it_needs(self) -> Self:
+    def _check_required(self) -> Self:
         if self.action == "create":
             if self.memory is None or self.memory.content is None:
                 raise missing("memory.content")
@@ -466,7 +466,7 @@ class MemoryAction(Body):
 
 
 class MemoryConfirmation(Body):
-    """What became of a MemoryAction."""
+    """The result of a MemoryAction."""
 
     TYPE = 25
     SENDERS = SERVER
@@ -478,14 +478,14 @@ class MemoryConfirmation(Body):
 
 
 class ModelInfo(Wire):
-    """Which model answers, and whose it is."""
+    """The model that answers, and its provider."""
 
     name: Text
     provider: Text
 
 
 class ServerInfo(Body):
-    """What stands behind the conversation."""
+    """The model, backend and agents that serve the conversation."""
 
     TYPE = 26
     SENDERS = SERVER
@@ -521,24 +521,24 @@ MESSAGES: Final[tuple[type[Body], ...]] = (
     ServerInfo,
 )
 OLD_AUDIO_CHUNK: Final = 4
-"""The number under which AudioChunk is still understood."""
+"""The old type number of AudioChunk, which is still accepted."""
 
 BY_TYPE: Final[Mapping[int, type[Body]]] = {
     OLD_AUDIO_CHUNK: AudioChunk,
     **{kind.TYPE: kind for kind in MESSAGES if kind is not ControlStop},
 }
-"""The message behind each number; 10 may also be a ControlStop, which `kind_of` finds out."""
+"""The message of each type number. 10 may also be a ControlStop; `kind_of` decides."""
 
 _AUDIO_NAMES: Final = {*AudioChunk.WIRE_NAMES.values(), *AudioChunk.OTHER_NAMES} - {"conversationId"}
 
 
 def kind_of(number: int, body: Mapping[str, object], sender: Sender) -> type[Body]:
-    """The message that a known number stands for, given what its body holds."""
+    """The message type for a known type number and its body."""
     if number == ControlStop.TYPE and sender in ControlStop.SENDERS and _AUDIO_NAMES.isdisjoint(body):
         return ControlStop
     return BY_TYPE[number]
 
 
 def name_of(number: int) -> str:
-    """A message's name as the protocol has it; 10 is an AudioChunk here."""
+    """The name of a message type in the protocol; 10 is AudioChunk here."""
     return BY_TYPE[number].__name__

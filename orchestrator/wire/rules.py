@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a frame, in our words and without what the frame holds."""
+"""Converts pydantic's validation errors to our errors, without the values."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -32,17 +32,17 @@ _RULES: Final[Mapping[str, str]] = MappingProxyType(
         "bytes_too_long": "must not have more than {max_length} bytes",
     }
 )
-"""By pydantic's names for what can go wrong. Its own texts are not used: some of them quote the value."""
+"""Our text for each error type of pydantic, whose own texts may quote the value."""
 
 
 def in_words(error: ValidationError) -> str:
-    """The first thing that is wrong, for someone who knows which map is spoken of."""
+    """The first error as one text."""
     first = _first(error)
     return "A text has a NUL character." if first["type"] == NUL else f"`{_path(first)}`: {_rule(first)}."
 
 
 def refusal(error: ValidationError, *, within: str = "") -> AnamnesisError:
-    """The row of the table that fits the first thing that is wrong; `within` is the path to the map."""
+    """The first error as one of ours; `within` is the path to the validated map."""
     first = _first(error)
     if first["type"] == NUL:
         return AnamnesisError(NUL_IN_TEXT)
@@ -57,7 +57,7 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 
 def _path(details: ErrorDetails) -> str:
-    """Names of ours and positions: no field is a map whose keys pydantic would put here."""
+    """The path to the field: our names and positions, never a key of a free-form map."""
     steps = [*map(str, details["loc"]), *filter(None, [details.get("ctx", {}).get("field")])]
     return ".".join(steps)
 

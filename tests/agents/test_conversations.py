@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agents.sentences import sentences
-from tests.houses import agents
-from tests.talks import ASIDE, PERSON, held, kept, lines_of
+from tests.kept_conversations import ASIDE, PERSON, held, kept, lines_of
+from tests.orchestrators import agents
 
 TALKS = {path.stem: path for path in kept()}
 

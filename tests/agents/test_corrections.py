@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.known import Exchange
+from agents.values import Exchange
 from tests.agents.test_context_resolution import enricher
 
 

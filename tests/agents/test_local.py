@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from agents.embedding import embed
 from agents.ports import Brief, Recalled
 from agents.roster import load, pick
+from agents.stations.embed import embed
 from agents.values import Intent
 from memory_blocks.edits import empty
 from tests.brains import Using, a_brief
 from tests.builders import a_conversation
-from tests.houses import a_watch, agents, local_brain
+from tests.kept_conversations import PROMPT, Talk, Told
 from tests.models import minilm
-from tests.talks import PROMPT, Talk, Told
+from tests.orchestrators import a_monitor, agents, local_brain
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
@@ -343,7 +343,9 @@ async def test_medicines_are_said_back_as_the_persons_own() -> None:
     medication = agents().agents["MEDICATION"]
     assert "ramipril 5 mg" in told[-1].answer
     assert "metformin 500 mg" in told[-1].answer
-    assert [each.answer for each in told if a_watch().refusals(each.answer, medication)] == []
+    assert [
+        each.answer for each in told if a_monitor().sentence_ready(each.answer, medication).is_refused
+    ] == []
 
 
 async def test_a_sick_note_is_no_sickness() -> None:

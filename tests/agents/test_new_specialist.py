@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.settings import load
-from orchestrator.wiring import build_house, load_prompts, load_roster, load_toolbox
-from tests.houses import history
-from tests.peers import conversing
+from orchestrator.wiring import build_orchestrator, load_prompts, load_roster, load_toolbox
+from tests.orchestrators import history
+from tests.protocol_client import conversing
 
 FEW = """
 [agents.EMERGENCY]
@@ -43,10 +43,10 @@ def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Pat
 async def test_a_section_and_a_prompt_make_somebody_who_answers(tmp_path: Path) -> None:
     overlay = an_overlay(tmp_path, TRAVEL)
     settings = load(given={"data.dir": str(tmp_path / "data")}, environment={})
-    house = build_house(settings, overlay)
-    async with house.open(), conversing(house) as peer:
+    orchestrator = build_orchestrator(settings, overlay)
+    async with orchestrator.open(), conversing(orchestrator) as peer:
         await peer.ask("which jabs do I need for Kenya?")
-        [turn] = (await history(house, peer.conversation_id)).turns
+        [turn] = (await history(orchestrator, peer.conversation_id)).turns
 
     assert turn.intent_classification is not None
     assert turn.agent_response is not None

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agents.leaning import asks_what_to_do, misses_an_answer, own_question
+from agents.local.leaning import asks_what_to_do, misses_an_answer, own_question
 from agents.sexes import is_pregnant, sex_of, sex_said
 from agents.specialist import open_questions
-from tests.houses import agents
-from tests.talks import Talk
+from tests.kept_conversations import Talk
+from tests.orchestrators import agents
 
 
 def asked_of(agent: str, **known: str) -> set[str]:

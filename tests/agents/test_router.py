@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from agents.embedders.scripted import WordEmbedder
-from agents.evaluation import RoutingCase, RoutingFigures, load_cases
+from agents.evaluation.routing import RoutingCase, RoutingFigures, Said, load_cases, route_lines
 from agents.ports import Vectors
-from agents.router import Router, train_router
-from agents.routing_lines import Said, route_lines
+from agents.routing.router import Router, train_router
 from agents.values import Intent
-from orchestrator.wiring import load_guard, load_roster
-from tests.models import a_router, embedded, minilm
+from orchestrator.wiring import load_roster
+from tests.models import a_router, embedded, minilm, the_guard
 
 EVALS = Path(__file__).parents[2] / "config" / "evals"
 TUNING = load_cases(EVALS / "routing.tuning.jsonl")
@@ -53,7 +52,7 @@ def routed(text: str, running: str | None = None) -> Intent:
 @cache
 def figures(cases: tuple[RoutingCase, ...]) -> RoutingFigures:
     """How the shipped router does on some cases."""
-    intents = route_lines(a_router(), minilm(), load_guard(), [case.said for case in cases])
+    intents = route_lines(a_router(), minilm(), the_guard(), [case.said for case in cases])
     return RoutingFigures(cases, tuple(intents))
 
 
@@ -146,7 +145,7 @@ def test_without_a_topic_a_bare_answer_is_unclear() -> None:
 def test_a_question_before_it_gives_a_bare_answer_its_topic() -> None:
     lines = [Said(1, "8", "On a scale of 1 to 10, how severe is your headache?"), Said(2, "8")]
 
-    first, second = route_lines(a_router(), minilm(), load_guard(), lines)
+    first, second = route_lines(a_router(), minilm(), the_guard(), lines)
 
     assert (first.intent, second.intent) == ("GENERAL_HEALTH", "UNCLEAR")
 

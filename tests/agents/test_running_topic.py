@@ -2,13 +2,14 @@
 
 import pytest
 
-from agents.embedding import embed
-from agents.leaning import asks_about_it, asks_of_something, says_little, topic_wanted
-from agents.router import Router
+from agents.local.leaning import topic_wanted
+from agents.routing.router import Router
+from agents.stations.embed import embed
+from agents.utterance import asks_about_it, asks_of_something, says_little
 from agents.values import Intent
-from tests.houses import a_watch
+from tests.kept_conversations import Talk, Told
 from tests.models import a_router, embedded, minilm
-from tests.talks import Talk, Told
+from tests.orchestrators import a_monitor
 
 
 async def last(*messages: str) -> Told:
@@ -200,7 +201,7 @@ def test_a_question_in_the_middle_of_something_leans_towards_it() -> None:
     ],
 )
 def test_where_no_rule_hears_danger_only_what_is_near_an_emergency_is_one(message: str) -> None:
-    assert not a_watch().hear(message).is_danger
+    assert not a_monitor().message_received(message).is_danger
     assert a_router().route(embedded(message, minilm())).intent != "EMERGENCY"
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agents import lexicon
-from agents.enriching import Enricher
-from agents.known import Exchange
+from agents.local import lexicon
+from agents.local.enriching import Enricher
 from agents.questions import kinds_asked
-from tests.talks import Talk
+from agents.values import Exchange
+from tests.kept_conversations import Talk
 
 CONFIG = Path(__file__).parents[2] / "config"
 

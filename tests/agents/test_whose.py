@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.known import Exchange
+from agents.values import Exchange
 from tests.agents.test_context_resolution import enricher
-from tests.talks import kept, lines_of
+from tests.kept_conversations import kept, lines_of
 
 
 def _exchanges(path: Path) -> list[Exchange]:

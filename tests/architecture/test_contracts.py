@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.sources import PYTHON, our_files, parsed, python_files
 from tools.toolchain import CHECKOUT
 
@@ -16,6 +14,7 @@ FOREIGN = re.compile(
     rf"https?://[\w.-]*\b(?:{'|'.join(REGISTRIES)})\.(?:org|com)"  # where packages come from is your choice
     r"|(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/"  # a folder of the machine this was written on
 )
+NOT_RUN = {"skip", "skipif", "xfail", "importorskip"}
 ONE_SENTENCE = re.compile(r"[^\n].*[.:?]", re.DOTALL)
 
 
@@ -31,22 +30,24 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("path", python_files(*PYTHON), ids=str)
-def test_a_module_opens_with_a_sentence_that_says_what_it_holds(path: Path) -> None:
-    opening = (ast.get_docstring(parsed(path)) or "").split("\n\n")[0]
-
-    assert ONE_SENTENCE.fullmatch(opening), f"{path} opens with {opening!r}"
-
-
-@pytest.mark.parametrize("path", python_files("tests"), ids=str)
-def test_no_test_is_skipped_or_expected_to_fail(path: Path) -> None:
-    names = {
-        node.attr if isinstance(node, ast.Attribute) else node.id
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Attribute | ast.Name)
+def test_every_module_opens_with_a_sentence_that_says_what_it_holds() -> None:
+    openings = {
+        path: (ast.get_docstring(parsed(path)) or "").split("\n\n")[0] for path in python_files(*PYTHON)
     }
 
-    assert names & {"skip", "skipif", "xfail", "importorskip"} == set()
+    assert {path: text for path, text in openings.items() if not ONE_SENTENCE.fullmatch(text)} == {}
+
+
+def test_no_test_is_skipped_or_expected_to_fail() -> None:
+    found = [
+        f"{path}:{node.lineno}"
+        for path in python_files("tests")
+        for node in ast.walk(parsed(path))
+        if (isinstance(node, ast.Attribute) and node.attr in NOT_RUN)
+        or (isinstance(node, ast.Name) and node.id in NOT_RUN)
+    ]
+
+    assert found == []
 
 
 def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:

@@ -1,1 +1,1 @@
-"""The console in a real Chromium."""
+"""Tests of the web page in a real Chromium."""

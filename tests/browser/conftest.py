@@ -1,12 +1,13 @@
-"""A Chromium per worker, an empty profile per test, and the page as it is built now."""
+"""Fixtures: one Chromium per test worker, an empty browser profile per test, and the built page."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext
 
-from tests.browser.chromium import Browser, Profile, running_chromium
-from tools.chromium import ensure_chromium
+from tools.browser import running_chromium
 from tools.console import build_console
 
 
@@ -16,15 +17,16 @@ def console() -> Path:
     return build_console()
 
 
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """A real Chromium, shared by the tests of one worker."""
-    with running_chromium(ensure_chromium()) as browser:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """A Chromium that all tests of one worker share. It belongs to the session's event loop."""
+    async with running_chromium() as browser:
         yield browser
 
 
-@pytest.fixture
-def profile(chromium: Browser) -> Iterator[Profile]:
-    """A person's browser that has seen nothing yet."""
-    with chromium.profile() as profile:
-        yield profile
+@pytest_asyncio.fixture(loop_scope="session")
+async def profile(chromium: Browser) -> AsyncIterator[BrowserContext]:
+    """A browser profile without cookies and storage."""
+    context = await chromium.new_context()
+    yield context
+    await context.close()

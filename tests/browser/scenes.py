@@ -1,53 +1,55 @@
-"""Turns for a scripted server to tell."""
+"""Turns that a scripted server sends."""
 
 from threading import Event
 from typing import Any
 
-from tests.browser.chromium import SECONDS
-from tests.browser.scripted_server import ACKNOWLEDGEMENT, ERROR, SENTENCE, START, TRACE, Line
+from tests.browser.chat import SECONDS
+from tests.browser.scripted_server import ACKNOWLEDGEMENT, ERROR, SENTENCE, START, TRACE, Connection
 
 HEADACHE = "I am having a headache"
 
 
-class Teller:
-    """Speaks for the server and counts its stanzas, from after those `said` on earlier connections."""
+class StanzaSender:
+    """Sends the server's stanzas and numbers them, after the `sent` ones of earlier connections."""
 
-    def __init__(self, line: Line, *, said: int = 0, traces: bool = True, greet: bool = True) -> None:
-        self.line, self.said, self._traces = line, said, traces
-        self.configuration = line.greet() if greet else {}
+    def __init__(
+        self, connection: Connection, *, sent: int = 0, traces: bool = True, handshake: bool = True
+    ) -> None:
+        self.connection, self.sent, self._traces = connection, sent, traces
+        self.configuration = connection.shake_hands() if handshake else {}
         self.question = ""
 
-    def say(self, kind: int, **body: Any) -> None:
-        """The next stanza."""
-        self.said += 1
-        self.line.say(-self.said, kind, **body)
+    def send(self, kind: int, **body: Any) -> None:
+        """Send the next stanza."""
+        self.sent += 1
+        self.connection.send(-self.sent, kind, **body)
 
-    def hear(self) -> None:
-        """Take a message and acknowledge it."""
-        heard = self.line.hear()
-        self.question = heard["body"]["id"]
-        self.acknowledge(heard)
+    def receive_message(self) -> None:
+        """Receive a message and acknowledge it."""
+        received = self.connection.receive()
+        self.question = received["body"]["id"]
+        self.acknowledge(received)
 
-    def acknowledge(self, heard: dict[str, Any]) -> None:
-        """Say that it is on disk."""
-        self.say(ACKNOWLEDGEMENT, acknowledgedStanzaId=heard["stanzaId"], success=True)
+    def acknowledge(self, received: dict[str, Any]) -> None:
+        """Acknowledge an envelope, which says that it is stored."""
+        self.send(ACKNOWLEDGEMENT, acknowledgedStanzaId=received["stanzaId"], success=True)
 
-    def start(self, answer: str, **extra: Any) -> None:
-        """Begin an answer."""
-        self.say(START, id=answer, previousId=self.question, **extra)
+    def start_answer(self, answer: str, **extra: Any) -> None:
+        """Send the start of an answer."""
+        self.send(START, id=answer, previousId=self.question, **extra)
 
-    def trace(self, number: int, **departures: Any) -> None:
-        """A memory block that was read, or whatever else the test says."""
+    def trace(self, number: int, **changes: Any) -> None:
+        """Send the trace of a memory block that was read, with `changes` to its fields."""
         if not self._traces:
             return
-        about = {
+        fields = {
             "id": f"trace_{number}",
             "previousId": self.question,
             "messageId": self.question,
             "memoryId": f"mem_{number}",
             "memoryType": "memory_block",
             "action": "retrieved",
-            "content": "{}",
+            "content": "1 turn, 71.5 % full; concern headache",
         }
         block = {
             "label": "active_session",
@@ -56,31 +58,34 @@ class Teller:
             "utilization": 71.5,
             "level": "warning",
         }
-        self.say(TRACE, **{**about, "metadata": block, **departures})
+        self.send(TRACE, **{**fields, "metadata": block, **changes})
 
     def sentence(
         self, answer: str, number: int, text: str, *, final: bool = False, meta: dict[str, Any] | None = None
     ) -> None:
-        """One sentence of an answer."""
-        about = {"id": f"sent_{number}", "previousId": answer, "sequence": number}
-        self.say(SENTENCE, meta=meta, **about, text=text, isFinal=final)
+        """Send one sentence of an answer."""
+        fields = {"id": f"sent_{number}", "previousId": answer, "sequence": number}
+        self.send(SENTENCE, meta=meta, **fields, text=text, isFinal=final)
 
     def fail(self, code: int, message: str) -> None:
         """End the turn with an error."""
-        about = {"severity": 2, "recoverable": True, "originatingId": self.question}
-        self.say(ERROR, id="err_1", code=code, message=message, **about)
+        fields = {"severity": 2, "recoverable": True, "originatingId": self.question}
+        self.send(ERROR, id="err_1", code=code, message=message, **fields)
 
-    def answer_headache(self, *, until: Event | None = None) -> None:
-        """A whole turn with a block read, a memory recalled, a block written; it may pause within."""
-        self.hear()
-        self.start("msg_a")
+    def answer_headache(self, *, pause: Event | None = None) -> None:
+        """Send a complete turn: a block read, a memory recalled, a block written.
+
+        After its first sentence, the turn waits until `pause` is set.
+        """
+        self.receive_message()
+        self.start_answer("msg_a")
         self.trace(1)
-        recalled = {"source": "conversation", "position": 1, "role": "primary"}
+        recalled = {"source": "conversation", "position": 1, "role": "primary", "truncated": True}
         score = {"confidence": 0.87, "relevance": 0.87}
         self.trace(2, memoryType="fact", content="Migraines since 2019", metadata=recalled, **score)
         self.sentence("msg_a", 1, "I am sorry to hear that.")
-        if until is not None:
-            until.wait(SECONDS)
+        if pause is not None:
+            pause.wait(SECONDS)
         written = {"label": "active_session", "agent": "GENERAL_HEALTH", "revision": 4, "level": "normal"}
-        self.trace(3, action="updated", content="", metadata={**written, "truncated": True})
+        self.trace(3, action="updated", content="", metadata=written)
         self.sentence("msg_a", 2, "Since when?", final=True)

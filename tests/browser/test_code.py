@@ -1,4 +1,4 @@
-"""The page's code: its types hold, and its own tests pass."""
+"""The page's TypeScript: its types are correct, and its own tests pass."""
 
 import subprocess
 from pathlib import Path
@@ -13,21 +13,21 @@ def node() -> Path:
     return ensure_packages()
 
 
-def test_every_type_holds(node: Path) -> None:
-    told = _run(node, MODULES / "typescript" / "bin" / "tsc", "--noEmit")
+def test_the_types_are_correct(node: Path) -> None:
+    done = _run(node, MODULES / "typescript" / "bin" / "tsc", "--noEmit")
 
-    assert told.returncode == 0, told.stdout
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.requirement("003-148")
 def test_the_client_loses_nothing_and_takes_nothing_twice(node: Path) -> None:
-    told = _run(node, MODULES / "vitest" / "vitest.mjs", "run", "--no-color", "--no-cache")
+    done = _run(node, MODULES / "vitest" / "vitest.mjs", "run", "--no-color", "--no-cache")
 
-    assert told.returncode == 0, told.stdout
-    assert "failed" not in told.stdout
+    assert done.returncode == 0, done.stdout
+    assert "failed" not in done.stdout
 
 
-def test_no_registry_is_written_down() -> None:
+def test_no_lock_file_names_a_registry() -> None:
     locks = [CONSOLE / "package-lock.json", Path(__file__).with_name("package-lock.json")]
 
     assert ['"resolved"' in lock.read_text() for lock in locks] == [False, False]

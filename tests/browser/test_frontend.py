@@ -1,38 +1,40 @@
-"""The TypeScript of the page for frontend developers, built as it stands there and run in a real Chromium."""
+"""The TypeScript example of docs/frontend.md, built as it is written there and run in a real Chromium."""
 
-import asyncio
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from playwright.async_api import BrowserContext
 
-from tests.browser.chromium import Profile
+from orchestrator.api.authentication import Authentication
+from orchestrator.wire.ids import PersonId
+from tests.browser.chat import Chat
 from tests.browser.scenes import HEADACHE
-from tests.houses import a_house, local_brain, messages
 from tests.integration.test_frontend import code
-from tests.rooms import over_livekit
+from tests.livekit_rooms import over_livekit
+from tests.orchestrators import ANN, an_orchestrator, local_brain, messages
 from tools.console import CONSOLE, MODULES, ensure_packages, npm_environment
 from tools.servers.livekit import Address
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
+
 PAGE = """<!doctype html><meta charset="utf-8"><title>A frontend</title>
 <script type="module" src="/main.ts"></script>"""
-LISTENS = "export const told: string[] = []; console.log = (...words) => void told.push(words.join(' '));"
 MAIN = """
-import { told } from "./listens.ts";
 import { say } from "./frontend.ts";
-Object.assign(window, { told, say });
+Object.assign(window, { say });
 """
-REMEMBERED = "localStorage.getItem('anamnesis/conversation')"
+STORED_CONVERSATION = "localStorage.getItem('anamnesis/conversation')"
 
 
 @pytest.fixture(scope="module")
 def frontend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The snippet as a page, which notes what it writes to the browser's console."""
+    """The example as a page that can be asked to `say` something."""
     node, folder = ensure_packages(), tmp_path_factory.mktemp("frontend")
     shutil.copytree(CONSOLE / "src" / "protocol", folder / "protocol")
     (folder / "node_modules").symlink_to(MODULES)
-    files = {"index.html": PAGE, "listens.ts": LISTENS, "main.ts": MAIN, "frontend.ts": code("ts")}
+    files = {"index.html": PAGE, "main.ts": MAIN, "frontend.ts": code("ts")}
     for name, text in files.items():
         (folder / name).write_text(text)
     shutil.copy(CONSOLE / "vite.config.ts", folder)
@@ -45,31 +47,33 @@ def frontend(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dist"
 
 
-@pytest.mark.parametrize("way", ["", "?livekit"], ids=["websocket", "livekit"])
+@pytest.mark.parametrize("query", ["", "?livekit"], ids=["websocket", "livekit"])
 @pytest.mark.requirement("000-003", "003-148")
-async def test_it_asks_a_real_house_and_goes_on_after_a_reload(
-    embedded: str, tmp_path: Path, livekit: Address, frontend: Path, profile: Profile, way: str
+async def test_it_asks_a_real_orchestrator_and_continues_after_a_reload(
+    embedded: str, tmp_path: Path, livekit: Address, frontend: Path, profile: BrowserContext, query: str
 ) -> None:
-    def visit(address: str) -> tuple[list[str], list[str], str]:
-        page = profile.open(address).until("told.includes('open')")
-        page.run(f"say('{HEADACHE}')")
-        first = page.until("told.some(line => line.endsWith('?'))").run("told")
-        page.reload().until("told.includes('open')")
-        page.run("say('8')")
-        second = page.until("told.some(line => line.startsWith('updated'))").run("told")
-        assert page.failures == []
-        return first, second, str(page.run(REMEMBERED))
-
     async with (
-        a_house(embedded, local_brain()).open() as house,
-        over_livekit(house, tmp_path, livekit, page=frontend) as site,
+        an_orchestrator(embedded, local_brain()).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit, page=frontend) as site,
     ):
-        first, second, conversation_id = await asyncio.to_thread(
-            visit, f"{site.http.base_url}{way}#{site.key}"
-        )
-        said = await messages(house, conversation_id)
+        code = Authentication(tmp_path, session_seconds=3600).sessions.issue_code(PersonId(ANN))
+        chat = await Chat.new_tab(profile)
+        page, logged = chat.page, list[str]()
+        page.on("console", lambda message: logged.append(message.text))
+        async with page.expect_console_message(lambda message: message.text == "open"):
+            await page.goto(f"{site.http.base_url}{query}#{code}")
+        async with page.expect_console_message(lambda message: message.text.endswith("?")):
+            await chat.run(f"say('{HEADACHE}')")
+        first, logged[:] = [*logged], []
+        async with page.expect_console_message(lambda message: message.text == "open"):
+            await page.reload()
+        async with page.expect_console_message(lambda message: message.text.startswith("updated")):
+            await chat.run("say('8')")
+        second = [*logged]
+        stored = await messages(orchestrator, await chat.run(STORED_CONVERSATION))
 
-    assert [message.contents for message in said if message.message_role == "user"] == [HEADACHE, "8"]
-    for told in (first, second):
-        assert any(line.startswith("retrieved ") for line in told)
-    assert len(said) == 4
+    assert chat.failures == []
+    assert [message.contents for message in stored if message.message_role == "user"] == [HEADACHE, "8"]
+    for lines in (first, second):
+        assert any(line.startswith("retrieved ") for line in lines)
+    assert len(stored) == 4

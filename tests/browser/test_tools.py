@@ -1,4 +1,4 @@
-"""What builds the page and fetches a browser."""
+"""Building the page and fetching a browser."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ def test_a_page_that_has_not_changed_is_not_built_again(console: Path) -> None:
     assert (console / "index.html").stat().st_mtime_ns == before
 
 
-def test_nothing_in_the_page_is_inlined_or_comes_from_elsewhere(console: Path) -> None:
+def test_nothing_in_the_page_is_inlined_or_comes_from_another_host(console: Path) -> None:
     page = (console / "index.html").read_text()
 
-    assert [word for word in ("<style", "style=", "http://", "https://", "data:") if word in page] == []
+    assert [part for part in ("<style", "style=", "http://", "https://", "data:") if part in page] == []
     assert page.count("<script") == page.count('<script type="module" crossorigin src="/assets/') == 1
 
 

@@ -1,4 +1,4 @@
-"""Staff is told of danger by a webhook: once it arrives, once, and not with what the person wrote."""
+"""Staff get one alert per danger by a webhook, without what the person wrote."""
 
 import asyncio
 import json
@@ -12,43 +12,44 @@ from typing import Any, ClassVar
 
 import pytest
 
-from orchestrator.alerts import AlertDesk
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Health
-from orchestrator.house import House
-from orchestrator.store.database import Store
-from orchestrator.webhook import Webhook
+from orchestrator.orchestrator import Orchestrator
+from orchestrator.safety.alerts import AlertSender
+from orchestrator.safety.webhook import Webhook
+from orchestrator.store.engine.database import Store
 from tests.builders import HandClock
-from tests.houses import a_house, a_store, a_watch
-from tests.peers import conversing
+from tests.orchestrators import a_monitor, a_store, an_orchestrator
+from tests.protocol_client import conversing
+from tests.stores import on_both_databases
 
 CHEST = "I have crushing chest pain"
 
 
 class _Pager(BaseHTTPRequestHandler):
     answers: ClassVar[list[int]] = []
-    heard: ClassVar[list[str]] = []
+    received: ClassVar[list[str]] = []
 
     def do_POST(self) -> None:
-        self.heard.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.received.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
         self.send_response(self.answers.pop(0) if self.answers else 204)
         self.send_header("Location", "/elsewhere")
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def a_pager(*answers: int) -> Iterator[tuple[str, list[str]]]:
-    """A real webhook that answers with these numbers first, and what it was told."""
-    heard: list[str] = []
-    handler = type("Pager", (_Pager,), {"answers": list(answers), "heard": heard})
+    """A real webhook that first answers with these status codes, and the alerts that it received."""
+    received: list[str] = []
+    handler = type("Pager", (_Pager,), {"answers": list(answers), "received": received})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/page", heard
+        yield f"http://127.0.0.1:{server.server_address[1]}/page", received
     finally:
         server.shutdown()
         server.server_close()
@@ -56,8 +57,8 @@ def a_pager(*answers: int) -> Iterator[tuple[str, list[str]]]:
 
 
 async def in_danger(url: str) -> None:
-    watch = replace(a_watch(), alerts=True)
-    async with a_house(url, watch=watch).open() as house, conversing(house) as peer:
+    monitor = replace(a_monitor(), alerts=True)
+    async with an_orchestrator(url, monitor=monitor).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask(CHEST)
         await peer.ask("thank you")
 
@@ -71,41 +72,45 @@ def states(store: Store) -> list[tuple[str, int, str | None]]:
     return [tuple(row) for row in rows]
 
 
-async def test_danger_is_told_once_and_quotes_nobody(address: str) -> None:
+@on_both_databases
+async def test_danger_is_reported_once_without_what_the_person_wrote(address: str) -> None:
     await in_danger(address)
     store = a_store(address)
-    with a_pager() as (url, heard):
-        desk = AlertDesk(store, Webhook(url, 5), attempts=3)
-        assert await desk.send_one()
-        assert not await desk.send_one()
+    with a_pager() as (url, received):
+        sender = AlertSender(store, Webhook(url, 5), attempts=3)
+        assert await sender.send_one()
+        assert not await sender.send_one()
 
     assert states(store) == [("sent", 1, None)]
-    (told,) = heard
-    assert json.loads(told).items() >= {"kind": "emergency", "tier": 3}.items()
-    assert "chest pain" not in told
+    (alert,) = received
+    assert json.loads(alert).items() >= {"kind": "emergency", "tier": 3}.items()
+    assert "chest pain" not in alert
     await store.close()
 
 
 async def test_a_message_in_another_language_alerts_nobody(address: str) -> None:
-    watch = replace(a_watch(), alerts=True)
-    async with a_house(address, watch=watch).open() as house, conversing(house) as peer:
+    monitor = replace(a_monitor(), alerts=True)
+    async with (
+        an_orchestrator(address, monitor=monitor).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         await peer.ask("me duele mucho la rodilla desde ayer por la noche")
-        (kept,) = await house.store.read(lambda tx: tx.safety.of_conversation(peer.conversation_id))
+        (kept,) = await orchestrator.store.read(lambda tx: tx.safety.of_conversation(peer.conversation_id))
 
         assert kept.rules == ("language.es",)
-        assert states(house.store) == []
+        assert states(orchestrator.store) == []
 
 
-async def test_an_alert_that_does_not_arrive_is_tried_again_and_given_up_at_last(address: str) -> None:
+async def test_an_alert_that_does_not_arrive_is_repeated_and_finally_given_up(address: str) -> None:
     await in_danger(address)
     clock = HandClock(datetime.now(UTC))
     store = a_store(address, clock)
-    with a_pager(500, 302, 404) as (url, heard):
-        desk = AlertDesk(store, Webhook(url, 5), attempts=3)
+    with a_pager(500, 302, 404) as (url, received):
+        sender = AlertSender(store, Webhook(url, 5), attempts=3)
         seen = []
         for _ in range(4):
             clock.tick(600)
-            await desk.send_one()
+            await sender.send_one()
             seen += states(store)
 
     assert seen == [
@@ -114,7 +119,7 @@ async def test_an_alert_that_does_not_arrive_is_tried_again_and_given_up_at_last
         ("given_up", 3, "http_404"),
         ("given_up", 3, "http_404"),
     ]
-    assert len(heard) == 3
+    assert len(received) == 3
     await store.close()
 
 
@@ -122,27 +127,27 @@ async def test_an_alert_waits_longer_after_each_attempt(address: str) -> None:
     await in_danger(address)
     clock = HandClock(datetime.now(UTC))
     store = a_store(address, clock)
-    desk = AlertDesk(store, _unreachable, attempts=9)
+    sender = AlertSender(store, _unreachable, attempts=9)
     clock.tick(600)
 
-    tries = [await desk.send_one()]
+    tries = [await sender.send_one()]
     clock.tick(1)
-    tries.append(await desk.send_one())
+    tries.append(await sender.send_one())
     clock.tick(1.5)
-    tries.append(await desk.send_one())
+    tries.append(await sender.send_one())
 
     assert tries == [True, False, True]
     await store.close()
 
 
-async def test_an_alert_may_be_tried_as_often_as_one_likes(embedded: str) -> None:
+async def test_an_alert_may_be_repeated_any_number_of_times(embedded: str) -> None:
     await in_danger(embedded)
     clock = HandClock(datetime.now(UTC))
     store = a_store(embedded, clock)
-    desk = AlertDesk(store, _unreachable, attempts=100)
+    sender = AlertSender(store, _unreachable, attempts=100)
     for _ in range(60):
         clock.tick(600)
-        await desk.send_one()
+        await sender.send_one()
 
     assert states(store) == [("pending", 60, "ConnectError")]
     await store.close()
@@ -152,7 +157,8 @@ async def _unreachable(alert: dict[str, Any]) -> str:
     return "ConnectError"
 
 
-async def test_what_two_processes_find_due_is_sent_by_one(address: str) -> None:
+@on_both_databases
+async def test_an_alert_that_two_processes_find_due_is_sent_by_one(address: str) -> None:
     await in_danger(address)
     stores = [a_store(address), a_store(address)]
     sent: list[str] = []
@@ -160,9 +166,9 @@ async def test_what_two_processes_find_due_is_sent_by_one(address: str) -> None:
     async def deliver(alert: dict[str, Any]) -> None:
         sent.append(alert["id"])
 
-    desks = [AlertDesk(store, deliver, attempts=3) for store in stores]
+    senders = [AlertSender(store, deliver, attempts=3) for store in stores]
 
-    await asyncio.gather(*(desk.send_one() for desk in desks))
+    await asyncio.gather(*(sender.send_one() for sender in senders))
 
     assert len(sent) == 1
     for store in stores:
@@ -170,7 +176,7 @@ async def test_what_two_processes_find_due_is_sent_by_one(address: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://127.0.0.1:99999/"])
-async def test_a_webhook_that_cannot_be_reached_says_why_by_name(url: str) -> None:
+async def test_an_unreachable_webhook_gives_the_name_of_the_reason(url: str) -> None:
     why = await Webhook(url, 60)({})
 
     assert why is not None
@@ -179,7 +185,7 @@ async def test_a_webhook_that_cannot_be_reached_says_why_by_name(url: str) -> No
 
 @asynccontextmanager
 async def answering(*pieces: bytes, for_ever: bool = False) -> AsyncIterator[str]:
-    """A webhook that answers with these bytes, whatever it is told, and hangs up; or begins anew."""
+    """A webhook that answers every request with these bytes and closes the connection, or repeats them."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -209,7 +215,7 @@ async def answering(*pieces: bytes, for_ever: bool = False) -> AsyncIterator[str
         b"\0\xff" * 100,
     ],
 )
-async def test_an_answer_that_makes_no_sense_is_a_reason_by_name(answer: bytes) -> None:
+async def test_an_invalid_response_gives_the_name_of_the_reason(answer: bytes) -> None:
     async with answering(answer) as url:
         why = await Webhook(url, 60)({})
 
@@ -217,20 +223,20 @@ async def test_an_answer_that_makes_no_sense_is_a_reason_by_name(answer: bytes) 
     assert why.isidentifier()
 
 
-async def test_a_webhook_that_never_comes_to_an_answer_is_not_waited_for() -> None:
+async def test_a_webhook_that_never_answers_times_out() -> None:
     async with answering(b"HTTP/1.1 100 Continue\r\n\r\n", for_ever=True) as url:
         assert await Webhook(url, 0.2)({}) == "TimeoutError"
 
 
-async def test_what_is_answered_beyond_the_number_is_not_waited_for() -> None:
+async def test_the_body_of_a_response_is_not_read() -> None:
     async with answering(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"4\r\nmore\r\n" * 1_000, for_ever=True
     ) as url:
         assert await Webhook(url, 60)({}) is None
 
 
-class Stumbling(AlertDesk):
-    """Fails, once, where nobody thought that it could."""
+class Stumbling(AlertSender):
+    """Fails once with an unexpected error."""
 
     stumbled = False
 
@@ -241,55 +247,55 @@ class Stumbling(AlertDesk):
         return await super().send_one()
 
 
-def alerting(address: str, desk: Callable[[Store], AlertDesk]) -> House:
-    return a_house(address, watch=replace(a_watch(), alerts=True), alerts=desk)
+def alerting(address: str, sender: Callable[[Store], AlertSender]) -> Orchestrator:
+    return an_orchestrator(address, monitor=replace(a_monitor(), alerts=True), alerts=sender)
 
 
-async def test_a_house_goes_on_sending_after_a_failure(address: str) -> None:
-    told = asyncio.Event()
+async def test_an_orchestrator_continues_to_send_after_a_failure(address: str) -> None:
+    is_sent = asyncio.Event()
 
     async def deliver(alert: dict[str, Any]) -> None:
-        told.set()
+        is_sent.set()
 
-    house = alerting(address, lambda store: Stumbling(store, deliver, attempts=3))
-    async with house.open(), conversing(house) as peer:
+    orchestrator = alerting(address, lambda store: Stumbling(store, deliver, attempts=3))
+    async with orchestrator.open(), conversing(orchestrator) as peer:
         await peer.ask(CHEST)
 
-        await told.wait()
+        await is_sent.wait()
 
 
-# --- how it is ----------------------------------------------------------------------------------------------
+# --- health -------------------------------------------------------------------------------------------------
 
 
-async def until(house: House, state: str) -> None:
-    async for _ in house.store.changes():
-        if [each for each, *_ in states(house.store)] == [state]:
+async def until(orchestrator: Orchestrator, state: str) -> None:
+    async for _ in orchestrator.store.changes():
+        if [each for each, *_ in states(orchestrator.store)] == [state]:
             return
 
 
-async def test_a_house_is_well_while_its_alerts_arrive(address: str) -> None:
+async def test_health_is_ok_while_alerts_arrive(address: str) -> None:
     async def deliver(alert: dict[str, Any]) -> None:
-        """It arrives."""
+        """Deliver every alert."""
 
-    house = alerting(address, lambda store: AlertDesk(store, deliver, attempts=3))
-    async with house.open(), conversing(house) as peer:
+    orchestrator = alerting(address, lambda store: AlertSender(store, deliver, attempts=3))
+    async with orchestrator.open(), conversing(orchestrator) as peer:
         await peer.ask(CHEST)
-        await until(house, "sent")
+        await until(orchestrator, "sent")
 
-        assert await house.health() == Health("ok", {"store": "ok", "writes": "ok", "alerts": "ok"})
+        assert await orchestrator.health() == Health("ok", {"store": "ok", "writes": "ok", "alerts": "ok"})
 
 
-async def test_a_house_whose_alerts_do_not_arrive_says_so(address: str) -> None:
-    house = alerting(address, lambda store: AlertDesk(store, _unreachable, attempts=1))
-    async with house.open(), conversing(house) as peer:
+async def test_health_reports_that_alerts_do_not_arrive(address: str) -> None:
+    orchestrator = alerting(address, lambda store: AlertSender(store, _unreachable, attempts=1))
+    async with orchestrator.open(), conversing(orchestrator) as peer:
         await peer.ask(CHEST)
-        await until(house, "given_up")
-        now = await house.health()
+        await until(orchestrator, "given_up")
+        now = await orchestrator.health()
 
         assert (now.status, now.parts["alerts"]) == ("degraded", "down: alerts_not_sent")
 
 
-async def test_staff_counts_as_told_again_once_an_alert_arrives_or_a_day_has_passed(address: str) -> None:
+async def test_health_is_ok_again_once_an_alert_arrives_or_a_day_has_passed(address: str) -> None:
     clock = HandClock(datetime.now(UTC))
     store = a_store(address, clock)
     answers = ["http_500", "http_500", "http_404", None, "http_404", "http_404", "http_404"]
@@ -297,47 +303,47 @@ async def test_staff_counts_as_told_again_once_an_alert_arrives_or_a_day_has_pas
     async def deliver(alert: dict[str, Any]) -> str | None:
         return answers.pop(0)
 
-    async def how(seconds: float) -> str:
+    async def state_after(seconds: float) -> str:
         clock.tick(seconds)
-        await desk.send_one()
-        return await arriving(desk)
+        await sender.send_one()
+        return await state(sender)
 
-    desk = AlertDesk(store, deliver, attempts=3)
+    sender = AlertSender(store, deliver, attempts=3)
     seen = []
     await in_danger(address)
-    seen += [await how(60) for _ in range(3)]  # tried, tried, given up
+    seen += [await state_after(60) for _ in range(3)]  # failed, failed, given up
     await in_danger(address)
-    seen += [await how(60)]  # another arrives
+    seen += [await state_after(60)]  # another arrives
     await in_danger(address)
-    seen += [await how(60) for _ in range(3)]
-    seen += [await how(24 * 60 * 60)]
+    seen += [await state_after(60) for _ in range(3)]
+    seen += [await state_after(24 * 60 * 60)]
 
     assert seen == ["http_500", "http_500", "http_404", "ok", "http_404", "http_404", "http_404", "ok"]
     await store.close()
 
 
-async def test_an_alert_that_nobody_sends_is_told_of(address: str) -> None:
+async def test_health_reports_an_alert_that_no_process_sends(address: str) -> None:
     await in_danger(address)
     clock = HandClock(datetime.now(UTC))
     store = a_store(address, clock)
-    desk = AlertDesk(store, _unreachable, attempts=3)
-    soon = await arriving(desk)
+    sender = AlertSender(store, _unreachable, attempts=3)
+    at_once = await state(sender)
     clock.tick(600)
 
-    assert [soon, await arriving(desk)] == ["ok", "overdue"]
+    assert [at_once, await state(sender)] == ["ok", "overdue"]
     await store.close()
 
 
-async def arriving(desk: AlertDesk) -> str:
+async def state(sender: AlertSender) -> str:
     try:
-        await desk.arrive()
+        await sender.check()
     except AnamnesisError as error:
         return str(error.facts["rule"])
     return "ok"
 
 
-async def test_nobody_is_told_where_nobody_asked_to_be(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_without_an_alert_address_there_are_no_alerts(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask(CHEST)
 
-        assert states(house.store) == []
+        assert states(orchestrator.store) == []

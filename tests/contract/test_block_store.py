@@ -12,7 +12,7 @@ from memory_blocks.ports import ArchivedTurn, BlockStore, BlockWrite
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import digest
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store
+from orchestrator.store.engine.database import Store
 from tests.builders import CountedIds, HandClock
 from tests.stores import DATABASES, empty_store
 
@@ -60,13 +60,13 @@ def a_write(label: Label, text: str, replaces: int = 0, turn: int = 0) -> BlockW
     )
 
 
-def archived(turn_id: int, text: str, *, left: bool = True) -> ArchivedTurn:
-    return ArchivedTurn(turn_id, text, digest(text), left)
+def archived(turn_id: int, text: str, *, has_left: bool = True) -> ArchivedTurn:
+    return ArchivedTurn(turn_id, text, digest(text), has_left)
 
 
 def test_before_the_first_write_nothing_is_stored(store: BlockStore) -> None:
     assert store.load(HERE) == {}
-    assert store.held(HERE) == {}
+    assert store.shortened_turns(HERE) == {}
 
 
 def test_a_block_comes_back_as_it_was_written(store: BlockStore) -> None:
@@ -103,10 +103,10 @@ def test_each_block_is_known_as_one_memory_for_good(store: BlockStore) -> None:
 
 
 def test_conversations_do_not_see_each_other(store: BlockStore) -> None:
-    store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "here")], [archived(1, "here", left=False)])
+    store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "here")], [archived(1, "here", has_left=False)])
 
     assert store.load(ELSEWHERE) == {}
-    assert store.held(ELSEWHERE) == {}
+    assert store.shortened_turns(ELSEWHERE) == {}
 
 
 @pytest.mark.parametrize("replaces", [0, 2])
@@ -124,26 +124,26 @@ def test_when_one_write_is_stale_none_is_kept(store: BlockStore) -> None:
     writes = [a_write(Label.CONVERSATION_HISTORY, "mine"), a_write(Label.ACTIVE_SESSION, "mine")]
 
     with pytest.raises(StaleRevision):
-        store.commit(HERE, writes, [archived(1, "mine", left=False)])
+        store.commit(HERE, writes, [archived(1, "mine", has_left=False)])
 
     assert {label: block.text for label, block in store.load(HERE).items()} == {Label.ACTIVE_SESSION: "one"}
-    assert store.held(HERE) == {}
+    assert store.shortened_turns(HERE) == {}
 
 
 def test_the_whole_of_a_shortened_turn_is_held_and_replaced_by_a_later_one(store: BlockStore) -> None:
-    store.commit(HERE, [], [archived(1, "whole", left=False)])
+    store.commit(HERE, [], [archived(1, "whole", has_left=False)])
 
-    store.commit(HERE, [], [archived(1, "another", left=False), archived(2, "second", left=False)])
+    store.commit(HERE, [], [archived(1, "another", has_left=False), archived(2, "second", has_left=False)])
 
-    assert store.held(HERE) == {1: "another", 2: "second"}
+    assert store.shortened_turns(HERE) == {1: "another", 2: "second"}
 
 
 def test_a_turn_that_has_left_is_held_no_more(store: BlockStore) -> None:
-    store.commit(HERE, [], [archived(1, "whole", left=False)])
+    store.commit(HERE, [], [archived(1, "whole", has_left=False)])
 
     store.commit(HERE, [], [archived(1, "whole")])
 
-    assert store.held(HERE) == {}
+    assert store.shortened_turns(HERE) == {}
 
 
 @pytest.mark.parametrize("left", [True, False])
@@ -151,7 +151,7 @@ def test_a_turn_leaves_once(store: BlockStore, left: bool) -> None:
     store.commit(HERE, [], [archived(1, "whole")])
 
     with pytest.raises(BlockInvalid):
-        store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "mine")], [archived(1, "again", left=left)])
+        store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "mine")], [archived(1, "again", has_left=left)])
 
     assert store.load(HERE) == {}
 
@@ -210,7 +210,7 @@ def test_the_revision_of_a_turn_is_the_last_one_written_by_then(store: BlockStor
 def test_what_need_not_be_kept_is_forgotten_and_the_rest_can_still_be_read(store: BlockStore) -> None:
     texts = written(store)
 
-    store.forget(HERE, Label.CONVERSATION_HISTORY, MANY - 4)
+    store.delete_revisions(HERE, Label.CONVERSATION_HISTORY, MANY - 4)
 
     kept = [each.revision for each in store.revisions(HERE, Label.CONVERSATION_HISTORY)]
     assert kept == list(range(kept[0], MANY + 1))
@@ -220,10 +220,10 @@ def test_what_need_not_be_kept_is_forgotten_and_the_rest_can_still_be_read(store
 
 
 def test_the_turns_that_have_left_are_told_in_order(store: BlockStore) -> None:
-    store.commit(HERE, [], [archived(2, "b"), archived(1, "a"), archived(3, "c", left=False)])
+    store.commit(HERE, [], [archived(2, "b"), archived(1, "a"), archived(3, "c", has_left=False)])
 
-    assert [(turn.turn_id, turn.text) for turn in store.archive(HERE)] == [(1, "a"), (2, "b")]
-    assert (store.last_left(HERE), store.last_left(ELSEWHERE)) == (2, 0)
+    assert [(turn.turn_id, turn.text) for turn in store.archived_turns(HERE)] == [(1, "a"), (2, "b")]
+    assert (store.last_archived_turn(HERE), store.last_archived_turn(ELSEWHERE)) == (2, 0)
 
 
 def test_each_text_in_quarantine_has_an_id_of_its_own(store: BlockStore) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import StaleRevision
-from memory_blocks.ledger import Ledger, Reading
+from memory_blocks.ledger import Ledger, ReadResult
 from memory_blocks.models import Conversation, Label
-from orchestrator.clock import SystemClock
+from orchestrator.ops.clock import SystemClock
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.store.evidence import departures
-from orchestrator.store.invariants import check
+from orchestrator.store.checks.evidence import departures
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from tests.builders import a_completed_turn
-from tests.world import keep_receipts
+from tests.stored_turns import keep_receipts
 
 WRITERS = 3
 TURNS = 9
@@ -32,12 +32,12 @@ class Writer:
         self.store = Store.open(url, clock=self.clock, ids=RandomIds(), connections=1)
         self.ledger = Ledger(self.clock)
 
-    def read(self) -> Reading:
+    def read(self) -> ReadResult:
         return self.store.write_now(
             lambda tx: self.ledger.read(SqlBlockStore(tx.blocks), self.here, actor=self.name)
         )
 
-    def write(self, reading: Reading, message: str) -> None:
+    def write(self, reading: ReadResult, message: str) -> None:
         def work(tx: Transaction) -> None:
             number = reading.blocks.next_turn
             turn = replace(a_completed_turn(number, message=message), timestamp=self.clock.now())

@@ -16,10 +16,10 @@ from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Conversation, Label, from_texts
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.store.invariants import check
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Store, Transaction
 from tests.builders import START, HandClock, a_completed_turn
-from tests.world import keep_receipts
+from tests.stored_turns import keep_receipts
 
 _numbers = count(1)
 texts = st.one_of(
@@ -102,8 +102,8 @@ class Talk:
             assert all(len(stored[label]) <= DEFAULTS.of(label) for label in Label)
             active = read.conversation_history.turns
             assert len(active) >= min(3, read.conversation_history.total_turns)
-            held = blocks.held(self.here.id)
-            left = [turn.text for turn in blocks.archive(self.here.id)]
+            held = blocks.shortened_turns(self.here.id)
+            left = [turn.text for turn in blocks.archived_turns(self.here.id)]
             return [*left, *(held.get(turn.turn_id, turn.text) for turn in active)]
 
         turns = [json.loads(text) for text in self.store.read_now(look)]

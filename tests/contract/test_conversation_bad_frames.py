@@ -1,4 +1,4 @@
-"""Bad frames of every kind: refused by their number, nothing is stored, and the next good one is answered."""
+"""Every kind of bad frame is refused with its code and stores nothing; the next good frame is answered."""
 
 import asyncio
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from orchestrator.wire.codec import MOST_IN_FRAME
-from tests.houses import ANN, a_house, everything, message, rows
-from tests.peers import (
+from orchestrator.wire.codec import MAX_FRAME_BYTES
+from tests.orchestrators import ANN, an_orchestrator, everything, message, rows
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     AUDIO,
     CONFIGURATION,
@@ -23,6 +23,7 @@ from tests.peers import (
     new_id,
     visiting,
 )
+from tests.stores import on_both_databases
 from tests.wire import hostile
 
 HERE = "conv_7H93k"
@@ -36,12 +37,12 @@ def packed(value: Any) -> bytes:
 
 
 def spoiled(**fields: Any) -> bytes:
-    """A good envelope with other fields; `...` takes one out."""
+    """A good envelope with some fields changed; `...` removes a field."""
     return packed({key: value for key, value in {**GOOD, **fields}.items() if value is not ...})
 
 
 def saying(**fields: Any) -> bytes:
-    """A good UserMessage with other fields in its body."""
+    """A good UserMessage with some fields of its body changed."""
     return spoiled(body={key: value for key, value in {**SAID, **fields}.items() if value is not ...})
 
 
@@ -50,7 +51,7 @@ def of_type(type: int, **body: Any) -> bytes:
 
 
 def with_raw(value: bytes, *, where: str = "body") -> bytes:
-    """A good envelope in which some bytes stand for a field's value."""
+    """A good envelope with raw bytes as the value of one field."""
     mark = packed("HERE GOES IT")
     data = saying(extra="HERE GOES IT") if where == "body" else spoiled(meta={"extra": "HERE GOES IT"})
     assert mark in data
@@ -162,12 +163,13 @@ async def in_this_conversation(peer: Peer) -> None:
 
 @pytest.mark.requirement("000-002")
 @pytest.mark.parametrize("code", BAD)
-async def test_a_bad_frame_is_refused_by_its_number_and_leaves_nothing(address: str, code: int) -> None:
-    async with a_house(address).open() as house:
-        await house.store.write(lambda tx: tx.conversations.create(ANN, id=HERE))
-        async with visiting(house) as peer:
+@on_both_databases
+async def test_a_bad_frame_is_refused_with_its_code_and_stores_nothing(address: str, code: int) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        await orchestrator.store.write(lambda tx: tx.conversations.create(ANN, id=HERE))
+        async with visiting(orchestrator) as peer:
             await in_this_conversation(peer)
-            before = await everything(house)
+            before = await everything(orchestrator)
 
             for name, packet in BAD[code].items():
                 await peer.line.send(packet)
@@ -178,23 +180,23 @@ async def test_a_bad_frame_is_refused_by_its_number_and_leaves_nothing(address: 
                 assert (refused.body["recoverable"], refused.body["severity"] in (1, 2)) == (True, True)
                 assert refused.body["message"].endswith(".")
                 assert "CANARY" not in str(refused), name
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
             await peer.line.send(WHOLE)
             assert (await peer.answer())[0].body["acknowledgedStanzaId"] == 2
 
 
-async def test_a_refusal_names_the_message_it_speaks_of(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_refusal_names_the_message_that_it_is_about(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         refused = await peer.request(USER_MESSAGE, id="msg_mine", content=5)
         assert refused.body["originatingId"] == "msg_mine"
 
         refused = await peer.request(USER_MESSAGE, id="a sentence of mine", content="hello")
-        assert "originatingId" not in refused.body  # what is no id may be anything
+        assert "originatingId" not in refused.body  # a value that is not an id is not repeated
 
 
 async def test_what_a_newer_or_an_older_client_sends_is_understood(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         for number, timestamp in enumerate(
             ("2024-01-15T10:30:00.250Z", "2024-01-15T11:30:00+01:00", 1705314600250, 1705314600250.0, None)
         ):
@@ -204,45 +206,50 @@ async def test_what_a_newer_or_an_older_client_sends_is_understood(address: str)
             assert frames[-1].body["isFinal"]
 
         await peer.ask("Zoë\N{ZERO WIDTH JOINER}'s 👩‍🔬\u0007\u2028", id="any.id~of-theirs_" + "x" * 100)
-        kept = await message(house, "any.id~of-theirs_" + "x" * 100)
+        kept = await message(orchestrator, "any.id~of-theirs_" + "x" * 100)
         assert kept.contents == "Zoë\N{ZERO WIDTH JOINER}'s 👩‍🔬\u0007\u2028"
 
 
 async def test_a_frame_too_large_is_refused_and_ends_the_connection(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
-        before = await everything(house)
-        await peer.line.send(b"\xc0" * (MOST_IN_FRAME + 1))
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
+        before = await everything(orchestrator)
+        await peer.line.send(b"\xc0" * (MAX_FRAME_BYTES + 1))
 
         assert (await peer.next()).code == 103
         assert await peer.gone()
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
 
 
-async def test_who_sends_too_many_bad_frames_is_told_and_closed_and_may_come_back(address: str) -> None:
-    async with a_house(address, bad_frames_per_minute=5).open() as house, conversing(house) as peer:
-        for _ in range(9):  # refused for what it says: that is not counted
+async def test_a_client_that_sends_too_many_bad_frames_is_disconnected_and_may_reconnect(
+    address: str,
+) -> None:
+    async with (
+        an_orchestrator(address, bad_frames_per_minute=5).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        for _ in range(9):  # refused because of its content, which is not counted
             assert (await peer.request(99)).code == 102
         for _ in range(4):
             await peer.line.send(b"\xc1")
             assert (await peer.next()).code == 101
-        await peer.ask()  # good ones in between change nothing
+        await peer.ask()  # good frames in between do not reset the count
         await peer.line.send(b"\xc1")
         assert (await peer.next()).code == 101
 
         limited = await peer.next()
         assert (limited.stanza, limited.code, limited.meta) == (0, 204, {"error": "rate_limited"})
         assert await peer.gone()
-        async with visiting(house) as again:
+        async with visiting(orchestrator) as again:
             await again.open(peer.conversation_id, stanza=0)
             await again.ask("It is an 8")
 
 
 @pytest.mark.parametrize("numbered", [False, True], ids=["as they come", "numbered"])
-async def test_frames_made_to_do_harm_do_none(address: str, numbered: bool) -> None:
-    """Those of the codec's own trial, in a conversation where what they say may even be taken."""
-    async with a_house(address, bad_frames_per_minute=10_000).open() as house:
-        await house.store.write(lambda tx: tx.conversations.create(ANN, id=HERE))
-        async with visiting(house) as peer:
+async def test_hostile_frames_do_no_harm(address: str, numbered: bool) -> None:
+    """The hostile frames of the codec's tests, sent in a conversation that may accept some of them."""
+    async with an_orchestrator(address, bad_frames_per_minute=10_000).open() as orchestrator:
+        await orchestrator.store.write(lambda tx: tx.conversations.create(ANN, id=HERE))
+        async with visiting(orchestrator) as peer:
             await in_this_conversation(peer)
             note = new_id("note_")
 
@@ -250,7 +257,7 @@ async def test_frames_made_to_do_harm_do_none(address: str, numbered: bool) -> N
                 sent = 1
                 for frame in hostile.frames(seed=4 + numbered, count=400):
                     sent += 1
-                    if len(frame) <= MOST_IN_FRAME:
+                    if len(frame) <= MAX_FRAME_BYTES:
                         await peer.line.send(renumbered(frame, sent) if numbered else frame)
                 last = envelope(2**31 - 2, NOTE, HERE, {"id": note, "content": "hm", "action": "create"})
                 await peer.line.send(last)
@@ -265,17 +272,17 @@ async def test_frames_made_to_do_harm_do_none(address: str, numbered: bool) -> N
             assert all(frame.code != 501 for frame in frames), "something failed on our side"
             last = new_id()
             await peer.line.send(envelope(2**31 - 1, USER_MESSAGE, HERE, {"id": last, "content": "hi"}))
-            answers = {last}  # by this id, or by the one with which it begins
+            answers = {last}  # under this id, or under the id that it begins with
             while not frames[-1].ends_an_answer or frames[-1].body["previousId"] not in answers:
                 frames.append(await peer.next())
                 if frames[-1].type == START_ANSWER and frames[-1].body["previousId"] == last:
                     answers.add(frames[-1].body["id"])
-            taken = await rows(house, "SELECT count(*) FROM frames WHERE direction = 'client'")
+            taken = await rows(orchestrator, "SELECT count(*) FROM frames WHERE direction = 'client'")
             assert taken[0][0] > (10 if numbered else 2)
 
 
 def renumbered(frame: bytes, number: int) -> bytes:
-    """The same frame under another number, if it has one at all."""
+    """The frame under another number, if it has a number."""
     try:
         fields = msgpack.unpackb(frame)
         return packed({**fields, "stanzaId": number}) if "stanzaId" in fields else frame

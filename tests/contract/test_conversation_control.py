@@ -1,4 +1,4 @@
-"""The person stops an answer, asks for another one, corrects the question, or wants to hear more."""
+"""The person stops an answer, asks for another one, edits the message, or continues a stopped answer."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agents.brains.scripted import ScriptedBrain
 from agents.errors import BrainFailed
-from orchestrator.house import House
-from tests.houses import a_house, everything, history, message, messages, meta, turn
-from tests.peers import (
+from agents.models.scripted import ScriptedBrain
+from orchestrator.orchestrator import Orchestrator
+from tests.orchestrators import an_orchestrator, everything, history, message, messages, meta, turn
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     SENTENCE,
@@ -22,18 +22,19 @@ from tests.peers import (
     Peer,
     conversing,
 )
+from tests.stores import on_both_databases
 
 HALTING: tuple[Any, ...] = ("One. ", "Two. ", "Thr")
 
 
 def halting() -> tuple[asyncio.Event, list[Any]]:
-    """An answer that says its first sentence, then waits for the event before it says the others."""
+    """An answer that says its first sentence, then waits for the event before the others."""
     hold = asyncio.Event()
     return hold, [*HALTING, hold, "ee."]
 
 
 async def begun(peer: Peer) -> str:
-    """Wait until the first sentence was said; the answer's id."""
+    """Wait for the first sentence; returns the answer's id."""
     frames = await peer.until_type(SENTENCE)
     return str(frames[-1].body["previousId"])
 
@@ -42,8 +43,8 @@ def last_words(frames: list[Frame]) -> Any:
     return frames[-1].body.get("text", frames[-1].body.get("content"))
 
 
-async def answers_in_block(house: House, peer: Peer) -> list[tuple[int, str, str]]:
-    turns = (await history(house, peer.conversation_id)).turns
+async def answers_in_block(orchestrator: Orchestrator, peer: Peer) -> list[tuple[int, str, str]]:
+    turns = (await history(orchestrator, peer.conversation_id)).turns
     return [
         (each.turn_id, each.user_message.content, each.agent_response.content if each.agent_response else "")
         for each in turns
@@ -54,9 +55,10 @@ async def answers_in_block(house: House, peer: Peer) -> list[tuple[int, str, str
 
 
 @pytest.mark.parametrize("target", ["none", "the message", "the answer"])
+@on_both_databases
 async def test_a_stopped_answer_ends_and_keeps_what_was_said(address: str, target: str) -> None:
     brain = ScriptedBrain(answers=[halting()[1]])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         answer_id = await begun(peer)
         named: dict[str, dict[str, Any]] = {
@@ -75,13 +77,13 @@ async def test_a_stopped_answer_ends_and_keeps_what_was_said(address: str, targe
         }
         assert (last_words(frames), frames[-1].body["sequence"]) == ("", 2)
         assert frames[-1].meta == {"stopped": True}
-        row = await message(house, answer_id)
+        row = await message(orchestrator, answer_id)
         assert (row.contents, row.completion_status) == ("One. ", "completed")
-        assert await meta(house, answer_id) == {"stopped": "true"}
-        assert (await turn(house, message_id)).state == "completed"
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "One. ")]
+        assert await meta(orchestrator, answer_id) == {"stopped": "true"}
+        assert (await turn(orchestrator, message_id)).state == "completed"
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "One. ")]
         assert brain.closed == 1
-        assert "stopped" not in await meta(house, (await peer.ask("And now?"))[1].body["id"])
+        assert "stopped" not in await meta(orchestrator, (await peer.ask("And now?"))[1].body["id"])
 
 
 async def test_a_stopped_answer_that_is_not_streamed_is_one_message_of_what_was_said(address: str) -> None:
@@ -93,7 +95,10 @@ async def test_a_stopped_answer_that_is_not_streamed_is_one_message_of_what_was_
         yield asyncio.Event()
 
     brain = ScriptedBrain(answers=[answer()])
-    async with a_house(address, brain).open() as house, conversing(house, features=[]) as peer:
+    async with (
+        an_orchestrator(address, brain).open() as orchestrator,
+        conversing(orchestrator, features=[]) as peer,
+    ):
         await peer.say()
         await halted.wait()
 
@@ -102,15 +107,15 @@ async def test_a_stopped_answer_that_is_not_streamed_is_one_message_of_what_was_
 
         assert frames[-1].type == ASSISTANT_MESSAGE
         assert (last_words(frames), frames[-1].meta) == ("One. ", {"stopped": True})
-        assert await meta(house, frames[-1].body["id"]) == {"stopped": "true"}
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "One. ")]
+        assert await meta(orchestrator, frames[-1].body["id"]) == {"stopped": "true"}
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "One. ")]
 
 
 async def test_an_answer_may_be_stopped_before_it_has_said_anything_and_more_than_once(address: str) -> None:
     hold = asyncio.Event()
     async with (
-        a_house(address, ScriptedBrain(enrichments=[hold])).open() as house,
-        conversing(house) as peer,
+        an_orchestrator(address, ScriptedBrain(enrichments=[hold])).open() as orchestrator,
+        conversing(orchestrator) as peer,
     ):
         await peer.say()
         await peer.until_type(START_ANSWER)
@@ -123,42 +128,42 @@ async def test_an_answer_may_be_stopped_before_it_has_said_anything_and_more_tha
 
         (last,) = [frame for frame in frames if frame.type == SENTENCE]
         assert (last.body["text"], last.body["sequence"], last.body["isFinal"]) == ("", 1, True)
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "")]
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "")]
         await peer.ask("And now?")
 
 
-async def test_where_nothing_runs_nothing_is_stopped(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_without_a_running_answer_nothing_is_stopped(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         assert not (await peer.request(STOP)).body["success"]
         frames = await peer.ask()
 
         for target in ({}, {"targetId": frames[1].body["id"]}, {"targetId": frames[1].body["previousId"]}):
             assert not (await peer.request(STOP, **target)).body["success"]
-        assert await meta(house, frames[1].body["id"]) == {}
+        assert await meta(orchestrator, frames[1].body["id"]) == {}
 
 
-async def test_an_answer_that_is_not_meant_goes_on(address: str) -> None:
+async def test_an_answer_that_the_stop_does_not_name_continues(address: str) -> None:
     hold, answer = halting()
-    async with a_house(address, ScriptedBrain(answers=[("Hi.",), answer])).open() as house:
-        async with conversing(house) as other:
+    async with an_orchestrator(address, ScriptedBrain(answers=[("Hi.",), answer])).open() as orchestrator:
+        async with conversing(orchestrator) as other:
             elsewhere = await other.say()
             await other.answer()
-        async with conversing(house) as peer:
+        async with conversing(orchestrator) as peer:
             await peer.say()
             await begun(peer)
 
             for target in ("msg_unknown", elsewhere):
                 assert not (await peer.request(STOP, targetId=target)).body["success"]
-            assert not (await peer.request(STOP, stopType="speech")).body["success"]  # nothing is read aloud
+            assert not (await peer.request(STOP, stopType="speech")).body["success"]  # there is no speech yet
             hold.set()
 
             assert last_words(await peer.answer()) == "Three."
 
 
-async def test_a_message_that_still_waits_can_be_stopped_by_its_id(address: str) -> None:
+async def test_a_waiting_message_can_be_stopped_by_its_id(address: str) -> None:
     hold, answer = halting()
     brain = ScriptedBrain(answers=[answer])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.say("One")
         answer_id = await begun(peer)
         waiting = await peer.say("Two")
@@ -169,10 +174,10 @@ async def test_a_message_that_still_waits_can_be_stopped_by_its_id(address: str)
         first, second = await peer.answer(), await peer.answer()
 
         assert last_words(first) == "Three."
-        assert await meta(house, answer_id) == {}
+        assert await meta(orchestrator, answer_id) == {}
         assert (second[0].type, second[0].body["previousId"]) == (START_ANSWER, waiting)
         assert (last_words(second), second[-1].meta) == ("", {"stopped": True})
-        assert [said for _, said, _ in await answers_in_block(house, peer)] == ["One", "Two"]
+        assert [said for _, said, _ in await answers_in_block(orchestrator, peer)] == ["One", "Two"]
 
 
 # --- another answer, another question, more of it -----------------------------------------------------------
@@ -190,9 +195,9 @@ async def vary(peer: Peer, mode: str, target: str, **fields: Any) -> list[Frame]
     return await peer.answer()
 
 
-async def test_another_answer_is_a_sibling_and_takes_the_place_of_the_first(address: str) -> None:
+async def test_another_answer_is_a_sibling_of_the_first_and_replaces_it(address: str) -> None:
     brain = ScriptedBrain(answers=[("Since when?",), ("How long?",), ("Where?",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id, first = await an_answer(peer)
 
         frames = await vary(peer, "regenerate", first)
@@ -201,26 +206,28 @@ async def test_another_answer_is_a_sibling_and_takes_the_place_of_the_first(addr
 
         assert [frame.type for frame in frames[:2]] == [ACKNOWLEDGEMENT, START_ANSWER]
         assert frames[1].body["previousId"] == message_id
-        answers = await house.store.read(lambda tx: tx.messages.answers_to(peer.conversation_id, message_id))
+        answers = await orchestrator.store.read(
+            lambda tx: tx.messages.answers_to(peer.conversation_id, message_id)
+        )
         assert [(each.id, each.contents) for each in answers] == [
             (first, "Since when?"),
             (second, "How long?"),
             (third, "Where?"),
         ]
-        superseded = [(await meta(house, each.id)).get("superseded") for each in answers]
+        superseded = [(await meta(orchestrator, each.id)).get("superseded") for each in answers]
         assert superseded == ["true", "true", None]
-        now = await turn(house, message_id)
+        now = await turn(orchestrator, message_id)
         assert (now.number, now.answer_id, now.state) == (1, third, "completed")
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "Where?")]
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "Where?")]
         assert [len(brief.blocks.conversation_history.turns) for brief in brain.briefs] == [0, 0, 0]
         await peer.ask("And now?")
 
 
-async def test_another_answer_may_be_asked_for_by_the_message_and_replaces_all_that_was_answered(
+async def test_another_answer_can_be_requested_by_the_message_and_replaces_all_its_answers(
     address: str,
 ) -> None:
     brain = ScriptedBrain(answers=[halting()[1], ("Four.",), ("How long?",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         stopped = await begun(peer)
         await peer.send(STOP)
@@ -232,40 +239,43 @@ async def test_another_answer_may_be_asked_for_by_the_message_and_replaces_all_t
         assert started["previousId"] == message_id
         assert brain.briefs[-1].said == ""
         told = (message_id, stopped, went_on, started["id"])
-        superseded = [(await meta(house, each)).get("superseded") for each in told]
+        superseded = [(await meta(orchestrator, each)).get("superseded") for each in told]
         assert superseded == [None, "true", "true", None]
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "How long?")]
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "How long?")]
 
 
-async def test_a_corrected_message_gets_a_new_id_and_is_answered_in_the_same_turn(address: str) -> None:
+@on_both_databases
+async def test_an_edited_message_gets_a_new_id_and_is_answered_in_the_same_turn(address: str) -> None:
     brain = ScriptedBrain(answers=[("Hi.",), ("Since when?",), ("Your knee?",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         earlier = (await an_answer(peer, "Hello"))[1]
         wrong, answer = await an_answer(peer, "My nee hurts")
 
         frames = await vary(peer, "edit", wrong, newContent="My knee hurts")
 
-        corrected = await message(house, frames[1].body["previousId"])
+        corrected = await message(orchestrator, frames[1].body["previousId"])
         assert corrected.id not in (wrong, earlier)
         assert (corrected.contents, corrected.message_role) == ("My knee hurts", "user")
-        assert corrected.previous_id == (await message(house, wrong)).previous_id == earlier
-        assert [(await meta(house, each)).get("superseded") for each in (wrong, answer)] == ["true"] * 2
-        assert (await message(house, answer)).contents == "Since when?"
-        now = await turn(house, corrected.id)
+        assert corrected.previous_id == (await message(orchestrator, wrong)).previous_id == earlier
+        assert [(await meta(orchestrator, each)).get("superseded") for each in (wrong, answer)] == [
+            "true"
+        ] * 2
+        assert (await message(orchestrator, answer)).contents == "Since when?"
+        now = await turn(orchestrator, corrected.id)
         assert (now.number, now.answer_id) == (2, frames[1].body["id"])
-        assert await answers_in_block(house, peer) == [
+        assert await answers_in_block(orchestrator, peer) == [
             (1, "Hello", "Hi."),
             (2, "My knee hurts", "Your knee?"),
         ]
-        assert brain.heard == ["Hello", "My nee hurts", "My knee hurts"]
+        assert brain.messages == ["Hello", "My nee hurts", "My knee hurts"]
         again = await vary(peer, "edit", corrected.id, newContent="My left knee hurts")
         assert again[1].body["previousId"] not in (wrong, corrected.id)
-        assert len((await history(house, peer.conversation_id)).turns) == 2
+        assert len((await history(orchestrator, peer.conversation_id)).turns) == 2
 
 
-async def test_a_stopped_answer_is_gone_on_with_in_a_new_one(address: str) -> None:
+async def test_a_stopped_answer_is_continued_in_a_new_one(address: str) -> None:
     brain = ScriptedBrain(answers=[halting()[1], ["Four. ", *HALTING, asyncio.Event()], ("Five.",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         first = await begun(peer)
         await peer.send(STOP)
@@ -278,17 +288,19 @@ async def test_a_stopped_answer_is_gone_on_with_in_a_new_one(address: str) -> No
         await peer.answer()
         third = (await vary(peer, "continue", second))[1].body["id"]
 
-        chain = [(await message(house, each)).previous_id for each in (first, second, third)]
+        chain = [(await message(orchestrator, each)).previous_id for each in (first, second, third)]
         assert chain == [message_id, first, second]
         assert [brief.said for brief in brain.briefs] == ["", "One. ", "One. Four. One. "]
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "One. Four. One. Five.")]
-        assert [await meta(house, each) for each in (first, third)] == [{"stopped": "true"}, {}]
-        assert (await turn(house, message_id)).answer_id == third
+        assert await answers_in_block(orchestrator, peer) == [
+            (1, "I am having a headache", "One. Four. One. Five.")
+        ]
+        assert [await meta(orchestrator, each) for each in (first, third)] == [{"stopped": "true"}, {}]
+        assert (await turn(orchestrator, message_id)).answer_id == third
 
 
-async def test_what_goes_on_with_an_answer_can_be_asked_for_again(address: str) -> None:
+async def test_the_continuation_of_an_answer_can_be_regenerated(address: str) -> None:
     brain = ScriptedBrain(answers=[halting()[1], ("Four.",), ("Five.",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.say()
         stopped = await begun(peer)
         await peer.send(STOP)
@@ -299,12 +311,12 @@ async def test_what_goes_on_with_an_answer_can_be_asked_for_again(address: str) 
 
         assert frames[1].body["previousId"] == stopped  # a sibling of the one it replaces
         assert brain.briefs[-1].said == "One. "
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", "One. Five.")]
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "One. Five.")]
 
 
-async def test_the_whole_branch_of_a_corrected_message_is_superseded_once(address: str) -> None:
+async def test_the_whole_branch_of_an_edited_message_is_superseded_once(address: str) -> None:
     brain = ScriptedBrain(answers=[("Since when?",), halting()[1], ("Four.",)])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id, first = await an_answer(peer)
         await peer.send(VARIATION, mode="regenerate", targetId=first)
         second = await begun(peer)
@@ -314,34 +326,35 @@ async def test_the_whole_branch_of_a_corrected_message_is_superseded_once(addres
 
         frames = await vary(peer, "edit", message_id, newContent="My knee hurts")
 
-        pairs = [await meta(house, each) for each in (message_id, first, second, third)]
+        pairs = [await meta(orchestrator, each) for each in (message_id, first, second, third)]
         assert [pair["superseded"] for pair in pairs] == ["true"] * 4
-        assert (await meta(house, frames[1].body["id"])) == {}
-        assert len((await history(house, peer.conversation_id)).turns) == 1
+        assert (await meta(orchestrator, frames[1].body["id"])) == {}
+        assert len((await history(orchestrator, peer.conversation_id)).turns) == 1
 
 
 @pytest.mark.parametrize("failing", ["before", "within"])
-async def test_a_failed_answer_can_be_asked_for_again_and_a_cut_one_gone_on_with(
-    address: str, failing: str
-) -> None:
+async def test_a_failed_answer_can_be_regenerated_and_a_cut_one_continued(address: str, failing: str) -> None:
     failure = BrainFailed("scripted", "speak")
     features = ["streaming"] if failing == "within" else []
     brain = ScriptedBrain(answers=[(*HALTING, failure), (*HALTING, failure), ("Four.",)])
-    async with a_house(address, brain).open() as house, conversing(house, features=features) as peer:
+    async with (
+        an_orchestrator(address, brain).open() as orchestrator,
+        conversing(orchestrator, features=features) as peer,
+    ):
         message_id = await peer.say()
         await peer.answer()
-        failed = (await turn(house, message_id)).answer_id or ""
+        failed = (await turn(orchestrator, message_id)).answer_id or ""
 
         error = (await vary(peer, "regenerate", failed))[-1]
         assert error.code == 503
-        failed_again = (await turn(house, message_id)).answer_id or ""
+        failed_again = (await turn(orchestrator, message_id)).answer_id or ""
         frames = await vary(peer, "continue", failed_again)
 
         assert last_words(frames) == "Four."
         said = "One. Four." if failing == "within" else "Four."
-        assert await answers_in_block(house, peer) == [(1, "I am having a headache", said)]
-        assert (await turn(house, message_id)).state == "completed"
-        assert await meta(house, failed) == {"superseded": "true"} | (
+        assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", said)]
+        assert (await turn(orchestrator, message_id)).state == "completed"
+        assert await meta(orchestrator, failed) == {"superseded": "true"} | (
             {} if failing == "within" else {"error": "model_unavailable"}
         )
 
@@ -349,11 +362,11 @@ async def test_a_failed_answer_can_be_asked_for_again_and_a_cut_one_gone_on_with
 async def test_only_the_latest_turn_can_be_varied_and_only_in_ways_that_make_sense(address: str) -> None:
     hold, answer = halting()
     brain = ScriptedBrain(answers=[("Hi.",), ("Since when?",), answer])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         assert (await peer.request(VARIATION, mode="regenerate", targetId="msg_none")).code == 203
         earlier, earlier_answer = await an_answer(peer, "Hello")
         latest, latest_answer = await an_answer(peer, "My knee hurts")
-        before = await everything(house)
+        before = await everything(orchestrator)
 
         for code, fields in (
             (203, {"mode": "regenerate", "targetId": earlier_answer}),
@@ -371,11 +384,11 @@ async def test_only_the_latest_turn_can_be_varied_and_only_in_ways_that_make_sen
         ):
             refused = await peer.request(VARIATION, **fields)
             assert (refused.stanza, refused.code) == (0, code), fields
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
 
         running = await peer.say("And my hand")
         running_answer = await begun(peer)
-        before = await everything(house)
+        before = await everything(orchestrator)
         for mode, target in (
             ("regenerate", running_answer),
             ("regenerate", running),
@@ -385,14 +398,14 @@ async def test_only_the_latest_turn_can_be_varied_and_only_in_ways_that_make_sen
             refused = await peer.request(VARIATION, mode=mode, targetId=target, newContent="Hi")
             assert refused.code == 202
         assert (await peer.request(VARIATION, mode="regenerate", targetId=latest_answer)).code == 203
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
         hold.set()
         await peer.answer()
-        assert len(await messages(house, peer.conversation_id)) == 6
+        assert len(await messages(orchestrator, peer.conversation_id)) == 6
 
 
-async def test_another_answer_comes_as_one_message_to_a_client_that_wants_it_so(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house, features=[]) as peer:
+async def test_another_answer_comes_as_one_message_to_a_client_without_streaming(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator, features=[]) as peer:
         first = (await peer.ask())[-1].body
 
         frames = await vary(peer, "regenerate", first["id"])
@@ -400,4 +413,4 @@ async def test_another_answer_comes_as_one_message_to_a_client_that_wants_it_so(
         assert {frame.type for frame in frames[1:-1]} == {TRACE}
         assert (frames[0].type, frames[-1].type) == (ACKNOWLEDGEMENT, ASSISTANT_MESSAGE)
         assert frames[-1].body["previousId"] == first["previousId"]
-        assert await meta(house, first["id"]) == {"superseded": "true"}
+        assert await meta(orchestrator, first["id"]) == {"superseded": "true"}

@@ -1,16 +1,16 @@
-"""How a connection opens: its conversation is made or found, and both sides learn where they stand."""
+"""How a connection opens: its conversation is created or found, and both sides learn the stanza counts."""
 
 from typing import Any
 
 import msgpack
 import pytest
 
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.rows import Conversation
 from orchestrator.wire.ids import ConversationId
 from orchestrator.wire.messages import ModelInfo, ServerInfo
-from tests.houses import ANN, BOB, a_house, everything
-from tests.peers import (
+from tests.orchestrators import ANN, BOB, an_orchestrator, everything
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
     NOTE,
@@ -23,44 +23,45 @@ from tests.peers import (
     new_id,
     visiting,
 )
+from tests.stores import on_both_databases
 
 
-async def conversations(house: House, person: str = ANN) -> list[Conversation]:
-    return await house.store.read(lambda tx: tx.conversations.of_person(person))
+async def conversations(orchestrator: Orchestrator, person: str = ANN) -> list[Conversation]:
+    return await orchestrator.store.read(lambda tx: tx.conversations.of_person(person))
 
 
-async def an_answered_conversation(house: House, person: str = ANN) -> tuple[str, list[Frame]]:
+async def an_answered_conversation(orchestrator: Orchestrator, person: str = ANN) -> tuple[str, list[Frame]]:
     """The id of a conversation with one turn, and every numbered frame of it."""
-    async with conversing(house, person) as peer:
+    async with conversing(orchestrator, person) as peer:
         return peer.conversation_id, await peer.ask()
 
 
 @pytest.mark.requirement("003-013", "003-014", "003-002", "003-003", "003-004")
-async def test_a_configuration_without_an_id_makes_exactly_one_conversation(address: str) -> None:
-    async with a_house(address).open() as house, visiting(house) as peer:
+async def test_a_configuration_without_an_id_creates_exactly_one_conversation(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         replies = await peer.open()
 
-        (made,) = await conversations(house)
+        (made,) = await conversations(orchestrator)
         assert made.id == made.livekit_room_name == peer.conversation_id
         assert made.user_id == ANN
         assert {reply.conversation_id for reply in replies} == {made.id}
         assert {frame.conversation_id for frame in await peer.ask()} == {made.id}
 
 
-async def test_the_replies_have_stanza_0_and_tell_the_settings_both_counts_and_who_answers(
+async def test_the_replies_have_stanza_0_and_carry_the_settings_both_counts_and_the_brain(
     address: str,
 ) -> None:
     settings = {"clientVersion": "1.2", "preferredLanguage": "en", "device": "phone"}
-    async with a_house(address).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         replies = await peer.open(stanza=7, features=["streaming", "reasoning"], **settings)
 
-        told, acknowledged, info = replies
+        configured, acknowledged, info = replies
         assert [(reply.stanza, reply.type) for reply in replies] == [
             (0, CONFIGURATION),
             (0, ACKNOWLEDGEMENT),
             (0, SERVER_INFO),
         ]
-        assert told.body == {
+        assert configured.body == {
             "conversationId": peer.conversation_id,
             "features": ["streaming", "reasoning"],
             "lastClientStanza": 7,
@@ -76,10 +77,10 @@ async def test_the_replies_have_stanza_0_and_tell_the_settings_both_counts_and_w
         assert "GENERAL_HEALTH" in info.body["agents"]
 
 
-async def test_who_is_connected_is_told_when_somebody_else_answers(
+async def test_a_connected_client_gets_server_info_again_when_another_brain_answers(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.house.WHO_SECONDS", 0.01)
+    monkeypatch.setattr("orchestrator.orchestrator.SERVER_INFO_SECONDS", 0.01)
     there = ServerInfo(
         conversation_id=ConversationId("none"),
         model=ModelInfo(name="large", provider="letta"),
@@ -90,76 +91,79 @@ async def test_who_is_connected_is_told_when_somebody_else_answers(
     stands_in = there.model_copy(update={"model": local, "backend": "embedded"})
     answers = there
     async with (
-        a_house(embedded, server_info=lambda: answers).open() as house,
-        visiting(house) as peer,
+        an_orchestrator(embedded, server_info=lambda: answers).open() as orchestrator,
+        visiting(orchestrator) as peer,
     ):
         opening = await peer.open()
         first = await peer.ask()
         answers = stands_in
-        told = await peer.next()
+        changed = await peer.next()
         second = await peer.ask()
         answers = there
         again = await peer.next()
 
     assert (opening[-1].body["backend"], opening[-1].body["model"]["name"]) == ("letta", "large")
-    assert (told.stanza, told.type, told.body["backend"]) == (0, SERVER_INFO, "embedded")
-    assert told.body["model"] == {"name": "local", "provider": "anamnesis"}
+    assert (changed.stanza, changed.type, changed.body["backend"]) == (0, SERVER_INFO, "embedded")
+    assert changed.body["model"] == {"name": "local", "provider": "anamnesis"}
     assert (again.stanza, again.type, again.body) == (0, SERVER_INFO, opening[-1].body)
     assert SERVER_INFO not in {frame.type for frame in (*first, *second)}
 
 
 @pytest.mark.requirement("003-016", "003-008", "003-009")
-async def test_a_known_conversation_goes_on_where_both_sides_had_counted_to(address: str) -> None:
-    async with a_house(address).open() as house:
-        async with conversing(house, device="phone") as peer:
+@on_both_databases
+async def test_a_known_conversation_continues_from_both_counts(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        async with conversing(orchestrator, device="phone") as peer:
             await peer.ask()
             sent, seen = peer.sent, peer.seen
 
-        async with visiting(house) as again:
-            told = (await again.open(peer.conversation_id, stanza=sent + 1))[0].body
+        async with visiting(orchestrator) as again:
+            settings = (await again.open(peer.conversation_id, stanza=sent + 1))[0].body
             await again.ask("It is an 8")
 
-        assert (told["lastClientStanza"], told["lastServerStanza"]) == (sent + 1, -seen)
-        assert told["device"] == "phone"
-        assert len(await conversations(house)) == 1
+        assert (settings["lastClientStanza"], settings["lastServerStanza"]) == (sent + 1, -seen)
+        assert settings["device"] == "phone"
+        assert len(await conversations(orchestrator)) == 1
 
 
 @pytest.mark.parametrize("place", ["envelope", "body", "both"])
-async def test_a_resuming_client_names_its_conversation_in_either_place(address: str, place: str) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, _ = await an_answered_conversation(house)
+async def test_a_resuming_client_names_its_conversation_in_the_envelope_or_in_the_body(
+    address: str, place: str
+) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, _ = await an_answered_conversation(orchestrator)
         fields: dict[str, Any] = {"stanzaId": 0, "type": CONFIGURATION, "body": {}}
         if place != "body":
             fields["conversationId"] = conversation_id
         if place != "envelope":
             fields["body"]["conversationId"] = conversation_id
-        async with visiting(house) as peer:
+        async with visiting(orchestrator) as peer:
             await peer.line.send(msgpack.packb(fields))
 
             assert (await peer.next()).body["conversationId"] == conversation_id
-        assert len(await conversations(house)) == 1
+        assert len(await conversations(orchestrator)) == 1
 
 
 @pytest.mark.requirement("003-016")
-async def test_a_foreign_an_unknown_and_a_deleted_conversation_are_not_found_and_none_is_made(
+async def test_a_foreign_an_unknown_and_a_deleted_conversation_are_not_found_and_none_is_created(
     address: str,
 ) -> None:
-    async with a_house(address).open() as house:
-        foreign, _ = await an_answered_conversation(house, BOB)
-        deleted, _ = await an_answered_conversation(house)
-        await house.store.write(lambda tx: tx.conversations.delete(deleted))
-        before = await everything(house)
-        async with visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator:
+        foreign, _ = await an_answered_conversation(orchestrator, BOB)
+        deleted, _ = await an_answered_conversation(orchestrator)
+        await orchestrator.store.write(lambda tx: tx.conversations.delete(deleted))
+        before = await everything(orchestrator)
+        async with visiting(orchestrator) as peer:
             for asked in (foreign, "conv_that-never-was", deleted):
                 peer.conversation_id = asked
                 await peer.send(CONFIGURATION, stanza=0, lastSequenceSeen=0)
                 peer.conversation_id = ""
                 refused = await peer.next()
                 assert (refused.stanza, refused.code, refused.conversation_id) == (0, 201, "")
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
-            await peer.open()  # the connection lives
-            assert await conversations(house, BOB) != []
+            await peer.open()  # the connection stays open
+            assert await conversations(orchestrator, BOB) != []
 
 
 @pytest.mark.parametrize(
@@ -175,66 +179,72 @@ async def test_a_foreign_an_unknown_and_a_deleted_conversation_are_not_found_and
 async def test_anything_but_a_configuration_first_is_refused(
     address: str, type: int, body: dict[str, Any]
 ) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, _ = await an_answered_conversation(house)
-        before = await everything(house)
-        async with visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, _ = await an_answered_conversation(orchestrator)
+        before = await everything(orchestrator)
+        async with visiting(orchestrator) as peer:
             peer.conversation_id = conversation_id
             await peer.send(type, **body)
             peer.conversation_id = ""
             refused = await peer.next()
 
             assert (refused.stanza, refused.code) == (0, 202)
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
             await peer.open(conversation_id)
 
 
-async def test_stanza_0_of_a_first_configuration_is_neither_counted_nor_kept(address: str) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, _ = await an_answered_conversation(house)
-        before = await everything(house)
+async def test_stanza_0_of_a_first_configuration_is_neither_counted_nor_stored(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, _ = await an_answered_conversation(orchestrator)
+        before = await everything(orchestrator)
 
         for _ in range(2):
-            async with visiting(house) as peer:
+            async with visiting(orchestrator) as peer:
                 _, acknowledged, _ = await peer.open(conversation_id, stanza=0, meta={"source": "reload"})
                 assert acknowledged.body["acknowledgedStanzaId"] == 0
 
-        assert await everything(house) == before
-        async with visiting(house) as peer:
+        assert await everything(orchestrator) == before
+        async with visiting(orchestrator) as peer:
             await peer.open(conversation_id, stanza=0)
             assert (await peer.ask("It is an 8"))[0].body["acknowledgedStanzaId"] == 3
 
 
-async def test_a_first_configuration_is_taken_whatever_its_number_is(address: str) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, _ = await an_answered_conversation(house)
+async def test_a_first_configuration_is_accepted_under_any_number(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, _ = await an_answered_conversation(orchestrator)
 
         for stanza, last in ((1, 2), (2, 2), (-5, 2), (0, 2), (90, 90), (90, 90), (3, 90)):
-            async with visiting(house) as peer:
-                told, acknowledged, _ = await peer.open(
+            async with visiting(orchestrator) as peer:
+                settings, acknowledged, _ = await peer.open(
                     conversation_id, stanza=stanza, device=f"number{stanza}", meta={"a": 1}
                 )
                 assert acknowledged.body["acknowledgedStanzaId"] == stanza
-                assert (told.body["lastClientStanza"], told.body["device"]) == (last, f"number{stanza}")
+                assert (settings.body["lastClientStanza"], settings.body["device"]) == (
+                    last,
+                    f"number{stanza}",
+                )
 
 
 @pytest.mark.requirement("003-007")
 async def test_a_later_configuration_changes_what_it_names_and_nothing_else(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house, device="phone", features=[]) as peer:
+    async with (
+        an_orchestrator(address).open() as orchestrator,
+        conversing(orchestrator, device="phone", features=[]) as peer,
+    ):
         await peer.send(CONFIGURATION, preferredLanguage="fr")
-        told, acknowledged = await peer.next(), await peer.next()
+        settings, acknowledged = await peer.next(), await peer.next()
 
-        assert [told.stanza, acknowledged.stanza] == [0, 0]
-        assert told.body["preferredLanguage"] == "fr"
-        assert (told.body["device"], told.body["features"]) == ("phone", [])
-        assert told.body["lastClientStanza"] == acknowledged.body["acknowledgedStanzaId"] == peer.sent
-        (kept,) = await conversations(house)
+        assert [settings.stanza, acknowledged.stanza] == [0, 0]
+        assert settings.body["preferredLanguage"] == "fr"
+        assert (settings.body["device"], settings.body["features"]) == ("phone", [])
+        assert settings.body["lastClientStanza"] == acknowledged.body["acknowledgedStanzaId"] == peer.sent
+        (kept,) = await conversations(orchestrator)
         assert kept.preferences == {"device": "phone", "features": [], "preferred_language": "fr"}
 
 
 @pytest.mark.requirement("003-151", "003-152", "003-153")
-async def test_a_later_configuration_with_stanza_0_begins_anew_on_the_same_connection(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_later_configuration_with_stanza_0_opens_again_on_the_same_connection(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         frames = await peer.ask()
         packets = [frame.packet for frame in frames]
 
@@ -243,67 +253,69 @@ async def test_a_later_configuration_with_stanza_0_begins_anew_on_the_same_conne
 
         assert [reply.stanza for reply in replies] == [0, 0, 0]
         assert [frame.packet for frame in again] == packets[2:]
-        assert len(await conversations(house)) == 1
+        assert len(await conversations(orchestrator)) == 1
         assert (await peer.ask("It is an 8"))[-1].ends_an_answer
 
 
 async def test_a_later_configuration_with_another_id_is_refused(address: str) -> None:
-    async with a_house(address).open() as house:
-        other, _ = await an_answered_conversation(house)
-        async with conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator:
+        other, _ = await an_answered_conversation(orchestrator)
+        async with conversing(orchestrator) as peer:
             mine, peer.conversation_id = peer.conversation_id, other
-            before = await everything(house)
+            before = await everything(orchestrator)
             await peer.send(CONFIGURATION)
             peer.conversation_id = mine
 
             assert (await peer.next()).code == 202
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
 
-async def test_a_client_that_names_no_features_gets_sentences_whoever_was_there_before(address: str) -> None:
-    async with a_house(address).open() as house:
-        async with conversing(house, features=[]) as terse:
+async def test_a_client_that_names_no_features_gets_sentences_after_any_earlier_client(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        async with conversing(orchestrator, features=[]) as terse:
             assert (await terse.ask())[-1].body["content"]
 
-        async with visiting(house) as plain:
-            told = (await plain.open(terse.conversation_id))[0]
-            assert told.body["features"] == ["streaming"]
+        async with visiting(orchestrator) as plain:
+            settings = (await plain.open(terse.conversation_id))[0]
+            assert settings.body["features"] == ["streaming"]
             assert (await plain.ask("It is an 8"))[-1].body["isFinal"]
 
 
-async def test_the_last_seen_stanza_says_from_where_on_the_server_tells_again(address: str) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, frames = await an_answered_conversation(house)
+async def test_the_last_seen_stanza_decides_where_the_replay_begins(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, frames = await an_answered_conversation(orchestrator)
         packets = [frame.packet for frame in frames]
 
         for seen in (0, 1, 5, len(frames) - 1, len(frames)):
-            async with visiting(house) as peer:
-                told = (await peer.open(conversation_id, lastSequenceSeen=seen))[0]
+            async with visiting(orchestrator) as peer:
+                settings = (await peer.open(conversation_id, lastSequenceSeen=seen))[0]
                 again = [await peer.next() for _ in packets[seen:]]
-                assert told.body["lastServerStanza"] == -len(frames)
+                assert settings.body["lastServerStanza"] == -len(frames)
                 assert [frame.packet for frame in again] == packets[seen:]
 
-        async with visiting(house) as peer:
+        async with visiting(orchestrator) as peer:
             await peer.open(conversation_id)
             note = await peer.request(NOTE, id=new_id("note_"), content="hm", action="create")
-            assert note.stanza == -len(frames) - 1  # without a number, nothing is told again
+            assert note.stanza == -len(frames) - 1  # without a number, nothing is replayed
 
 
-async def test_more_than_was_ever_sent_cannot_have_been_seen(address: str) -> None:
-    async with a_house(address).open() as house:
-        conversation_id, frames = await an_answered_conversation(house)
-        before = await everything(house)
-        async with visiting(house) as peer:
+async def test_a_last_seen_stanza_above_the_count_is_refused(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        conversation_id, frames = await an_answered_conversation(orchestrator)
+        before = await everything(orchestrator)
+        async with visiting(orchestrator) as peer:
             peer.conversation_id = conversation_id
             await peer.send(CONFIGURATION, lastSequenceSeen=len(frames) + 1)
             peer.conversation_id = ""
             assert (await peer.next()).code == 105
 
-            assert (await peer.request(CONFIGURATION, lastSequenceSeen=1)).code == 105  # in a new one
-            assert await everything(house) == before
+            assert (
+                await peer.request(CONFIGURATION, lastSequenceSeen=1)
+            ).code == 105  # in a new conversation
+            assert await everything(orchestrator) == before
 
             await peer.open(conversation_id, stanza=0)
-            before = await everything(house)
+            before = await everything(orchestrator)
             refused = await peer.request(CONFIGURATION, lastSequenceSeen=len(frames) + 1)
             assert refused.code == 105
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before

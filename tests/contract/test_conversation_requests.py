@@ -1,19 +1,19 @@
-"""What a person does besides talking: notes, remarks, their memories, earlier messages, a tool's results."""
+"""Requests besides messages: notes, commentaries, memories, earlier messages, results of tools."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agents.brains.scripted import ScriptedRecall
+from agents.models.scripted import ScriptedRecall
 from agents.ports import MemoryHit
-from orchestrator import desk
-from orchestrator.house import House
-from orchestrator.store.database import Transaction
+from orchestrator.connection import handlers
+from orchestrator.orchestrator import Orchestrator
+from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Memory, Note, ToolUse
 from orchestrator.wire import codec
-from tests.houses import ANN, BOB, a_house, everything, messages, meta, rows
-from tests.peers import (
+from tests.orchestrators import ANN, BOB, an_orchestrator, everything, messages, meta, rows
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     COMMENTARY,
     MEMORY,
@@ -29,14 +29,15 @@ from tests.peers import (
     conversing,
     new_id,
 )
+from tests.stores import on_both_databases
 
 
-async def notes(house: House, peer: Peer) -> list[Note]:
-    return await house.store.read(lambda tx: tx.notes.of_conversation(peer.conversation_id))
+async def notes(orchestrator: Orchestrator, peer: Peer) -> list[Note]:
+    return await orchestrator.store.read(lambda tx: tx.notes.of_conversation(peer.conversation_id))
 
 
-async def a_message_elsewhere(house: House, person: str = ANN) -> str:
-    async with conversing(house, person) as other:
+async def a_message_elsewhere(orchestrator: Orchestrator, person: str = ANN) -> str:
+    async with conversing(orchestrator, person) as other:
         message_id = await other.say()
         await other.answer()
         return message_id
@@ -46,8 +47,8 @@ async def a_message_elsewhere(house: House, person: str = ANN) -> str:
 
 
 @pytest.mark.requirement("003-095", "003-086", "003-087", "003-088", "003-089", "003-090", "003-091")
-async def test_a_note_is_kept_on_a_message_or_on_the_conversation(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_note_is_stored_for_a_message_or_for_the_conversation(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         await peer.answer()
         on_message, on_all = new_id("note_"), new_id("note_")
@@ -68,7 +69,7 @@ async def test_a_note_is_kept_on_a_message_or_on_the_conversation(address: str) 
         assert second.body["success"]
         kept = [
             (each.id, each.content, each.message_id, each.created_by, each.meta)
-            for each in await notes(house, peer)
+            for each in await notes(orchestrator, peer)
         ]
         assert sorted(kept) == sorted(
             [
@@ -79,7 +80,7 @@ async def test_a_note_is_kept_on_a_message_or_on_the_conversation(address: str) 
 
 
 async def test_a_note_is_changed_and_deleted_and_each_request_may_be_repeated(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         note = new_id("note_")
         for action, content in (
             ("create", "Went well"),
@@ -94,37 +95,37 @@ async def test_a_note_is_changed_and_deleted_and_each_request_may_be_repeated(ad
                 note,
                 True,
             )
-        assert [each.content for each in await notes(house, peer)] == ["Went very well"]
+        assert [each.content for each in await notes(orchestrator, peer)] == ["Went very well"]
 
         for _ in range(2):
             assert (await peer.request(NOTE, id=note, content="", action="delete")).body["success"]
-            assert await notes(house, peer) == []
+            assert await notes(orchestrator, peer) == []
         assert not (await peer.request(NOTE, id=note, content="Hm", action="update")).body["success"]
         again = await peer.request(NOTE, id=note, content="Went very well", action="create")
         assert again.body["success"]
-        assert await notes(house, peer) == []  # it was made, and deleted later: a repetition undoes nothing
+        assert await notes(orchestrator, peer) == []  # a repeated create does not undo the delete
 
 
-async def test_a_note_that_never_was_cannot_be_changed(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_note_that_does_not_exist_cannot_be_changed(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         for action in ("update", "delete"):
             confirmed = await peer.request(NOTE, id="note_none", content="Hm", action=action)
             assert (confirmed.type, confirmed.body["success"]) == (NOTED, False)
-        assert await notes(house, peer) == []
+        assert await notes(orchestrator, peer) == []
 
 
-async def test_a_notes_id_is_not_used_twice_and_its_message_is_of_this_conversation(address: str) -> None:
-    async with a_house(address).open() as house:
-        elsewhere = await a_message_elsewhere(house)
-        async with conversing(house, BOB) as foreign:
+async def test_the_id_of_a_note_is_used_once_and_its_message_is_of_this_conversation(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        elsewhere = await a_message_elsewhere(orchestrator)
+        async with conversing(orchestrator, BOB) as foreign:
             foreign_note, deleted_note = new_id("note_"), new_id("note_")
             await foreign.request(NOTE, id=foreign_note, content="Mine", action="create")
             await foreign.request(NOTE, id=deleted_note, content="Mine", action="create")
             await foreign.request(NOTE, id=deleted_note, content="", action="delete")
-        async with conversing(house) as peer:
+        async with conversing(orchestrator) as peer:
             mine = new_id("note_")
             await peer.request(NOTE, id=mine, content="Mine", action="create")
-            before = await everything(house)
+            before = await everything(orchestrator)
 
             for type, fields in (
                 (NOTE, {"id": mine, "content": "Other", "action": "create"}),
@@ -140,11 +141,11 @@ async def test_a_notes_id_is_not_used_twice_and_its_message_is_of_this_conversat
             ):
                 refused = await peer.request(type, **fields)
                 assert (refused.stanza, refused.code) == (0, 105), fields
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
 
-async def test_a_remark_is_acknowledged_and_kept_among_the_notes(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_commentary_is_acknowledged_and_stored_among_the_notes(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         await peer.answer()
         remark = {
@@ -161,7 +162,7 @@ async def test_a_remark_is_acknowledged_and_kept_among_the_notes(address: str) -
                 peer.sent,
             )
 
-        (kept,) = await notes(house, peer)
+        (kept,) = await notes(orchestrator, peer)
         assert (kept.content, kept.message_id, kept.created_by) == ("Good question", message_id, ANN)
         assert kept.meta == {"commentaryType": "praise"}
 
@@ -169,12 +170,12 @@ async def test_a_remark_is_acknowledged_and_kept_among_the_notes(address: str) -
 # --- memories -----------------------------------------------------------------------------------------------
 
 
-async def memory(house: House, memory_id: str) -> Memory | None:
-    return await house.store.read(lambda tx: tx.memories.get(memory_id))
+async def memory(orchestrator: Orchestrator, memory_id: str) -> Memory | None:
+    return await orchestrator.store.read(lambda tx: tx.memories.get(memory_id))
 
 
 async def act(peer: Peer, action: str, memory_id: str | None = None, **fields: Any) -> Frame:
-    """Ask for a change of a memory; the confirmation, which its trace follows."""
+    """Request a change of a memory; returns the confirmation, which its trace follows."""
     named = {} if memory_id is None else {"memoryId": memory_id}
     request = fields.pop("id", None) or new_id("req_")
     confirmed = await peer.request(MEMORY, id=request, action=action, **named, **fields)
@@ -185,16 +186,17 @@ async def act(peer: Peer, action: str, memory_id: str | None = None, **fields: A
 
 
 @pytest.mark.requirement("000-016", "000-017", "000-031", "003-065", "003-066", "003-060", "003-061")
-async def test_a_person_makes_changes_pins_rates_archives_and_deletes_a_memory_and_each_is_traced(
+@on_both_databases
+async def test_a_person_creates_changes_pins_rates_archives_and_deletes_a_memory_and_each_is_traced(
     address: str,
 ) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         await peer.answer()
         draft = {"content": "Drinks tea", "category": "habits", "pinned": True}
         memory_id = (await act(peer, "create", memory=draft)).body["memoryId"]
         traces = [await peer.next()]
-        made = await memory(house, memory_id)
+        made = await memory(orchestrator, memory_id)
         assert made is not None
         assert (made.content, made.tags, made.pinned) == ("Drinks tea", ("habits",), True)
         assert (made.user_id, made.created_by, made.archived) == (ANN, ANN, False)
@@ -209,53 +211,51 @@ async def test_a_person_makes_changes_pins_rates_archives_and_deletes_a_memory_a
         ):
             await act(peer, action, memory_id, **fields)
             traces.append(await peer.next())
-            changed = await memory(house, memory_id)
+            changed = await memory(orchestrator, memory_id)
             assert getattr(changed, name) == expected
             assert changed is not None
             assert "green" in changed.content
         await act(peer, "delete", memory_id)
         traces.append(await peer.next())
-        assert await memory(house, memory_id) is None
+        assert await memory(orchestrator, memory_id) is None
 
         assert {trace.type for trace in traces} == {TRACE}
         assert [trace.body["action"] for trace in traces] == ["stored", *["updated"] * 7]
         assert {trace.body["memoryId"] for trace in traces} == {memory_id}
         assert all(trace.body["metadata"]["background"] for trace in traces)
-        last = (await messages(house, peer.conversation_id))[-1].id
+        last = (await messages(orchestrator, peer.conversation_id))[-1].id
         assert {trace.body["previousId"] for trace in traces} == {last} != {message_id}
-        kept = await house.store.read(lambda tx: tx.traces.of_memory(memory_id))
+        kept = await orchestrator.store.read(lambda tx: tx.traces.of_memory(memory_id))
         assert sorted(row.id for row in kept) == sorted(trace.body["id"] for trace in traces)
 
 
-async def test_a_trace_shows_as_much_of_any_memory_as_is_allowed(embedded: str) -> None:
+@pytest.mark.requirement("000-019")
+async def test_a_trace_shows_a_long_term_memory_up_to_the_limit(embedded: str) -> None:
     async def remember(peer: Peer, content: str) -> Frame:
         await act(peer, "create", memory={"content": content})
         return await peer.next()
 
     recall = ScriptedRecall(MemoryHit("mem_1", "Drinks green tea", 0.5, position=1))
     async with (
-        a_house(embedded, recall=recall, snippet=10).open() as house,
-        conversing(house) as peer,
+        an_orchestrator(embedded, recall=recall, trace_content_characters=10).open() as orchestrator,
+        conversing(orchestrator) as peer,
     ):
-        await house.store.write(
-            lambda tx: tx.memories.add(
-                "Drinks green tea", user_id=ANN, id="mem_1"
-            )  # so that it can be traced
+        await orchestrator.store.write(
+            lambda tx: tx.memories.add("Drinks green tea", user_id=ANN, id="mem_1")  # a trace needs its row
         )
         traces = [await remember(peer, "Drinks green tea"), await remember(peer, "Drinks tea")]
-        traces += [frame for frame in await peer.ask() if frame.type == TRACE]
+        traces += [frame for frame in await peer.ask() if frame.body.get("memoryId") == "mem_1"]
 
     shown = [(frame.body["content"], frame.body["metadata"].get("truncated")) for frame in traces]
     assert shown[:2] == [("Drinks gre", True), ("Drinks tea", None)]
-    assert ("Drinks gre", True) in shown[2:]
-    assert max(len(content) for content, _ in shown) == 10
+    assert shown[2:] == [("Drinks gre", True)]
 
 
 async def test_a_repeated_request_is_confirmed_again_and_changes_and_traces_nothing(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         request = new_id("req_")
         first = await act(peer, "create", id=request, memory={"content": "Drinks tea"})
-        assert "previousId" not in (await peer.next()).body  # nothing was said yet
+        assert "previousId" not in (await peer.next()).body  # there is no message yet
         again = await act(peer, "create", id=request, memory={"content": "Drinks tea"})
         memory_id = first.body["memoryId"]
         await act(peer, "delete", memory_id)
@@ -268,15 +268,15 @@ async def test_a_repeated_request_is_confirmed_again_and_changes_and_traces_noth
 
         assert again.body == first.body
         assert note.stanza == gone[-1].stanza - 1  # no trace in between
-        assert await memory(house, memory_id) is None
-        assert await rows(house, "SELECT count(*) FROM alicia_memory_used") == [(2,)]
+        assert await memory(orchestrator, memory_id) is None
+        assert await rows(orchestrator, "SELECT count(*) FROM alicia_memory_used") == [(2,)]
 
 
 async def test_a_memory_that_is_not_the_persons_or_is_a_block_cannot_be_changed(address: str) -> None:
-    async with a_house(address).open() as house:
-        async with conversing(house, BOB) as foreign:
+    async with an_orchestrator(address).open() as orchestrator:
+        async with conversing(orchestrator, BOB) as foreign:
             bobs = (await act(foreign, "create", memory={"content": "Mine"})).body["memoryId"]
-        async with conversing(house) as peer:
+        async with conversing(orchestrator) as peer:
             traces = [frame for frame in await peer.ask() if frame.type == TRACE]
             block = traces[0].body["memoryId"]
             request = new_id("req_")
@@ -284,7 +284,7 @@ async def test_a_memory_that_is_not_the_persons_or_is_a_block_cannot_be_changed(
             await peer.next()
             await act(peer, "delete", gone)
             await peer.next()
-            before = await everything(house)
+            before = await everything(orchestrator)
 
             for action in ("update", "pin", "archive", "delete"):
                 draft = {"memory": {"content": "Taken over"}}
@@ -298,12 +298,12 @@ async def test_a_memory_that_is_not_the_persons_or_is_a_block_cannot_be_changed(
             assert (await act(peer, "create", memory={"pinned": True})).code == 104
             assert (await act(peer, "create", id=request, memory={"content": "Coffee"})).code == 105
             assert (await act(peer, "update", gone, memory={"rating": 6})).code == 105
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
             await peer.ask("And now?")
 
 
-async def test_a_change_of_a_memory_is_made_once_however_often_it_is_asked_for(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_change_of_a_memory_is_made_once_however_often_it_is_requested(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         tea = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
         await peer.next()
         second, third = new_id("req_"), new_id("req_")
@@ -316,7 +316,7 @@ async def test_a_change_of_a_memory_is_made_once_however_often_it_is_asked_for(a
 
         assert again.body == confirmed.body
         assert (await act(peer, "delete", tea, id=second)).code == 105
-        now = await memory(house, tea)
+        now = await memory(orchestrator, tea)
         assert now is not None
         assert now.content == "Drinks water"
 
@@ -333,16 +333,14 @@ REQUESTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "archive": ({}, {"pinned": True}),
     "delete": ({}, {"rating": 1}),
 }
-"""What is asked for, and something else under the same id."""
+"""A request, and a different one under the same id."""
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-async def test_a_request_of_the_same_id_that_asks_for_something_else_is_refused(
-    address: str, kind: str
-) -> None:
+async def test_a_different_request_under_the_same_id_is_refused(address: str, kind: str) -> None:
     asked, other = REQUESTS[kind]
     action = kind.partition(",")[0]
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         tea, juice = [
             (await act(peer, "create", memory={"content": content}), await peer.next())[0].body["memoryId"]
             for content in ("Drinks tea", "Drinks juice")
@@ -350,7 +348,7 @@ async def test_a_request_of_the_same_id_that_asks_for_something_else_is_refused(
         named, request = (None if action == "create" else tea), new_id("req_")
         confirmed = await act(peer, action, named, id=request, memory=asked)
         await peer.next()
-        before = await everything(house)
+        before = await everything(orchestrator)
 
         refused = [
             await act(peer, action, named, id=request, memory=other),
@@ -359,14 +357,14 @@ async def test_a_request_of_the_same_id_that_asks_for_something_else_is_refused(
         ]
 
         assert [(frame.stanza, frame.code) for frame in refused] == [(0, 105)] * 3
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
         assert (await act(peer, action, named, id=request, memory=asked)).body == confirmed.body
 
 
-async def test_a_repeated_request_is_compared_with_what_was_asked_not_with_what_became_of_it(
+async def test_a_repeated_request_is_compared_with_the_first_request_not_with_the_present_row(
     address: str,
 ) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         request = new_id("req_")
         made = await act(peer, "create", id=request, memory={"content": "Drinks tea"})
         await peer.next()
@@ -378,13 +376,13 @@ async def test_a_repeated_request_is_compared_with_what_was_asked_not_with_what_
 
         assert again.body == made.body
         assert never_asked.code == 105
-        now = await memory(house, made.body["memoryId"])
+        now = await memory(orchestrator, made.body["memoryId"])
         assert now is not None
         assert now.content == "Drinks coffee"
 
 
-async def test_a_remark_that_was_changed_since_may_be_repeated(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_a_commentary_that_was_changed_since_may_be_repeated(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         remark = {"id": new_id("note_"), "content": "Good question"}
         await peer.request(COMMENTARY, **remark)
         await peer.request(NOTE, id=remark["id"], content="Good answer", action="update")
@@ -392,11 +390,11 @@ async def test_a_remark_that_was_changed_since_may_be_repeated(address: str) -> 
         again = await peer.request(COMMENTARY, **remark)
 
         assert (again.type, again.body["success"]) == (ACKNOWLEDGEMENT, True)
-        assert [note.content for note in await notes(house, peer)] == ["Good answer"]
+        assert [note.content for note in await notes(orchestrator, peer)] == ["Good answer"]
         assert (await peer.request(COMMENTARY, id=remark["id"], content="Bad question")).code == 105
 
 
-async def test_a_request_is_looked_up_by_its_id_however_many_came_before(
+async def test_a_request_is_found_by_its_id_without_reading_earlier_ones(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[bytes] = []
@@ -405,7 +403,7 @@ async def test_a_request_is_looked_up_by_its_id_however_many_came_before(
         opened.append(packet)
         return codec.decode(packet, **given)
 
-    async with a_house(embedded).open() as house, conversing(house) as peer:
+    async with an_orchestrator(embedded).open() as orchestrator, conversing(orchestrator) as peer:
         tea = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
         await peer.next()
         for number in range(5):
@@ -413,7 +411,7 @@ async def test_a_request_is_looked_up_by_its_id_however_many_came_before(
             await peer.next()
             await peer.request(NOTE, id=f"note_{number}", content="Hm", action="create")
         await peer.request(NOTE, id="note_4", content="Well", action="update")
-        monkeypatch.setattr(desk, "decode", decode)
+        monkeypatch.setattr(handlers, "decode", decode)
 
         await act(peer, "pin", tea)
         await peer.next()
@@ -425,12 +423,12 @@ async def test_a_request_is_looked_up_by_its_id_however_many_came_before(
 
 
 async def test_a_memory_has_the_id_the_server_gives_it(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         confirmed = await act(peer, "create", "mem_wished", memory={"content": "Drinks tea"})
         await peer.next()
 
         assert confirmed.body["memoryId"] != "mem_wished"
-        made = await memory(house, confirmed.body["memoryId"])
+        made = await memory(orchestrator, confirmed.body["memoryId"])
         assert made is not None
         assert made.content == "Drinks tea"
 
@@ -449,8 +447,9 @@ def earlier(local_id: str, role: str = "user", contents: Any = "hello", **fields
 
 
 @pytest.mark.requirement("003-023", "003-024", "003-025", "003-026")
-async def test_earlier_messages_are_kept_in_their_order_and_not_answered(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+@on_both_databases
+async def test_earlier_messages_are_stored_in_their_order_and_not_answered(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("First")
         items = [
             earlier("l1", contents="I slept badly"),
@@ -467,7 +466,7 @@ async def test_earlier_messages_are_kept_in_their_order_and_not_answered(address
             ("l2", "synced"),
             ("l3", "synced"),
         ]
-        kept = (await messages(house, peer.conversation_id))[2:]
+        kept = (await messages(orchestrator, peer.conversation_id))[2:]
         assert [each.id for each in kept] == [each["serverId"] for each in said]
         assert [(each.message_role, each.contents, each.local_id) for each in kept] == [
             ("user", "I slept badly", "l1"),
@@ -484,14 +483,14 @@ async def test_earlier_messages_are_kept_in_their_order_and_not_answered(address
 
         note = await peer.request(NOTE, id=new_id("note_"), content="hm", action="create")
         assert note.stanza == response.stanza - 1  # nothing was answered
-        assert await rows(house, "SELECT count(*) FROM turns") == [(1,)]
+        assert await rows(orchestrator, "SELECT count(*) FROM turns") == [(1,)]
         question = await peer.say("It is an 8")
         await peer.answer()
-        chain = {each.id: each.previous_id for each in await messages(house, peer.conversation_id)}
+        chain = {each.id: each.previous_id for each in await messages(orchestrator, peer.conversation_id)}
         assert chain[question] == kept[-1].id
 
 
-async def test_a_bad_item_is_a_conflict_and_the_others_are_kept(address: str) -> None:
+async def test_a_bad_item_is_a_conflict_and_the_others_are_stored(address: str) -> None:
     bad = {
         "nul": earlier("nul", contents="a\0b"),
         "role": earlier("role", role="doctor"),
@@ -501,11 +500,11 @@ async def test_a_bad_item_is_a_conflict_and_the_others_are_kept(address: str) ->
         "time": earlier("time", createdAt="yesterday"),
         "untimed": {"localId": "untimed", "role": "user", "contents": "hello"},
     }
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         response = await peer.request(
             SYNC, messages=[earlier("good"), *bad.values(), earlier("good too"), earlier("better")]
         )
-        assert response.code == 105  # an id with a space is no id, and nothing names the item then
+        assert response.code == 105  # an id with a space is invalid, so the item cannot be named
         response = await peer.request(SYNC, messages=[earlier("good"), *bad.values(), earlier("better")])
 
         said = {each["localId"]: each for each in response.body["syncedMessages"]}
@@ -515,15 +514,17 @@ async def test_a_bad_item_is_a_conflict_and_the_others_are_kept(address: str) ->
             assert said[local_id]["conflict"]
             assert "serverId" not in said[local_id]
         assert "doctor" not in said["role"]["conflict"]
-        kept = [each.local_id for each in await messages(house, peer.conversation_id)]
+        kept = [each.local_id for each in await messages(orchestrator, peer.conversation_id)]
         assert kept == ["good", "better"]
 
 
-async def test_an_earlier_message_that_followed_one_from_elsewhere_is_a_conflict(address: str) -> None:
-    async with a_house(address).open() as house:
-        foreign = await a_message_elsewhere(house, BOB)
-        mine = await a_message_elsewhere(house)
-        async with conversing(house) as peer:
+async def test_an_earlier_message_that_follows_one_of_another_conversation_is_a_conflict(
+    address: str,
+) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        foreign = await a_message_elsewhere(orchestrator, BOB)
+        mine = await a_message_elsewhere(orchestrator)
+        async with conversing(orchestrator) as peer:
             here = await peer.say()
             await peer.answer()
             items = [
@@ -550,7 +551,7 @@ async def test_an_earlier_message_that_followed_one_from_elsewhere_is_a_conflict
             }
             kept = {
                 each.local_id: each.previous_id
-                for each in await messages(house, peer.conversation_id)
+                for each in await messages(orchestrator, peer.conversation_id)
                 if each.local_id
             }
             assert kept == {"here": here, "after": said[3]["serverId"]}
@@ -559,7 +560,7 @@ async def test_an_earlier_message_that_followed_one_from_elsewhere_is_a_conflict
 async def test_a_repeated_sync_gives_the_same_ids_and_another_text_under_one_is_a_conflict(
     address: str,
 ) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         items = [earlier("l1"), earlier("l2", "assistant")]
         first = (await peer.request(SYNC, messages=items)).body["syncedMessages"]
 
@@ -573,15 +574,15 @@ async def test_a_repeated_sync_gives_the_same_ids_and_another_text_under_one_is_
         assert again[:2] == first
         assert [each["status"] for each in other] == ["conflict", "conflict", "synced", "synced"]
         assert other[2]["serverId"] == other[3]["serverId"]
-        kept = [(each.local_id, each.contents) for each in await messages(house, peer.conversation_id)]
+        kept = [(each.local_id, each.contents) for each in await messages(orchestrator, peer.conversation_id)]
         assert kept == [("l1", "hello"), ("l2", "hello"), ("l3", "hello"), ("l4", "hello")]
 
 
 async def test_the_same_local_id_in_two_conversations_are_two_messages(address: str) -> None:
-    async with a_house(address).open() as house:
+    async with an_orchestrator(address).open() as orchestrator:
         ids = set()
         for person in (ANN, ANN, BOB):
-            async with conversing(house, person) as peer:
+            async with conversing(orchestrator, person) as peer:
                 response = await peer.request(SYNC, messages=[earlier("l1")])
                 ids.add(response.body["syncedMessages"][0]["serverId"])
                 assert (await peer.request(SYNC, messages=[])).body["syncedMessages"] == []
@@ -591,22 +592,22 @@ async def test_the_same_local_id_in_two_conversations_are_two_messages(address: 
 # --- a tool's results ---------------------------------------------------------------------------------------
 
 
-async def tool_use(house: House, peer: Peer) -> str:
-    """A tool that somebody waits for."""
+async def tool_use(orchestrator: Orchestrator, peer: Peer) -> str:
+    """A tool call that waits for its result."""
 
     def ask(tx: Transaction) -> str:
         last = tx.messages.last(peer.conversation_id)
         assert last is not None
         return tx.tools.request(peer.conversation_id, last.id, "calendar", {"day": "Monday"}).id
 
-    return await house.store.write(ask)
+    return await orchestrator.store.write(ask)
 
 
 @pytest.mark.requirement("003-109", "003-110", "003-111", "003-163")
-async def test_the_result_of_a_tool_is_kept_with_its_request(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_the_result_of_a_tool_is_stored_with_its_request(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask()
-        worked, failed, unnamed = [await tool_use(house, peer) for _ in range(3)]
+        worked, failed, unnamed = [await tool_use(orchestrator, peer) for _ in range(3)]
         result = {"free": ["10:00", 14.5], "more": None}
 
         for fields in (
@@ -617,7 +618,7 @@ async def test_the_result_of_a_tool_is_kept_with_its_request(address: str) -> No
             acknowledged = await peer.request(TOOL_RESULT, **fields)
             assert (acknowledged.type, acknowledged.body["success"]) == (ACKNOWLEDGEMENT, True)
 
-        uses = await house.store.read(lambda tx: tx.tools.of_conversation(peer.conversation_id))
+        uses = await orchestrator.store.read(lambda tx: tx.tools.of_conversation(peer.conversation_id))
         by_id: dict[str, ToolUse] = {use.id: use for use in uses}
         assert (by_id[worked].status, by_id[worked].tool_result) == ("success", result)
         assert (by_id[failed].status, by_id[failed].error_message) == ("error", "no calendar")
@@ -625,28 +626,28 @@ async def test_the_result_of_a_tool_is_kept_with_its_request(address: str) -> No
         assert all(use.completed_at and use.completed_at >= use.created_at for use in uses)
 
 
-async def test_a_result_nobody_waits_for_is_refused(address: str) -> None:
-    async with a_house(address).open() as house:
-        async with conversing(house) as other:
+async def test_a_result_without_an_open_request_is_refused(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator:
+        async with conversing(orchestrator) as other:
             await other.ask()
-            elsewhere = await tool_use(house, other)
-        async with conversing(house) as peer:
+            elsewhere = await tool_use(orchestrator, other)
+        async with conversing(orchestrator) as peer:
             await peer.ask()
-            done = await tool_use(house, peer)
+            done = await tool_use(orchestrator, peer)
             await peer.request(TOOL_RESULT, id=new_id("res_"), requestId=done, success=True)
-            before = await everything(house)
+            before = await everything(orchestrator)
 
             for request in ("tool_none", elsewhere, done):
                 refused = await peer.request(TOOL_RESULT, id=new_id("res_"), requestId=request, success=True)
                 assert (refused.stanza, refused.code) == (0, 301)
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
 
 async def test_meta_of_a_result_is_about_its_request(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask()
-        use = await tool_use(house, peer)
+        use = await tool_use(orchestrator, peer)
 
         await peer.request(TOOL_RESULT, id=new_id("res_"), requestId=use, success=True, meta={"ms": 12})
 
-        assert await meta(house, use) == {"ms": "12"}
+        assert await meta(orchestrator, use) == {"ms": "12"}

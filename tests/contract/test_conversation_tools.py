@@ -1,4 +1,4 @@
-"""Tools in a turn: a request and a result in frames, and a row that says how it ended, in every outcome."""
+"""Tools in a turn: every call is sent as a request and a result, and stored with its outcome."""
 
 import threading
 from collections.abc import AsyncGenerator, Mapping
@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from agents.brains.scripted import ScriptedBrain
+from agents.models.scripted import ScriptedBrain
 from agents.ports import Brief, ToolOutcome
 from agents.tools.toolbox import Tool, Toolbox
 from agents.values import Intent
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.rows import ToolUse
-from tests.houses import a_house, local_brain, over_websockets
-from tests.peers import STOP, TOOL_REQUEST, TOOL_RESULT, Peer, WebSocketLine, conversing
+from tests.orchestrators import an_orchestrator, local_brain, over_websockets
+from tests.protocol_client import STOP, TOOL_REQUEST, TOOL_RESULT, Peer, WebSocketLine, conversing
+from tests.stores import on_both_databases
 
 NUMBER = {"type": "object", "properties": {"of": {"type": "number"}}, "required": ["of"]}
 DEVICE = Tool(
@@ -23,15 +24,15 @@ DEVICE = Tool(
 
 
 class Using(ScriptedBrain):
-    """Uses a tool, then says what came of it."""
+    """Calls a tool, then says its outcome."""
 
     def __init__(self, tool: str, arguments: Mapping[str, Any], intent: str = "GENERAL_HEALTH") -> None:
-        super().__init__(intents=[Intent(intent=intent, confidence=0.9, reasoning="As told")])
+        super().__init__(intents=[Intent(intent=intent, confidence=0.9, reasoning="As scripted")])
         self._call = (tool, arguments)
         self.outcomes: list[ToolOutcome] = []
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
-        """Whether it worked."""
+        """Say whether the tool succeeded."""
         self.outcomes.append(await brief.tools.use(*self._call))
         yield "Done. "
         yield "Anything else?"
@@ -41,18 +42,22 @@ def fail(_: Mapping[str, Any]) -> Any:
     raise ZeroDivisionError
 
 
-async def uses(house: House, peer: Peer) -> list[ToolUse]:
-    """What the table says of this conversation's calls."""
+async def uses(orchestrator: Orchestrator, peer: Peer) -> list[ToolUse]:
+    """The stored tool calls of this conversation."""
     conversation_id = peer.conversation_id
     assert conversation_id is not None
-    return await house.store.read(lambda tx: tx.tools.of_conversation(conversation_id))
+    return await orchestrator.store.read(lambda tx: tx.tools.of_conversation(conversation_id))
 
 
 @pytest.mark.requirement("003-108", "003-109", "003-111")
-async def test_the_local_brain_works_out_what_is_asked_and_the_row_equals_the_frames(address: str) -> None:
-    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+@on_both_databases
+async def test_the_local_brain_uses_a_tool_and_the_row_equals_the_frames(address: str) -> None:
+    async with (
+        an_orchestrator(address, local_brain()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         frames = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
-        (row,) = await uses(house, peer)
+        (row,) = await uses(orchestrator, peer)
 
     (request,) = [frame.body for frame in frames if frame.type == TOOL_REQUEST]
     (result,) = [frame.body for frame in frames if frame.type == TOOL_RESULT]
@@ -69,11 +74,11 @@ async def test_the_local_brain_works_out_what_is_asked_and_the_row_equals_the_fr
     assert "23.1" in "".join(frame.body.get("text", "") for frame in frames)
 
 
-async def test_a_tool_that_a_specialist_does_not_name_is_not_used_by_it(address: str) -> None:
+async def test_a_specialist_does_not_use_a_tool_that_its_section_does_not_name(address: str) -> None:
     brain = Using("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0}, "MENTAL_HEALTH")
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask()
-        (row,) = await uses(house, peer)
+        (row,) = await uses(orchestrator, peer)
 
     assert (row.status, row.error_message) == ("error", "there is no such tool")
 
@@ -89,7 +94,7 @@ async def test_a_tool_that_a_specialist_does_not_name_is_not_used_by_it(address:
     ],
 )
 @pytest.mark.requirement("003-110")
-async def test_a_tool_that_gives_nothing_is_kept_with_why_and_the_answer_goes_on(
+async def test_a_tool_without_a_result_is_stored_with_the_reason_and_the_answer_continues(
     address: str, tool: str, arguments: dict[str, Any], code: int, says: str
 ) -> None:
     asleep = threading.Event()
@@ -108,9 +113,12 @@ async def test_a_tool_that_gives_nothing_is_kept_with_why_and_the_answer_goes_on
             DEVICE,
         ]
     )
-    async with a_house(address, brain, toolbox=toolbox).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(address, brain, toolbox=toolbox).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         frames = await peer.ask()
-        (row,) = await uses(house, peer)
+        (row,) = await uses(orchestrator, peer)
         asleep.set()
 
     (result,) = [frame.body for frame in frames if frame.type == TOOL_RESULT]
@@ -123,19 +131,19 @@ async def test_a_tool_that_gives_nothing_is_kept_with_why_and_the_answer_goes_on
 
 @pytest.mark.requirement("003-109", "003-160")
 @pytest.mark.parametrize("success", [True, False])
-async def test_a_client_does_its_part_of_a_tool(address: str, success: bool) -> None:
+async def test_a_client_runs_a_tool(address: str, success: bool) -> None:
     brain = Using("read_scale", {"of": 1})
     async with (
-        a_house(address, brain, toolbox=Toolbox([DEVICE])).open() as house,
-        conversing(house, features=["streaming", "tools"]) as peer,
+        an_orchestrator(address, brain, toolbox=Toolbox([DEVICE])).open() as orchestrator,
+        conversing(orchestrator, features=["streaming", "tools"]) as peer,
     ):
         await peer.say()
         request = (await peer.until_type(TOOL_REQUEST))[-1].body
-        (waiting,) = await uses(house, peer)
+        (waiting,) = await uses(orchestrator, peer)
         facts = {"result": {"kg": 75}} if success else {"errorCode": 305, "errorMessage": "no battery"}
         await peer.send(TOOL_RESULT, id="tool_mine", requestId=request["id"], success=success, **facts)
         frames = await peer.answer()
-        (row,) = await uses(house, peer)
+        (row,) = await uses(orchestrator, peer)
 
     assert (request["execution"], request["timeoutMs"]) == ("client", 20_000)
     assert not [frame for frame in frames if frame.type == TOOL_RESULT]
@@ -147,8 +155,8 @@ async def test_a_client_does_its_part_of_a_tool(address: str, success: bool) -> 
 async def test_a_tool_goes_to_the_client_and_back_over_a_websocket(embedded: str, tmp_path: Path) -> None:
     brain = Using("read_scale", {"of": 1})
     async with (
-        a_house(embedded, brain, toolbox=Toolbox([DEVICE])).open() as house,
-        over_websockets(house, tmp_path) as dial,
+        an_orchestrator(embedded, brain, toolbox=Toolbox([DEVICE])).open() as orchestrator,
+        over_websockets(orchestrator, tmp_path) as dial,
         dial() as socket,
     ):
         peer = Peer(WebSocketLine(socket))
@@ -161,16 +169,16 @@ async def test_a_tool_goes_to_the_client_and_back_over_a_websocket(embedded: str
     assert brain.outcomes == [ToolOutcome(True, 75)]
 
 
-async def test_a_tool_that_the_person_stops_waiting_for_is_closed(address: str) -> None:
+async def test_a_tool_call_is_closed_when_the_person_stops_the_answer(address: str) -> None:
     brain = Using("read_scale", {"of": 1})
     async with (
-        a_house(address, brain, toolbox=Toolbox([DEVICE])).open() as house,
-        conversing(house, features=["streaming", "tools"]) as peer,
+        an_orchestrator(address, brain, toolbox=Toolbox([DEVICE])).open() as orchestrator,
+        conversing(orchestrator, features=["streaming", "tools"]) as peer,
     ):
         await peer.say()
         await peer.until_type(TOOL_REQUEST)
         await peer.send(STOP, id="stop_1")
         await peer.answer()
-        (row,) = await uses(house, peer)
+        (row,) = await uses(orchestrator, peer)
 
     assert (row.status, row.error_message) == ("error", "the answer ended before it")

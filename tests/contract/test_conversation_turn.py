@@ -1,4 +1,4 @@
-"""One turn on the wire and in the tables: what is told is stored, in the order in which it is told."""
+"""One turn on the wire and in the tables: what is sent is stored, in the order in which it is sent."""
 
 import asyncio
 import hashlib
@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import structlog
 
-from agents.brains.scripted import ScriptedBrain, ScriptedRecall
 from agents.errors import BrainFailed
+from agents.models.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from agents.values import Enrichment, Intent
 from memory_blocks.models import Blocks, TurnStatus
-from orchestrator.store.database import Transaction
-from tests.houses import (
+from orchestrator.store.engine.database import Transaction
+from tests.orchestrators import (
     ANN,
-    a_house,
     a_store,
+    an_orchestrator,
     everything,
     history,
     local_brain,
@@ -28,7 +28,7 @@ from tests.houses import (
     rows,
     turn,
 )
-from tests.peers import (
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     ERROR,
@@ -44,6 +44,7 @@ from tests.peers import (
     new_id,
     visiting,
 )
+from tests.stores import on_both_databases
 
 THREE = ("One. ", "Two. ", "Three.")
 BLOCKS = ["conversation_history", "active_session", "context_summary", "memory_metadata"]
@@ -58,13 +59,17 @@ def texts(frames: list[Frame]) -> list[str]:
 
 
 @pytest.mark.requirement("000-026", "000-027", "000-033", "000-034", "000-009", "003-158", "003-159")
-async def test_a_turn_is_told_in_the_order_of_the_protocol(address: str) -> None:
-    async with a_house(address, ScriptedBrain(answers=[THREE])).open() as house, conversing(house) as peer:
+@on_both_databases
+async def test_a_turn_is_sent_in_the_order_of_the_protocol(address: str) -> None:
+    async with (
+        an_orchestrator(address, ScriptedBrain(answers=[THREE])).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         message_id = await peer.say()
         frames = await peer.answer()
 
-        told = [(frame.type, frame.body.get("action")) for frame in frames]
-        assert told == [
+        sent = [(frame.type, frame.body.get("action")) for frame in frames]
+        assert sent == [
             (ACKNOWLEDGEMENT, None),
             (START_ANSWER, None),
             *[(TRACE, "retrieved")] * 4,
@@ -91,17 +96,20 @@ async def test_a_turn_is_told_in_the_order_of_the_protocol(address: str) -> None
 )
 @pytest.mark.requirement("000-046", "000-047", "000-048", "000-049", "003-084", "003-071", "003-162")
 async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(address: str) -> None:
-    async with a_house(address, recall=await a_recall(address)).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(address, recall=await a_recall(address)).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         with structlog.testing.capture_logs() as logged:
             message_id = await peer.say()
             frames = await peer.answer()
             frames += await peer.ask("It is an 8")
             traces = of_type(TRACE, frames)
-            async with asyncio.timeout(PATIENCE):  # a frame may arrive before the line about it is written
+            async with asyncio.timeout(PATIENCE):  # a frame may arrive before its log line is written
                 while sum(line["event"] == "memory_traced" for line in logged) < len(traces):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
-        stored = await house.store.read(lambda tx: tx.traces.of_conversation(peer.conversation_id))
+        stored = await orchestrator.store.read(lambda tx: tx.traces.of_conversation(peer.conversation_id))
         by_id = {row.id: row for row in stored}
         assert sorted(by_id) == sorted(trace.body["id"] for trace in traces)
         for trace in traces:
@@ -113,13 +121,12 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             assert body.get("confidence") == body.get("relevance") == row.confidence == row.similarity_score
             assert body["metadata"] == row.meta
             assert row.actor == body["metadata"]["agent"] == "context_extractor"
-            cut = body["metadata"].get("size", 0) > len(body["content"])
-            assert (len(body["content"]) <= 1000, body["metadata"].get("truncated", False)) == (True, cut)
+            assert (0 < len(body["content"]) <= 300, "truncated" in body["metadata"]) == (True, False)
         emitted = [by_id[trace.body["id"]].created_at for trace in traces]
         assert emitted == sorted(emitted)
         lines = [line["memory_trace_id"] for line in logged if line["event"] == "memory_traced"]
         assert lines == [trace.body["id"] for trace in traces]
-        of_message = await house.store.read(lambda tx: tx.traces.of_message(message_id))
+        of_message = await orchestrator.store.read(lambda tx: tx.traces.of_message(message_id))
         assert {row.id for row in of_message} == {
             trace.body["id"] for trace in traces if trace.body["previousId"] == message_id
         }
@@ -129,8 +136,8 @@ HITS = (("Drinks tea", 0.9), ("Has a cat", 0.4), ("Slept badly", 1.0000001))
 
 
 async def a_recall(address: str) -> ScriptedRecall:
-    """Memories that are there to be found, best first."""
-    async with a_house(address).open() as house:
+    """Memories that recall finds, best first."""
+    async with an_orchestrator(address).open() as orchestrator:
 
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
@@ -148,26 +155,29 @@ async def a_recall(address: str) -> ScriptedRecall:
                 for position, (content, score) in enumerate(HITS, start=1)
             ]
 
-        return ScriptedRecall(*await house.store.write(add))
+        return ScriptedRecall(*await orchestrator.store.write(add))
 
 
 @pytest.mark.requirement("000-011")
-async def test_a_trace_shows_the_beginning_of_what_its_memory_holds(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+async def test_the_trace_of_a_block_says_in_one_line_what_the_turn_changed(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("I am having a headache " * 40)
         traces = [
             frame.body for frame in of_type(TRACE, await peer.ask("8")) if frame.body["action"] == "updated"
         ]
 
-        blocks = await house.store.read(lambda tx: tx.blocks.load(peer.conversation_id))
+        blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(peer.conversation_id))
         for trace in traces:
             block, about = blocks[trace["metadata"]["label"]], trace["metadata"]
             text = block.value or ""
             assert (trace["memoryId"], about["revision"]) == (block.memory_id, block.revision)
-            assert (trace["content"], about["size"]) == (text[:1000], len(text))
+            assert about["size"] == len(text)
             assert about["digest"] == hashlib.sha256(text.encode()).hexdigest()
             assert about["utilization"] == round(about["utilization"], 1)
-        assert any(trace["metadata"].get("truncated") for trace in traces)
+        lines = {trace["metadata"]["label"]: trace["content"] for trace in traces}
+        assert lines["conversation_history"] == 'turn 2 added: User says: "8"'
+        assert lines["memory_metadata"].startswith("history ")
+        assert all("\n" not in line and not line.startswith("{") for line in lines.values())
 
 
 @pytest.mark.requirement("000-015", "000-018", "000-028", "000-029", "003-071", "003-158")
@@ -176,7 +186,10 @@ async def test_a_trace_shows_the_beginning_of_what_its_memory_holds(address: str
 )
 async def test_each_long_term_memory_that_was_used_is_traced_with_its_score(address: str) -> None:
     brain, recall = ScriptedBrain(), await a_recall(address)
-    async with a_house(address, brain, recall=recall).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(address, brain, recall=recall).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         frames = await peer.ask()
 
         traces = [
@@ -203,33 +216,33 @@ async def test_each_long_term_memory_that_was_used_is_traced_with_its_score(addr
         assert [hit.memory_id for hit in brief.recalled.memories] == [trace["memoryId"] for trace in traces]
         assert [frame.type for frame in frames[6:10]] == [TRACE, TRACE, TRACE, SENTENCE]
         columns = "query_prompt, position_in_results FROM alicia_memory_used WHERE confidence IS NOT NULL"
-        asked = await rows(house, f"SELECT {columns} ORDER BY position_in_results")
+        asked = await rows(orchestrator, f"SELECT {columns} ORDER BY position_in_results")
         assert asked == [("headache", 1), ("headache", 2), ("headache", 3)]
 
 
 @pytest.mark.requirement(
     "003-033", "003-034", "003-035", "003-050", "003-051", "003-037", "003-038", "003-039"
 )
-async def test_an_answer_grows_in_the_tables_as_it_is_told(address: str) -> None:
+async def test_an_answer_grows_in_the_tables_as_it_is_sent(address: str) -> None:
     first, second = asyncio.Event(), asyncio.Event()
     brain = ScriptedBrain(answers=[(first, "One. ", "Two. ", "Thr", second, "ee.")])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say()
         answer_id = (await peer.until_type(START_ANSWER))[-1].body["id"]
-        begun = await message(house, answer_id)
+        begun = await message(orchestrator, answer_id)
         assert (begun.message_role, begun.previous_id) == ("assistant", message_id)
         assert (begun.contents, begun.completion_status) == ("", "streaming")
 
         first.set()
         await peer.until_type(SENTENCE)
-        halfway = await message(house, answer_id)
+        halfway = await message(orchestrator, answer_id)
         assert (halfway.contents, halfway.completion_status) == ("One. ", "streaming")
 
         second.set()
         await peer.answer()
-        whole = await message(house, answer_id)
+        whole = await message(orchestrator, answer_id)
         assert (whole.contents, whole.completion_status) == ("One. Two. Three.", "completed")
-        sentences = await house.store.read(lambda tx: tx.messages.sentences(answer_id))
+        sentences = await orchestrator.store.read(lambda tx: tx.messages.sentences(answer_id))
         assert [(each.sentence_sequence_number, each.text) for each in sentences] == [
             (1, "One. "),
             (2, "Two. "),
@@ -239,11 +252,14 @@ async def test_an_answer_grows_in_the_tables_as_it_is_told(address: str) -> None
 
 
 @pytest.mark.requirement("003-164")
-async def test_the_times_of_sentences_tell_how_quickly_an_answer_came(address: str) -> None:
-    async with a_house(address, ScriptedBrain(answers=[THREE])).open() as house, conversing(house) as peer:
+async def test_the_times_of_sentences_show_how_fast_an_answer_came(address: str) -> None:
+    async with (
+        an_orchestrator(address, ScriptedBrain(answers=[THREE])).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         frames = await peer.ask()
-        answer = await message(house, frames[1].body["id"])
-        sentences = await house.store.read(lambda tx: tx.messages.sentences(answer.id))
+        answer = await message(orchestrator, frames[1].body["id"])
+        sentences = await orchestrator.store.read(lambda tx: tx.messages.sentences(answer.id))
 
         moments = [answer.created_at, *(sentence.created_at for sentence in sentences)]
         assert moments == sorted(moments)
@@ -252,17 +268,20 @@ async def test_the_times_of_sentences_tell_how_quickly_an_answer_came(address: s
         ]
 
 
-async def test_the_conversation_of_the_headache_is_held_without_a_model(address: str) -> None:
-    async with a_house(address, local_brain()).open() as house, conversing(house) as peer:
+async def test_the_conversation_about_a_headache_works_without_a_model(address: str) -> None:
+    async with (
+        an_orchestrator(address, local_brain()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         first = await peer.ask("I am having a headache")
         second = await peer.ask("8")
 
         assert texts(first)[-1] == "How severe is it on a scale of 1 to 10?"
         assert [frame.body["action"] for frame in of_type(TRACE, second)][4:] == ["updated"] * 4
-        chain = [each.previous_id for each in await messages(house, peer.conversation_id)]
-        ids = [each.id for each in await messages(house, peer.conversation_id)]
+        chain = [each.previous_id for each in await messages(orchestrator, peer.conversation_id)]
+        ids = [each.id for each in await messages(orchestrator, peer.conversation_id)]
         assert chain == [None, *ids[:-1]]
-        remembered = (await history(house, peer.conversation_id)).turns
+        remembered = (await history(orchestrator, peer.conversation_id)).turns
         assert [each.user_message.content for each in remembered] == ["I am having a headache", "8"]
         assert [each.turn_status for each in remembered] == [TurnStatus.COMPLETED] * 2
         understood = remembered[1].context_enrichment
@@ -270,11 +289,11 @@ async def test_the_conversation_of_the_headache_is_held_without_a_model(address:
         assert understood.enriched_message == "User rates headache severity as 8 out of 10 (severe)"
 
 
-async def test_who_asks_for_reasoning_is_told_why_the_message_was_understood_so(address: str) -> None:
+async def test_a_client_that_wants_reasoning_gets_the_reason_for_the_intent(address: str) -> None:
     brain = ScriptedBrain(intents=[Intent(intent="GENERAL_HEALTH", confidence=0.8, reasoning="It hurts")])
     async with (
-        a_house(address, brain).open() as house,
-        conversing(house, features=["streaming", "reasoning"]) as peer,
+        an_orchestrator(address, brain).open() as orchestrator,
+        conversing(orchestrator, features=["streaming", "reasoning"]) as peer,
     ):
         frames = await peer.ask()
         [step] = of_type(REASONING, frames)
@@ -290,8 +309,11 @@ async def test_who_asks_for_reasoning_is_told_why_the_message_was_understood_so(
         assert [frame.type for frame in frames[1:7]] == [START_ANSWER, *[TRACE] * 4, REASONING]
 
 
-async def test_who_does_not_ask_for_reasoning_gets_none(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house, features=["streaming"]) as peer:
+async def test_a_client_that_does_not_want_reasoning_gets_none(address: str) -> None:
+    async with (
+        an_orchestrator(address).open() as orchestrator,
+        conversing(orchestrator, features=["streaming"]) as peer,
+    ):
         assert of_type(REASONING, await peer.ask()) == []
 
 
@@ -300,12 +322,12 @@ async def test_who_does_not_ask_for_reasoning_gets_none(address: str) -> None:
 
 @pytest.mark.requirement("003-032")
 @pytest.mark.parametrize("features", [[], ["reasoning", "tools"]], ids=["none", "others"])
-async def test_a_client_that_does_not_want_sentences_gets_one_message_after_its_traces(
+async def test_a_client_without_streaming_gets_one_message_after_its_traces(
     address: str, features: list[str]
 ) -> None:
     async with (
-        a_house(address, ScriptedBrain(answers=[THREE])).open() as house,
-        conversing(house, features=features) as peer,
+        an_orchestrator(address, ScriptedBrain(answers=[THREE])).open() as orchestrator,
+        conversing(orchestrator, features=features) as peer,
     ):
         message_id = await peer.say()
         frames = await peer.answer()
@@ -314,15 +336,15 @@ async def test_a_client_that_does_not_want_sentences_gets_one_message_after_its_
         said = frames[-1].body
         assert (said["content"], said["previousId"]) == ("One. Two. Three.", message_id)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", said["timestamp"])
-        row = await message(house, said["id"])
+        row = await message(orchestrator, said["id"])
         assert (row.contents, row.previous_id) == ("One. Two. Three.", message_id)
         assert (row.message_role, row.completion_status) == ("assistant", "completed")
-        assert await rows(house, "SELECT count(*) FROM alicia_sentences") == [(0,)]
-        assert (await turn(house, message_id)).answer_id == row.id
+        assert await rows(orchestrator, "SELECT count(*) FROM alicia_sentences") == [(0,)]
+        assert (await turn(orchestrator, message_id)).answer_id == row.id
 
 
 async def test_features_that_change_between_two_messages_change_the_next_answer(address: str) -> None:
-    async with a_house(address).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         assert START_ANSWER in [frame.type for frame in await peer.ask()]
 
         await peer.send(12, features=[])
@@ -343,12 +365,12 @@ WRONG: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("part", WRONG)
 @pytest.mark.parametrize("features", [["streaming"], []], ids=["sentences", "whole"])
-async def test_a_turn_that_fails_says_so_and_the_next_one_works(
+async def test_a_turn_that_fails_ends_with_an_error_and_the_next_one_works(
     address: str, part: str, features: list[str]
 ) -> None:
     async with (
-        a_house(address, ScriptedBrain(**WRONG[part])).open() as house,
-        conversing(house, features=features) as peer,
+        an_orchestrator(address, ScriptedBrain(**WRONG[part])).open() as orchestrator,
+        conversing(orchestrator, features=features) as peer,
     ):
         message_id = await peer.say("I am having a headache")
         frames = await peer.answer()
@@ -356,23 +378,23 @@ async def test_a_turn_that_fails_says_so_and_the_next_one_works(
         error = frames[-1]
         assert (error.type, error.code, error.body["recoverable"]) == (ERROR, 503, True)
         assert (error.body["originatingId"], error.meta) == (message_id, {"error": "model_unavailable"})
-        failed = await turn(house, message_id)
+        failed = await turn(orchestrator, message_id)
         assert (failed.state, failed.error) == ("failed", "model_unavailable")
-        row = await message(house, failed.answer_id or "")
+        row = await message(orchestrator, failed.answer_id or "")
         assert (row.completion_status, row.previous_id) == ("failed", message_id)
         said = "One. " if part == "speak on" and features else ""
         assert row.contents == said == "".join(texts(frames))
-        assert await meta(house, error.body["id"]) == {"error": "model_unavailable"}
-        (remembered,) = (await history(house, peer.conversation_id)).turns
+        assert await meta(orchestrator, error.body["id"]) == {"error": "model_unavailable"}
+        (remembered,) = (await history(orchestrator, peer.conversation_id)).turns
         assert (remembered.turn_status, remembered.error) == (TurnStatus.IN_PROGRESS, "model_unavailable")
 
         assert (await peer.ask("And now?"))[-1].code is None
-        assert [each.turn_id for each in (await history(house, peer.conversation_id)).turns] == [1, 2]
+        assert [each.turn_id for each in (await history(orchestrator, peer.conversation_id)).turns] == [1, 2]
 
 
-async def test_an_error_nobody_foresaw_is_internal_and_quotes_nothing(address: str) -> None:
+async def test_an_unexpected_error_is_internal_and_quotes_nothing(address: str) -> None:
     brain = ScriptedBrain(enrichments=[RuntimeError("I am having a headache")])
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         error = (await peer.ask("I am having a headache"))[-1]
 
         assert error.code == 501
@@ -382,23 +404,26 @@ async def test_an_error_nobody_foresaw_is_internal_and_quotes_nothing(address: s
 
 async def test_an_answer_that_takes_too_long_is_closed_as_timed_out(address: str) -> None:
     brain = ScriptedBrain(answers=[("One. ", "Two. ", "Thr", asyncio.Event())])
-    async with a_house(address, brain, deadline_seconds=0.3).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(address, brain, deadline_seconds=0.3).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         message_id = await peer.say()
         frames = await peer.answer()
 
         assert (frames[-1].code, frames[-1].body["originatingId"]) == (505, message_id)
-        assert (await turn(house, message_id)).error == "turn_timed_out"
-        assert (await message(house, frames[1].body["id"])).completion_status == "failed"
+        assert (await turn(orchestrator, message_id)).error == "turn_timed_out"
+        assert (await message(orchestrator, frames[1].body["id"])).completion_status == "failed"
         assert brain.closed == len(brain.briefs)
-        (remembered,) = (await history(house, peer.conversation_id)).turns
+        (remembered,) = (await history(orchestrator, peer.conversation_id)).turns
         said = remembered.agent_response.content if remembered.agent_response else ""
         assert said == "".join(texts(frames))
         await peer.ask("And now?")
 
 
 async def left_behind(address: str, *, attempts: int) -> tuple[str, str]:
-    """A conversation with a message that was acknowledged and then brought that many processes down."""
-    async with a_house(address).open() as house, conversing(house) as peer:
+    """A conversation with an acknowledged message that has crashed this many processes."""
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         conversation_id = peer.conversation_id
     store, message_id = a_store(address), new_id()
 
@@ -413,37 +438,40 @@ async def left_behind(address: str, *, attempts: int) -> tuple[str, str]:
     return conversation_id, message_id
 
 
-async def test_a_message_that_was_left_behind_is_taken_up_by_the_next_house(address: str) -> None:
+async def test_a_message_that_was_not_answered_is_answered_by_the_next_orchestrator(address: str) -> None:
     conversation_id, message_id = await left_behind(address, attempts=2)
 
-    async with a_house(address).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         await peer.open(conversation_id, lastSequenceSeen=0)
         frames = await peer.answer()
 
         assert (frames[0].type, frames[0].body["previousId"]) == (START_ANSWER, message_id)
-        assert ((await turn(house, message_id)).attempts, frames[-1].body["isFinal"]) == (3, True)
+        assert ((await turn(orchestrator, message_id)).attempts, frames[-1].body["isFinal"]) == (3, True)
 
 
-async def test_a_message_that_brought_down_three_processes_is_set_aside_unread(address: str) -> None:
+@on_both_databases
+async def test_a_message_that_crashed_three_processes_is_set_aside(address: str) -> None:
     conversation_id, message_id = await left_behind(address, attempts=3)
     brain = ScriptedBrain()
 
-    async with a_house(address, brain).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, visiting(orchestrator) as peer:
         await peer.open(conversation_id, lastSequenceSeen=0)
         (error,) = await peer.answer()
 
         assert (error.code, error.body["originatingId"]) == (501, message_id)
-        assert (error.meta, brain.heard) == ({"error": "poison_message"}, [])
-        assert (await turn(house, message_id)).state == "failed"
-        assert (await everything(house))["alicia_memory_used"] == 0  # what is deadly may be in the blocks
+        assert (error.meta, brain.messages) == ({"error": "poison_message"}, [])
+        assert (await turn(orchestrator, message_id)).state == "failed"
+        assert (await everything(orchestrator))[
+            "alicia_memory_used"
+        ] == 0  # reading the blocks may be what crashes
         await peer.ask("And now?")
-        assert brain.heard == ["And now?"]
+        assert brain.messages == ["And now?"]
 
 
-async def test_a_message_that_was_set_aside_can_be_asked_again_by_its_own_id(address: str) -> None:
+async def test_a_message_that_was_set_aside_can_be_regenerated_by_its_own_id(address: str) -> None:
     conversation_id, message_id = await left_behind(address, attempts=3)
 
-    async with a_house(address).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         await peer.open(conversation_id, lastSequenceSeen=0)
         (error,) = await peer.answer()
 
@@ -452,26 +480,26 @@ async def test_a_message_that_was_set_aside_can_be_asked_again_by_its_own_id(add
 
         assert (frames[1].type, frames[1].body["previousId"]) == (START_ANSWER, message_id)
         assert frames[-1].body["isFinal"]
-        now = await turn(house, message_id)
+        now = await turn(orchestrator, message_id)
         assert (now.state, now.attempts) == ("completed", 1)
-        assert (await meta(house, error.body["id"]))["superseded"] == "true"
-        assert "superseded" not in await meta(house, message_id)
+        assert (await meta(orchestrator, error.body["id"]))["superseded"] == "true"
+        assert "superseded" not in await meta(orchestrator, message_id)
 
 
-async def test_an_answer_goes_on_when_nobody_listens(address: str) -> None:
+async def test_an_answer_continues_when_the_client_has_left(address: str) -> None:
     hold = asyncio.Event()
     brain = ScriptedBrain(answers=[("One. ", "Two. ", "Thr", hold, "ee.")])
-    async with a_house(address, brain).open() as house:
-        async with conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator:
+        async with conversing(orchestrator) as peer:
             await peer.say()
-            heard = await peer.until_type(SENTENCE)
+            received = await peer.until_type(SENTENCE)
         hold.set()
 
-        async with visiting(house) as again:
+        async with visiting(orchestrator) as again:
             await again.open(peer.conversation_id, stanza=0, lastSequenceSeen=peer.seen)
             rest = await again.answer()
 
-        assert texts(heard + rest) == list(THREE)
+        assert texts(received + rest) == list(THREE)
 
 
 # --- meta ---------------------------------------------------------------------------------------------------
@@ -479,62 +507,65 @@ async def test_an_answer_goes_on_when_nobody_listens(address: str) -> None:
 
 @pytest.mark.requirement("003-135", "003-136", "003-137", "003-138", "003-140", "003-165")
 @pytest.mark.requirement("003-129", "003-130", "003-131")
-async def test_each_pair_of_an_envelopes_meta_is_a_row_about_what_the_envelope_brought(address: str) -> None:
+async def test_each_pair_of_an_envelopes_meta_is_a_row_about_its_body(address: str) -> None:
     span = {"messaging.trace_id": "0af7651916cd43dd8448eb211c80319c", "messaging.span_id": "b7ad6b7169203331"}
     about = {"source": "microphone", "retries": 2, "loud": True, "level": 0.5, "nothing": None, **span}
-    async with a_house(address).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         await peer.open(meta={"client.version": "1.2", "platform": "web"})
         message_id = await peer.say(meta=about)
         await peer.answer()
         note = new_id("note_")
         await peer.request(NOTE, id=note, content="hm", action="create", meta={"mood": "calm"})
 
-        kept = await meta(house, message_id)
+        kept = await meta(orchestrator, message_id)
         assert kept == {
             key: value if isinstance(value, str) else json.dumps(value) for key, value in about.items()
         }
-        assert await meta(house, peer.conversation_id) == {"client.version": "1.2", "platform": "web"}
-        assert await meta(house, note) == {"mood": "calm"}
+        assert await meta(orchestrator, peer.conversation_id) == {"client.version": "1.2", "platform": "web"}
+        assert await meta(orchestrator, note) == {"mood": "calm"}
         trace_id = span["messaging.trace_id"]
-        (found,) = await house.store.read(lambda tx: tx.meta.find("messaging.trace_id", trace_id))
+        (found,) = await orchestrator.store.read(lambda tx: tx.meta.find("messaging.trace_id", trace_id))
         assert found.ref == message_id
 
 
-async def test_a_whole_answer_that_fits_in_no_frame_fails_once_and_the_next_message_works(
+async def test_a_whole_answer_that_is_too_large_for_a_frame_fails_once_and_the_next_message_works(
     address: str,
 ) -> None:
     brain = ScriptedBrain(answers=[[("So it is, " * 180 + "indeed. ") * 150]])
-    async with a_house(address, brain).open() as house, conversing(house, features=[]) as peer:
+    async with (
+        an_orchestrator(address, brain).open() as orchestrator,
+        conversing(orchestrator, features=[]) as peer,
+    ):
         message_id = await peer.say()
         error = (await peer.answer())[-1]
         after = await peer.ask("And now?")
 
         assert (error.code, error.body["originatingId"]) == (103, message_id)
-        assert (await turn(house, message_id)).attempts == 1
+        assert (await turn(orchestrator, message_id)).attempts == 1
         assert after[-1].type == ASSISTANT_MESSAGE
 
 
 class Looking(ScriptedBrain):
-    """Keeps the blocks that it was shown."""
+    """Keeps the blocks that it was given."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[Blocks] = []
+        self.given: list[Blocks] = []
 
     async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """As the base does."""
-        self.shown.append(blocks)
+        """Answer as the base class does."""
+        self.given.append(blocks)
         return await super().extract(message, blocks)
 
 
 @pytest.mark.requirement("001-001")
-async def test_the_four_blocks_are_what_a_message_is_understood_by(address: str) -> None:
+async def test_a_message_is_understood_with_the_four_blocks(address: str) -> None:
     brain = Looking()
-    async with a_house(address, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("I am having a headache")
         frames = await peer.ask("8")
 
     read = {frame.body["metadata"]["label"] for frame in frames if frame.type == TRACE}
     assert read == set(BLOCKS)
-    assert brain.shown[1].conversation_history.turns[0].user_message.content == "I am having a headache"
-    assert brain.shown[1].active_session.conversation_state.current_turn == 1
+    assert brain.given[1].conversation_history.turns[0].user_message.content == "I am having a headache"
+    assert brain.given[1].active_session.conversation_state.current_turn == 1

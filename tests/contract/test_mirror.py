@@ -5,22 +5,23 @@ from typing import Any
 
 import pytest
 
-from memory_blocks.ledger import Reading
-from memory_blocks.mirrors.letta import SOMEBODY
-from memory_blocks.mirrors.nowhere import Nowhere
+from memory_blocks.adopt import adopt
+from memory_blocks.ledger import ReadResult
+from memory_blocks.mirrors.letta import UNKNOWN_AUTHOR
+from memory_blocks.mirrors.no_mirror import NoMirror
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Label
 from memory_blocks.trace import Action
-from tests.lettas import HandEdited, a_mirror
-from tests.unit.test_blocks_ledger import CONVERSATION, House
+from tests.letta_helpers import HandEdited, a_mirror
+from tests.unit.test_blocks_ledger import CONVERSATION, LedgerWorld
 
 pytestmark = pytest.mark.timeout(600)
 
-AGENT = SOMEBODY
+AGENT = UNKNOWN_AUTHOR
 HERE = CONVERSATION.id
 
 
-class Mirrored(House):
+class Mirrored(LedgerWorld):
     """A house whose blocks are shown elsewhere, too."""
 
     def __init__(self, mirror: ScriptedMirror | HandEdited) -> None:
@@ -31,10 +32,10 @@ class Mirrored(House):
         for _ in range(turns):
             await self.mirror.put(HERE, self.take_turn().stored)
 
-    async def follow(self) -> Reading:
+    async def follow(self) -> ReadResult:
         """What is done before the mirror is used again: take over, then show what stands."""
-        changes = await self.mirror.foreign(HERE)
-        adopted = self.ledger.adopt(self.store, CONVERSATION, changes)
+        changes = await self.mirror.foreign_changes(HERE)
+        adopted = adopt(self.ledger, self.store, CONVERSATION, changes)
         await self.mirror.put(HERE, adopted.stored, changes)
         return adopted
 
@@ -44,7 +45,7 @@ class Mirrored(House):
 
 
 @pytest.fixture(params=["scripted", "letta"])
-async def house(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
+async def mirrored(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
     """A house before each mirror in which others can change something."""
     if request.param == "scripted":
         yield Mirrored(ScriptedMirror())
@@ -55,43 +56,45 @@ async def house(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
 
 
 async def test_nowhere_nothing_is_shown_or_changed() -> None:
-    house = House()
+    mirrored = LedgerWorld()
 
-    assert await Nowhere().put(HERE, house.take_turn().stored) == ()
-    assert await Nowhere().foreign(HERE) == ()
+    assert await NoMirror().put(HERE, mirrored.take_turn().stored) == ()
+    assert await NoMirror().foreign_changes(HERE) == ()
 
 
 @pytest.mark.requirement("001-060", "001-038")
 async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_of_its(
-    house: Mirrored,
+    mirrored: Mirrored,
 ) -> None:
-    await house.take_turns(2)
-    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
+    await mirrored.take_turns(2)
+    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
 
-    adopted = await house.follow()
+    adopted = await mirrored.follow()
 
     assert adopted.blocks.context_summary.endswith("--- NOTES ---\nPrefers short answers.")
     receipts = {receipt.label: receipt for receipt in adopted.receipts}
     assert set(receipts) == {Label.CONTEXT_SUMMARY, Label.MEMORY_METADATA}
     summary = receipts[Label.CONTEXT_SUMMARY]
     assert (summary.action, summary.actor, summary.revision) == (Action.UPDATED, AGENT, 3)
-    assert house.store.revisions(HERE, Label.CONTEXT_SUMMARY)[-1].actor == AGENT
-    assert house.store.quarantined == []
-    assert house.shows_what_stands()
+    assert mirrored.store.revisions(HERE, Label.CONTEXT_SUMMARY)[-1].actor == AGENT
+    assert mirrored.store.quarantined == []
+    assert mirrored.shows_what_stands()
 
 
-async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid(house: Mirrored) -> None:
-    await house.take_turns(2)
+async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid(
+    mirrored: Mirrored,
+) -> None:
+    await mirrored.take_turns(2)
     old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
-    house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
+    mirrored.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
 
-    adopted = await house.follow()
+    adopted = await mirrored.follow()
 
     assert adopted.blocks.active_session.conversation_state.conversation_phase == "advice"
     assert "\nCONVERSATION PHASE: Advice\n" in adopted.blocks.context_summary
     assert {receipt.actor for receipt in adopted.receipts} == {AGENT}
-    assert house.store.quarantined == []
-    assert house.shows_what_stands()
+    assert mirrored.store.quarantined == []
+    assert mirrored.shows_what_stands()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_val
         (
             Label.MEMORY_METADATA,
             {"old": '"memory_rotation_enabled":true', "new": '"memory_rotation_enabled":false'},
-            "system_flags: is not for others to change",
+            "system_flags: may only be changed by the orchestrator",
         ),
         (
             Label.ACTIVE_SESSION,
@@ -142,41 +145,43 @@ async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_val
     ],
 )
 async def test_what_cannot_stand_is_quarantined_and_undone(
-    house: Mirrored, label: Label, change: dict[str, Any], reason: str
+    mirrored: Mirrored, label: Label, change: dict[str, Any], reason: str
 ) -> None:
-    await house.take_turns(2)
-    before = house.read()
-    (house.mirror.append if "content" in change else house.mirror.replace)(HERE, label, **change, actor=AGENT)
-    left = house.mirror.text(HERE, label)
+    await mirrored.take_turns(2)
+    before = mirrored.read()
+    (mirrored.mirror.append if "content" in change else mirrored.mirror.replace)(
+        HERE, label, **change, actor=AGENT
+    )
+    left = mirrored.mirror.text(HERE, label)
 
-    adopted = await house.follow()
+    adopted = await mirrored.follow()
 
-    assert house.store.quarantined == [(HERE, label, left, reason, AGENT)]
+    assert mirrored.store.quarantined == [(HERE, label, left, reason, AGENT)]
     assert adopted.blocks == before.blocks
     assert adopted.revisions == before.revisions
     (receipt,) = adopted.receipts
     assert (receipt.label, receipt.actor) == (label, AGENT)
     assert receipt.quarantined is not None
-    assert house.shows_what_stands()
-    assert not await house.mirror.foreign(HERE)
+    assert mirrored.shows_what_stands()
+    assert not await mirrored.mirror.foreign_changes(HERE)
 
 
-async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(house: Mirrored) -> None:
-    await house.take_turns(2)
+async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(mirrored: Mirrored) -> None:
+    await mirrored.take_turns(2)
     old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
-    house.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
-    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
+    mirrored.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
+    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers short answers.", actor=AGENT)
     score = '"context_accuracy_score":'
-    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
+    mirrored.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
 
-    adopted = await house.follow()
+    adopted = await mirrored.follow()
 
-    assert house.store.quarantined == []
+    assert mirrored.store.quarantined == []
     assert adopted.blocks.memory_metadata.performance_metrics.context_accuracy_score == 0.5
     assert adopted.blocks.active_session.conversation_state.conversation_phase == "advice"
     assert "\nCONVERSATION PHASE: Advice\n" in adopted.blocks.context_summary
     assert adopted.blocks.context_summary.endswith("--- NOTES ---\nPrefers short answers.")
-    assert house.shows_what_stands()
+    assert mirrored.shows_what_stands()
 
 
 @pytest.mark.parametrize(
@@ -191,77 +196,73 @@ async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(hou
     ],
 )
 async def test_an_edit_that_is_seen_after_another_let_its_block_be_written_anew_is_adopted_too(
-    house: Mirrored, label: Label, old: str, new: str
+    mirrored: Mirrored, label: Label, old: str, new: str
 ) -> None:
-    await house.take_turns(2)
+    await mirrored.take_turns(2)
     phase = '"conversation_phase":"{}"'
-    house.mirror.replace(
+    mirrored.mirror.replace(
         HERE,
         Label.ACTIVE_SESSION,
         phase.format("symptom_evaluation"),
         phase.format("advice"),
         actor=AGENT,
     )
-    seen = await house.mirror.foreign(HERE)
-    adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
-    house.mirror.replace(HERE, label, old, new, actor=AGENT)
+    seen = await mirrored.mirror.foreign_changes(HERE)
+    adopted = adopt(mirrored.ledger, mirrored.store, CONVERSATION, seen)
+    mirrored.mirror.replace(HERE, label, old, new, actor=AGENT)
 
-    later = await house.mirror.put(HERE, adopted.stored, seen)
-    stored = house.ledger.adopt(house.store, CONVERSATION, later).stored
-    await house.mirror.put(HERE, stored, (*seen, *later))
+    later = await mirrored.mirror.put(HERE, adopted.stored, seen)
+    stored = adopt(mirrored.ledger, mirrored.store, CONVERSATION, later).stored
+    await mirrored.mirror.put(HERE, stored, (*seen, *later))
 
     assert [each.label for each in later] == [label]
-    assert house.store.quarantined == []
-    assert new.split("\n")[-1] in house.mirror.text(HERE, label)
-    assert "\nCONVERSATION PHASE: Advice\n" in house.mirror.text(HERE, Label.CONTEXT_SUMMARY)
-    assert house.shows_what_stands()
+    assert mirrored.store.quarantined == []
+    assert new.split("\n")[-1] in mirrored.mirror.text(HERE, label)
+    assert "\nCONVERSATION PHASE: Advice\n" in mirrored.mirror.text(HERE, Label.CONTEXT_SUMMARY)
+    assert mirrored.shows_what_stands()
 
 
-async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(house: Mirrored) -> None:
-    await house.take_turns(2)
+async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(mirrored: Mirrored) -> None:
+    await mirrored.take_turns(2)
     score = '"context_accuracy_score":'
-    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
-    seen = await house.mirror.foreign(HERE)
-    adopted = house.ledger.adopt(house.store, CONVERSATION, seen)
-    house.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}0.5", f"{score}0.7", actor=AGENT)
+    mirrored.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
+    seen = await mirrored.mirror.foreign_changes(HERE)
+    adopted = adopt(mirrored.ledger, mirrored.store, CONVERSATION, seen)
+    mirrored.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}0.5", f"{score}0.7", actor=AGENT)
 
-    later = await house.mirror.put(HERE, adopted.stored, seen)
-    stored = house.ledger.adopt(house.store, CONVERSATION, later).stored
-    await house.mirror.put(HERE, stored, (*seen, *later))
+    later = await mirrored.mirror.put(HERE, adopted.stored, seen)
+    stored = adopt(mirrored.ledger, mirrored.store, CONVERSATION, later).stored
+    await mirrored.mirror.put(HERE, stored, (*seen, *later))
 
-    assert [why for *_, why, _ in house.store.quarantined] == [
-        "$: was changed upon a text that stands no more"
-    ]
-    assert f"{score}0.5" in house.mirror.text(HERE, Label.MEMORY_METADATA)
-    assert house.shows_what_stands()
+    assert [why for *_, why, _ in mirrored.store.quarantined] == ["$: edits a text that was replaced since"]
+    assert f"{score}0.5" in mirrored.mirror.text(HERE, Label.MEMORY_METADATA)
+    assert mirrored.shows_what_stands()
 
 
-async def test_a_change_upon_a_text_that_stands_no_more_is_undone(house: Mirrored) -> None:
-    await house.take_turns(1)
-    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
-    house.take_turn()
+async def test_a_change_upon_a_text_that_stands_no_more_is_undone(mirrored: Mirrored) -> None:
+    await mirrored.take_turns(1)
+    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
+    mirrored.take_turn()
 
-    await house.follow()
+    await mirrored.follow()
 
-    assert [why for *_, why, _ in house.store.quarantined] == [
-        "$: was changed upon a text that stands no more"
-    ]
-    assert house.shows_what_stands()
+    assert [why for *_, why, _ in mirrored.store.quarantined] == ["$: edits a text that was replaced since"]
+    assert mirrored.shows_what_stands()
 
 
 async def test_what_nobody_followed_is_told_until_somebody_does_and_only_then_written_over(
-    house: Mirrored,
+    mirrored: Mirrored,
 ) -> None:
-    await house.take_turns(1)
-    before = house.mirror.text(HERE, Label.ACTIVE_SESSION)
-    house.mirror.append(HERE, Label.CONTEXT_SUMMARY, "In between.", actor=AGENT)
-    edited = house.mirror.text(HERE, Label.CONTEXT_SUMMARY)
-    digest = house.store.load(HERE)[Label.CONTEXT_SUMMARY].digest
-    stored = house.take_turn().stored
+    await mirrored.take_turns(1)
+    before = mirrored.mirror.text(HERE, Label.ACTIVE_SESSION)
+    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "In between.", actor=AGENT)
+    edited = mirrored.mirror.text(HERE, Label.CONTEXT_SUMMARY)
+    digest = mirrored.store.load(HERE)[Label.CONTEXT_SUMMARY].digest
+    stored = mirrored.take_turn().stored
 
-    told, again = [await house.mirror.put(HERE, stored) for _ in range(2)]
-    left = [house.mirror.text(HERE, label) for label in (Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY)]
-    followed = await house.mirror.put(HERE, stored, told)
+    told, again = [await mirrored.mirror.put(HERE, stored) for _ in range(2)]
+    left = [mirrored.mirror.text(HERE, label) for label in (Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY)]
+    followed = await mirrored.mirror.put(HERE, stored, told)
 
     assert [(each.label, each.text, each.actor, each.digest) for each in told] == [
         (Label.CONTEXT_SUMMARY, edited, AGENT, digest)
@@ -269,5 +270,5 @@ async def test_what_nobody_followed_is_told_until_somebody_does_and_only_then_wr
     assert again == told
     assert left == [before, edited]
     assert not followed
-    assert not await house.mirror.foreign(HERE)
-    assert house.shows_what_stands()
+    assert not await mirrored.mirror.foreign_changes(HERE)
+    assert mirrored.shows_what_stands()

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from agents.brains.scripted import ScriptedBrain
 from agents.errors import BrainFailed
+from agents.models.scripted import ScriptedBrain
 from agents.ports import Embedded, MemoryHit, Recalled
-from orchestrator.house import House
-from orchestrator.mirror import remembered
-from orchestrator.projection import NEVER_TRAVELS, project, tables
+from orchestrator.orchestrator import Orchestrator
+from orchestrator.store.checks.projection import NOT_IN_FRAMES, project, tables
+from orchestrator.store.engine.statements import names_of
+from orchestrator.store.frame_records import created_memory_id
 from orchestrator.store.rows import Frame
-from orchestrator.store.statements import names_of
 from orchestrator.store.tables import metadata
 from orchestrator.wire.ids import ConversationId, MessageId, NoteId, SentenceId, ToolUseId
 from orchestrator.wire.messages import AudioChunk, Body, Commentary, ToolUseRequest
-from tests.houses import a_house, a_store
-from tests.peers import (
+from tests.orchestrators import a_store, an_orchestrator
+from tests.protocol_client import (
     AUDIO,
     COMMENTARY,
     CONFIGURATION,
@@ -61,8 +61,8 @@ async def talk(address: str) -> str:
     script = [PLAIN, PLAIN, CUT, PLAIN, PLAIN, FAILS, PLAIN, FAILS, PLAIN]
     answers = [[NEVER() if step is NEVER else step for step in answer] for answer in script]
     brain, recall = ScriptedBrain(answers=answers), Finding()  # type: ignore[arg-type]
-    async with a_house(address, brain, recall=recall).open() as house:
-        async with conversing(house, device="phone", meta={"client": "test", "retries": 2}) as peer:
+    async with an_orchestrator(address, brain, recall=recall).open() as orchestrator:
+        async with conversing(orchestrator, device="phone", meta={"client": "test", "retries": 2}) as peer:
             await remember(peer, recall)
             message_id = await peer.say("I have a headache")
             sentence = (await peer.answer())[-1].body
@@ -72,10 +72,10 @@ async def talk(address: str) -> str:
             await vary(peer, sentence["previousId"])
             await fail(peer)
             await sync(peer, message_id)
-            await send_sound(peer, house, sentence["id"])
-            await use_tools(peer, house, message_id)
+            await send_sound(peer, orchestrator, sentence["id"])
+            await use_tools(peer, orchestrator, message_id)
             conversation_id = peer.conversation_id
-        async with visiting(house) as peer:
+        async with visiting(orchestrator) as peer:
             await peer.open(conversation_id, stanza=0, device="desk", meta={"not": "kept"})
             await peer.ask("Anything else?", meta={"messaging.trace_id": "abc", "messaging.span_id": "def"})
     return conversation_id
@@ -86,7 +86,7 @@ async def remember(peer: Peer, recall: Finding) -> None:
     draft = {"content": "Likes tea.", "category": "profile", "pinned": True, "rating": 3}
     for number in (1, 2):
         confirmed = await ask_for(peer, MEMORY, id=f"req_{number}", action="create", memory=draft)
-    recall.memory_id = remembered(peer.conversation_id, "req_1")
+    recall.memory_id = created_memory_id(peer.conversation_id, "req_1")
     await peer.request(MEMORY, id="req_1", action="create", memory=draft)
     changed = {"memoryId": recall.memory_id, "memory": {"content": "Likes green tea.", "rating": 5}}
     await ask_for(peer, MEMORY, id="req_3", action="update", **changed)
@@ -156,7 +156,7 @@ async def sync(peer: Peer, message_id: str) -> None:
         await peer.request(SYNC, messages=earlier)
 
 
-async def send_sound(peer: Peer, house: House, sentence_id: str) -> None:
+async def send_sound(peer: Peer, orchestrator: Orchestrator, sentence_id: str) -> None:
     """A recording of the person, and how a sentence of the answer sounds."""
     await peer.send(AUDIO, format="audio/opus", durationMs=20, data=b"\x00\x01", trackSid="TR_1")
     spoken = AudioChunk(
@@ -166,10 +166,10 @@ async def send_sound(peer: Peer, house: House, sentence_id: str) -> None:
         duration_ms=30,
         data=b"\x02",
     )
-    await say(peer, house, spoken)
+    await say(peer, orchestrator, spoken)
 
 
-async def use_tools(peer: Peer, house: House, message_id: str) -> None:
+async def use_tools(peer: Peer, orchestrator: Orchestrator, message_id: str) -> None:
     """Two tools that the client runs, one that works and one that does not; then a remark of the house."""
     here = ConversationId(peer.conversation_id)
     for tool_id in ("tool_1", "tool_2"):
@@ -181,17 +181,17 @@ async def use_tools(peer: Peer, house: House, message_id: str) -> None:
             parameters={"day": 1},
             execution="client",
         )
-        await say(peer, house, request)
+        await say(peer, orchestrator, request)
     worked = {"requestId": "tool_1", "success": True, "result": {"free": [10.5, None]}}
     failed = {"requestId": "tool_2", "success": False, "errorMessage": "No calendar"}
     await peer.request(TOOL_RESULT, id="res_1", **worked, meta={"took": 1.5})
     await peer.request(TOOL_RESULT, id="res_2", **failed)
-    await say(peer, house, Commentary(id=NoteId("note_4"), conversation_id=here, content="Two days"))
+    await say(peer, orchestrator, Commentary(id=NoteId("note_4"), conversation_id=here, content="Two days"))
 
 
-async def say(peer: Peer, house: House, body: Body) -> None:
+async def say(peer: Peer, orchestrator: Orchestrator, body: Body) -> None:
     """Let the house say something outside a turn."""
-    await house._outbox.commit(peer.conversation_id, lambda page: page.say(body), step="test")
+    await orchestrator._outbox.commit(peer.conversation_id, lambda page: page.say(body), step="test")
     await peer.next()
 
 
@@ -233,11 +233,11 @@ def test_the_frames_of_a_conversation_give_its_tables(
 async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_beginning(
     address: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    async with a_house(address).open() as house, visiting(house) as peer:
+    async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
         await peer.open(stanza=0, device="phone")
         await peer.ask()
-        frames = await house.store.read(lambda tx: tx.frames.in_order(peer.conversation_id))
-        said = await house.store.read(lambda tx: tables(frames, tx))
+        frames = await orchestrator.store.read(lambda tx: tx.frames.in_order(peer.conversation_id))
+        said = await orchestrator.store.read(lambda tx: tables(frames, tx))
     (tmp_path / "again").mkdir()
     with empty_store("sqlite", request, tmp_path / "again") as url:
         store = a_store(url)
@@ -252,5 +252,5 @@ async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_b
 
 
 def test_what_never_travels_is_named_as_it_is_in_the_tables() -> None:
-    for kind, names in NEVER_TRAVELS.items():
+    for kind, names in NOT_IN_FRAMES.items():
         assert names <= set(names_of(kind))

@@ -33,11 +33,11 @@ from orchestrator.errors import (
     AnamnesisError,
     Problem,
 )
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from tests.builders import CountedIds, HandClock
 from tests.servers.postgres import as_psycopg
-from tests.world import PERSON, take_turn
+from tests.stored_turns import PERSON, take_turn
 
 
 def begin(tx: Transaction) -> str:
@@ -503,8 +503,8 @@ def test_an_sqlite_without_strict_tables_is_refused(
 
 APPEND = """
 import sys
-from orchestrator.clock import SystemClock
-from orchestrator.store.database import Store
+from orchestrator.ops.clock import SystemClock
+from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
 
 url, conversation_id, count = sys.argv[1:]

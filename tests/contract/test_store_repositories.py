@@ -23,7 +23,8 @@ from orchestrator.errors import (
     AnamnesisError,
     Problem,
 )
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.rows import (
     Audio,
     Conversation,
@@ -35,10 +36,9 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
 )
-from orchestrator.store.statements import IsRow
 from orchestrator.store.tables import LABELS
 from tests.builders import HandClock
-from tests.world import PERSON, FinishedTurn, a_trace, ask, take_turn
+from tests.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
 
 MEMORY_TRACE = 14
 
@@ -819,9 +819,9 @@ def test_many_conversations_are_asked_at_once_where_they_stand(store: Store) -> 
 
     ids = store.write_now(open_some)
 
-    standing = store.read_now(lambda tx: tx.connections.standing([*ids, "conv_none"]))
+    standing = store.read_now(lambda tx: tx.connections.states([*ids, "conv_none"]))
     assert {id: each.connection_id for id, each in standing.items()} == {
         id: f"link_{number}" for number, id in enumerate(ids)
     }
     assert {each.sent for each in standing.values()} == {0}
-    assert store.read_now(lambda tx: tx.connections.standing([])) == {}
+    assert store.read_now(lambda tx: tx.connections.states([])) == {}

@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import Text
 
 from orchestrator.errors import CONSTRAINT, NUL_IN_TEXT, AnamnesisError
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.engine.statements import IsRow
+from orchestrator.store.engine.types import JsonValue, Moment, Words
 from orchestrator.store.rows import (
     ArchivedTurn,
     Audio,
@@ -34,9 +36,7 @@ from orchestrator.store.rows import (
     Trace,
     Turn,
 )
-from orchestrator.store.statements import IsRow
 from orchestrator.store.tables import metadata
-from orchestrator.store.types import JsonValue, Moment, Words
 
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
 from tests.builders import HandClock
-from tests.world import PERSON
+from tests.stored_turns import PERSON
 
 
 @pytest.mark.requirement("003-053")

@@ -1,59 +1,43 @@
 """However a store is broken, whoever looks through it is told so, and nothing ends the looking."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import psycopg
 import pytest
 from sqlalchemy import Column, Double, Integer, LargeBinary, Text
 
-from orchestrator.store.database import Store
-from orchestrator.store.invariants import look_through
-from orchestrator.store.soundness import Violation
+from orchestrator.store.checks.invariants import check_all
+from orchestrator.store.checks.violations import Violation
+from orchestrator.store.engine.database import Store
+from orchestrator.store.engine.types import Flag, JsonValue, Moment, Vector, Words
 from orchestrator.store.tables import metadata
-from orchestrator.store.types import Flag, JsonValue, Moment, Vector, Words
-from orchestrator.store.unit import Unit
-from orchestrator.wire.ids import RandomIds
+from tests.contract.breakable_store import BreakableStore, rules_ignored
 from tests.contract.test_store_rules import WORLD
-from tests.servers.postgres import as_psycopg
-from tests.world import PERSON, take_turn
+from tests.stored_turns import PERSON, take_turn
 
 CANARY = "my chest hurts since Tuesday"
 
 
 class Broken:
-    """A store with rows in each table: it is spoiled, looked through, and put right again."""
+    """A store with rows in each table: a test breaks it, checks it and restores it."""
 
     def __init__(self, store: Store, url: str) -> None:
-        self.dialect = store.driver.dialect
-        self.is_sqlite = url.startswith("sqlite")
-        if self.is_sqlite:
-            self._connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        else:
-            self._connection = psycopg.connect(as_psycopg(url), autocommit=True)
-            self._connection.execute("SET timezone = 'UTC'; SET session_replication_role = replica")
+        self._store = BreakableStore(store, url)
+        self.is_sqlite = self._store.is_sqlite
         self.before = set(self.look())
 
     def look(self, *spoil: str) -> list[Violation]:
-        """What is found once that is done, with no rule in force meanwhile."""
-        do = self._connection.execute
-        do("BEGIN")
-        try:
-            for statement in spoil:
-                if self.is_sqlite:
-                    do("PRAGMA ignore_check_constraints = ON")
-                do(statement)
-                if self.is_sqlite:
-                    do("PRAGMA ignore_check_constraints = OFF")
-            unit = Unit(self._connection, self.dialect, WORLD[0].created_at, RandomIds())  # type: ignore[attr-defined]
-            return look_through(unit, quiesced=True, mirrored=True).violations
-        finally:
-            do("ROLLBACK")
+        """What the check finds after these statements, which are then rolled back."""
+        with self._store.rolled_back() as tx:
+            with rules_ignored(tx):
+                for statement in spoil:
+                    tx.unit.connection.execute(statement)
+            return check_all(tx.unit, quiesced=True, mirrored=True).violations
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the connection."""
+        self._store.close()
 
 
 @pytest.fixture
@@ -144,5 +128,5 @@ def test_a_table_that_was_emptied_is_told_by_the_rules_and_keys_of_those_that_na
                 for rule in other.foreign_key_constraints
                 if rule.referred_table is table and other is not table
             }
-            dangling = [each.ids for each in found if each.why == "a row refers to one that is not there"]
+            dangling = [each.ids for each in found if each.why == "a row refers to a missing row"]
             assert {(ids[0], len(ids)) for ids in dangling} == named_by

@@ -32,11 +32,11 @@ from orchestrator.transports.livekit import (
     SERVER,
     LiveKitRoom,
     LiveKitTransport,
-    settle,
+    wait_for_native_threads,
 )
 from orchestrator.transports.websocket import WebSocketTransport
-from tests.peers import Line, WebSocketLine
-from tests.rooms import RoomLine, a_room, administering, token, until_empty
+from tests.livekit_rooms import RoomLine, a_room, administering, token, until_empty
+from tests.protocol_client import Line, WebSocketLine
 from tools.servers.livekit import Address, livekit_process, new_address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
@@ -71,7 +71,7 @@ async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConne
 
     async def meet(websocket: WebSocket) -> None:
         await websocket.accept()
-        accepted.put_nowait(WebSocketTransport(websocket, patience=patience))
+        accepted.put_nowait(WebSocketTransport(websocket, timeout=patience))
         await finished.wait()
 
     async with (
@@ -89,14 +89,14 @@ async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConne
 class Participant:
     """A peer in the same room, made with LiveKit's own SDK."""
 
-    def __init__(self, line: RoomLine, house: LiveKitRoom) -> None:
-        self.line, self.house = line, house
+    def __init__(self, line: RoomLine, orchestrator: LiveKitRoom) -> None:
+        self.line, self.orchestrator = line, orchestrator
         self.send, self.receive = line.send, line.receive
 
     async def close(self) -> None:
         """Go once all that was sent is over there: LiveKit drops what is still on the way."""
         heard: asyncio.Queue[str] = asyncio.Queue()
-        self.house.sdk.on("data_received", lambda packet: heard.put_nowait(packet.topic))
+        self.orchestrator.sdk.on("data_received", lambda packet: heard.put_nowait(packet.topic))
         await self.line.room.local_participant.publish_data(b"", topic="last")
         while await heard.get() != "last":
             pass
@@ -123,11 +123,13 @@ async def in_a_room(address: Address, *, packets: bool = False) -> AsyncIterator
             listed = await server.room.list_participants(api.ListParticipantsRequest(room=name))
             return [each.identity for each in listed.participants]
 
-        async with joined(address, name, SERVER, LiveKitRoom(there, remove=remove)) as house:
+        async with joined(address, name, SERVER, LiveKitRoom(there, remove=remove)) as orchestrator:
             line = await RoomLine(packets=packets).join(address.url, token(address, name, "user:ann"))
-            await until_heard(house, line)
+            await until_heard(orchestrator, line)
             try:
-                yield RoomConnection(house.peer("user:ann"), Participant(line, house), house)
+                yield RoomConnection(
+                    orchestrator.peer("user:ann"), Participant(line, orchestrator), orchestrator
+                )
             finally:
                 await line.close()
 
@@ -141,12 +143,12 @@ async def joined(address: Address, name: str, identity: str, room: LiveKitRoom) 
         await room.leave()
 
 
-async def until_heard(house: LiveKitRoom, line: RoomLine) -> None:
+async def until_heard(orchestrator: LiveKitRoom, line: RoomLine) -> None:
     """What is sent to a participant before it is ready to receive is lost."""
     heard = asyncio.Event()
     line.room.once("data_received", lambda _: heard.set())
     while not heard.is_set():
-        await house.send("user:ann", b"are you there?", "test")
+        await orchestrator.send("user:ann", b"are you there?", "test")
         with suppress(TimeoutError):
             await asyncio.wait_for(heard.wait(), 0.2)
 
@@ -334,7 +336,7 @@ async def test_a_transport_nobody_listens_to_holds_back_the_peer(narrow: Connect
 
 
 async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> None:
-    largest = b"x" * connection.transport.most
+    largest = b"x" * connection.transport.max_frame_bytes
 
     await connection.peer.send(largest)
 
@@ -342,20 +344,20 @@ async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> Non
 
 
 async def test_a_frame_above_the_most_is_refused(connection: Connection) -> None:
-    await connection.peer.send(b"x" * (connection.transport.most + 1))
+    await connection.peer.send(b"x" * (connection.transport.max_frame_bytes + 1))
 
     with pytest.raises(AnamnesisError) as refused:
         await connection.transport.receive()
 
     assert refused.value.problem is FRAME_TOO_LARGE
     assert dict(refused.value.facts) == {
-        "size": connection.transport.most + 1,
-        "most": connection.transport.most,
+        "size": connection.transport.max_frame_bytes + 1,
+        "most": connection.transport.max_frame_bytes,
     }
 
 
 async def test_after_a_refused_frame_there_is_time_to_say_why(connection: Connection) -> None:
-    await connection.peer.send(b"x" * (connection.transport.most + 1))
+    await connection.peer.send(b"x" * (connection.transport.max_frame_bytes + 1))
     with pytest.raises(AnamnesisError):
         await connection.transport.receive()
 
@@ -365,7 +367,7 @@ async def test_after_a_refused_frame_there_is_time_to_say_why(connection: Connec
 
 
 async def test_in_one_process_the_next_frame_after_a_refused_one_is_heard() -> None:
-    client, server = in_process.pair(most=10)
+    client, server = in_process.pair(max_frame_bytes=10)
     await send_all(client.send, [b"x" * 11, b"fits"])
 
     with pytest.raises(AnamnesisError):
@@ -563,9 +565,11 @@ async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_
 
             livekit.send_signal(signal.SIGSTOP)
             with pytest.raises(AnamnesisError) as refused:
-                await LiveKitRoom(there, patience=0.3).join(address.url, token(address, name, SERVER))
+                await LiveKitRoom(there, timeout=0.3).join(address.url, token(address, name, SERVER))
             livekit.send_signal(signal.SIGCONT)
-            await settle()  # the native side would end the process here, had it been left to itself
+            await (
+                wait_for_native_threads()
+            )  # without the late join, the native side would end the process here
 
             assert refused.value.problem is LIVEKIT_UNAVAILABLE
             await until_empty(server, name)
@@ -574,9 +578,9 @@ async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_
 async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:
     async with in_a_room(livekit) as connection:
         for _ in range(INBOX_FRAMES + 2):
-            connection.transport.hear(b"x")
+            connection.transport.put(b"x")
         heard = await receive_all(connection.transport.receive, INBOX_FRAMES)
-        connection.transport.hear(b"the rest is not heard")
+        connection.transport.put(b"the rest is not heard")
 
         with pytest.raises(AnamnesisError) as refused:
             await connection.transport.receive()
@@ -591,7 +595,7 @@ async def test_who_sends_more_bytes_than_may_wait_is_told_so(livekit: Address) -
     frame = bytes(MEBIBYTE)
     async with in_a_room(livekit) as connection:
         for _ in range(INBOX_BYTES // MEBIBYTE + 1):
-            connection.transport.hear(frame)
+            connection.transport.put(frame)
 
         assert await receive_all(connection.transport.receive, INBOX_BYTES // MEBIBYTE) == [frame] * 8
         with pytest.raises(AnamnesisError) as refused:
@@ -643,7 +647,9 @@ async def test_a_flood_without_a_sender_costs_one_question_and_is_told_to_its_se
         assert asked <= 2  # once more where it is looked after
 
 
-async def test_after_a_reconnect_the_house_tells_those_it_hears_to_begin_anew(livekit: Address) -> None:
+async def test_after_a_reconnect_the_orchestrator_tells_those_it_hears_to_begin_anew(
+    livekit: Address,
+) -> None:
     told = asyncio.Event()
     async with in_a_room(livekit) as connection, asyncio.timeout(60):
         line = connection.peer.line.room
@@ -657,7 +663,7 @@ async def test_after_a_reconnect_the_house_tells_those_it_hears_to_begin_anew(li
 async def test_after_a_reconnect_a_client_goes_on_through_another_transport(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
-        joined(livekit, name, "user:ann", LiveKitRoom(the_house, renewing=True)) as room,
+        joined(livekit, name, "user:ann", LiveKitRoom(the_orchestrator, end_on_reconnect=True)) as room,
         asyncio.timeout(60),
     ):
         before = room.peer(SERVER)
@@ -683,7 +689,7 @@ async def test_in_a_room_one_send_is_under_way_at_a_time(
 
     async with (
         a_room(livekit) as name,
-        joined(livekit, name, SERVER, LiveKitRoom(nobody, gate=asyncio.Semaphore(4))) as room,
+        joined(livekit, name, SERVER, LiveKitRoom(nobody, send_slots=asyncio.Semaphore(4))) as room,
     ):
         monkeypatch.setattr(rtc.LocalParticipant, "publish_data", publish)
         await asyncio.gather(*(room.send(f"user:{number}", b"x") for number in range(8)))
@@ -694,11 +700,11 @@ async def test_in_a_room_one_send_is_under_way_at_a_time(
 async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
-        joined(livekit, name, "user:ann", LiveKitRoom(nobody, renewing=True)) as room,
+        joined(livekit, name, "user:ann", LiveKitRoom(nobody, end_on_reconnect=True)) as room,
     ):
         before = room.peer(SERVER)
         for _ in range(INBOX_FRAMES + 2):
-            before.hear(b"x")
+            before.put(b"x")
 
         heard = await receive_all(before.receive, INBOX_FRAMES + 1)
 
@@ -710,7 +716,7 @@ async def nobody() -> list[str]:
     return []
 
 
-async def the_house() -> list[str]:
+async def the_orchestrator() -> list[str]:
     return [SERVER]
 
 

@@ -1,34 +1,34 @@
-"""A place where the servers of this folder's tests are started."""
+"""Fixtures: deployments, in which the tests of this folder start and kill servers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.place import Place, a_place
-from tests.nursery import Nursery
+from tests.faults.deployment import Deployment, a_deployment
+from tests.forked_servers import Forker
 from tests.stores import empty_store
 
 
 @pytest.fixture
-async def place(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Place]:
-    """A data folder with its embedded database."""
-    async with a_place(nursery, tmp_path) as place:
-        yield place
+async def deployment(forker: Forker, tmp_path: Path) -> AsyncIterator[Deployment]:
+    """A deployment on SQLite."""
+    async with a_deployment(forker, tmp_path) as deployment:
+        yield deployment
 
 
 @pytest.fixture
-async def postgres_place(
-    nursery: Nursery, tmp_path: Path, request: pytest.FixtureRequest
-) -> AsyncIterator[Place]:
-    """A data folder whose conversations are kept by Postgres."""
+async def postgres_deployment(
+    forker: Forker, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Deployment]:
+    """A deployment on PostgreSQL."""
     with empty_store("postgres", request, tmp_path) as url:
-        async with a_place(nursery, tmp_path, url) as place:
-            yield place
+        async with a_deployment(forker, tmp_path, url) as deployment:
+            yield deployment
 
 
-@pytest.fixture(params=["place", "postgres_place"], ids=["sqlite", "postgres"])
-def either_place(request: pytest.FixtureRequest) -> Place:
-    """One of the two: the test runs once for each database."""
-    place: Place = request.getfixturevalue(request.param)
-    return place
+@pytest.fixture(params=["deployment", "postgres_deployment"], ids=["sqlite", "postgres"])
+def either_deployment(request: pytest.FixtureRequest) -> Deployment:
+    """A deployment on each database: the test runs twice."""
+    deployment: Deployment = request.getfixturevalue(request.param)
+    return deployment

@@ -12,17 +12,17 @@ from time import monotonic
 
 from livekit import rtc
 
-from agents.brains.scripted import ScriptedBrain, ScriptedRecall
+from agents.models.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
-from orchestrator.calls import RoomCall
-from orchestrator.client import Client
-from orchestrator.store.database import Store, Transaction
+from orchestrator.client.client import Client
+from orchestrator.client.connect import RoomConnection
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wire.messages import MemoryTrace
-from tests.houses import ANN, a_house, a_store
-from tests.rooms import over_livekit, serving
-from tools.servers.keeper import free_port
+from tests.livekit_rooms import over_livekit, serving
+from tests.orchestrators import ANN, a_store, an_orchestrator
 from tools.servers.livekit import Address, new_address, running_livekit
+from tools.servers.process import free_port
 
 TRACES = 200
 PATIENCE = 100.0
@@ -63,19 +63,19 @@ async def listen(client: Client, told: Told) -> None:
 @asynccontextmanager
 async def a_client(
     server: str, key: str, conversation_id: str | None = None
-) -> AsyncIterator[tuple[Client, RoomCall]]:
+) -> AsyncIterator[tuple[Client, RoomConnection]]:
     """A client as `anamnesis chat --livekit` is one, in that conversation or in a new one."""
-    call = RoomCall(server, key, conversation_id)
+    call = RoomConnection(server, key, conversation_id)
     client = Client(await call(), RandomIds(), dial=call)
     async for _ in client.open(call.conversation_id, seen=0):
         pass
     try:
         yield client, call
     finally:
-        await call.hang_up()
+        await call.close()
 
 
-def sdk_of(call: RoomCall) -> rtc.Room:
+def sdk_of(call: RoomConnection) -> rtc.Room:
     """The room that a client is in, as LiveKit's SDK has it."""
     assert call.room is not None
     return call.room.sdk
@@ -83,7 +83,7 @@ def sdk_of(call: RoomCall) -> rtc.Room:
 
 async def many_memories(url: str) -> ScriptedRecall:
     """As many memories to find as the answer shall have traces."""
-    async with a_house(url).open() as house:
+    async with an_orchestrator(url).open() as orchestrator:
 
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
@@ -91,7 +91,7 @@ async def many_memories(url: str) -> ScriptedRecall:
                 for number in range(TRACES)
             ]
 
-        return ScriptedRecall(*await house.store.write(add))
+        return ScriptedRecall(*await orchestrator.store.write(add))
 
 
 async def stored(store: Store, conversation_id: str) -> list[int]:
@@ -107,8 +107,8 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
         async with (
-            a_house(url, brain, recall=await many_memories(url)).open() as house,
-            over_livekit(house, folder, address) as site,
+            an_orchestrator(url, brain, recall=await many_memories(url)).open() as orchestrator,
+            over_livekit(orchestrator, folder, address) as site,
             a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
             asyncio.timeout(PATIENCE),
             asyncio.TaskGroup() as group,
@@ -121,15 +121,15 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
             told.up = monotonic()
             go_on.set()
             await listening
-            return told, await stored(house.store, client.conversation_id)
+            return told, await stored(orchestrator.store, client.conversation_id)
 
 
-async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
+async def orchestrator_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
     """`anamnesis serve` is killed in the middle of an answer and started again; then asked once more."""
     port, told = free_port(), Told()
     start = partial(serving, folder, address, port=port, change="recalling_much", log=folder / "log")
     async with start(fault=f"after_send:{TRACES // 2}") as (door, killed):
-        call = RoomCall(door["url"], door["key"])
+        call = RoomConnection(door["url"], door["key"])
         client = Client(await call(), RandomIds(), dial=call)
         async for _ in client.open(call.conversation_id, seen=0):
             pass
@@ -140,7 +140,7 @@ async def house_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
         told.up = monotonic()
         await listening
         await listen(client, told)
-        await call.hang_up()
+        await call.close()
     store = a_store(f"sqlite:///{folder / 'anamnesis.db'}")
     try:
         return told, await stored(store, client.conversation_id)

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from tests.faults.client import Client, Cut
-from tests.faults.place import Place, Server
-from tests.faults.proof import Run, finish
-from tests.faults.proxy import between
+from tests.faults.crash_checks import Run, finish
+from tests.faults.deployment import Deployment, Server
+from tests.faults.tcp_proxy import between
 from tests.faults.test_crash_points import SAID
 
 STANZAS = 11
 """How many stanzas come before the last of an answer: acknowledged, begun, traces, a sentence, traces."""
 
 
-async def test_who_leaves_after_any_stanza_of_an_answer_misses_nothing(place: Place) -> None:
-    server = await place.start("recalling")
+async def test_who_leaves_after_any_stanza_of_an_answer_misses_nothing(deployment: Deployment) -> None:
+    server = await deployment.start("recalling")
 
     for heard in range(1, STANZAS + 1):
         client = Client()
@@ -23,25 +23,29 @@ async def test_who_leaves_after_any_stanza_of_an_answer_misses_nothing(place: Pl
         client.cut()
         await come_back(server, client, SAID[1:2])
 
-    await nothing_was_lost(place, server, client)
+    await nothing_was_lost(deployment, server, client)
 
 
-async def test_a_connection_that_breaks_within_a_frame_to_the_client_loses_nothing(place: Place) -> None:
-    server = await place.start("recalling")
+async def test_a_connection_that_breaks_within_a_frame_to_the_client_loses_nothing(
+    deployment: Deployment,
+) -> None:
+    server = await deployment.start("recalling")
 
     for most in range(700, 12_000, 607):
         client = await through_a_break(server, to_client=most)
 
-    await nothing_was_lost(place, server, client)
+    await nothing_was_lost(deployment, server, client)
 
 
-async def test_a_connection_that_breaks_within_a_frame_to_the_server_loses_nothing(place: Place) -> None:
-    server = await place.start("recalling")
+async def test_a_connection_that_breaks_within_a_frame_to_the_server_loses_nothing(
+    deployment: Deployment,
+) -> None:
+    server = await deployment.start("recalling")
 
     for most in range(280, 900, 37):
         client = await through_a_break(server, to_server=most)
 
-    await nothing_was_lost(place, server, client)
+    await nothing_was_lost(deployment, server, client)
 
 
 async def hear(client: Client, message_id: str, stanzas: int) -> None:
@@ -85,8 +89,8 @@ async def come_back(server: Server, client: Client, left: Iterable[str]) -> None
     await client.close()
 
 
-async def nothing_was_lost(place: Place, server: Server, client: Client) -> None:
+async def nothing_was_lost(deployment: Deployment, server: Server, client: Client) -> None:
     """What is stored is sound, and what the last client has."""
     run = Run(client)
-    await finish(place, run, server)
+    await finish(deployment, run, server)
     assert run.problems == []

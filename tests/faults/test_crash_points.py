@@ -1,18 +1,19 @@
 """A server is killed at every arrow of a turn, each time it passes; the next one loses nothing."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator import faults
+from orchestrator.ops import faults
 from tests.architecture.sources import PACKAGES, parsed, python_files
 from tests.faults.client import Client
-from tests.faults.place import Place, a_place
-from tests.faults.proof import ATTEMPTS, Run, after_a_death, converse, finish
-from tests.nursery import Nursery
+from tests.faults.crash_checks import ATTEMPTS, Run, after_a_death, converse, finish
+from tests.faults.deployment import Deployment, a_deployment
+from tests.forked_servers import Forker
 
 SAID = ("I am having a headache", "8", "Since yesterday")
 """Two messages to die in, and one that must be answered afterwards."""
@@ -26,7 +27,7 @@ WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you
 CHANGED = b"session_info.status"
 """What a pause changes, as its trace says."""
 
-ELSEWHERE = (*faults.BESIDE, *faults.IN_LETTA)
+ELSEWHERE = (*faults.IN_IDLE_SESSIONS, *faults.IN_LETTA)
 IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and point not in ELSEWHERE]
 
 SWEEPS = [
@@ -40,16 +41,21 @@ SWEEPS = [
 ONLY_WITH_SENTENCES = ("before_sentence_commit", "after_sentence_commit")
 
 
+def soak_except(kept: str, points: Iterable[str]) -> list[Any]:
+    """The points as parameters; `make test` runs the one that is kept, `make soak` runs the others."""
+    return [point if point == kept else pytest.param(point, marks=pytest.mark.soak) for point in points]
+
+
 @pytest.mark.requirement("000-049", "003-008", "003-009", "003-016")
 @pytest.mark.parametrize(("point", "first", "step"), SWEEPS)
 async def test_who_dies_at_an_arrow_loses_nothing(
-    nursery: Nursery, tmp_path: Path, point: str, first: int, step: int
+    forker: Forker, tmp_path: Path, point: str, first: int, step: int
 ) -> None:
     kills = 0
     for number in count(first, step):
-        async with a_place(nursery, tmp_path / str(number)) as place:
+        async with a_deployment(forker, tmp_path / str(number)) as deployment:
             client = Client(repeats=True)
-            run = await converse(place, client, SAID, "recalling", faults=[f"{point}:{number}"])
+            run = await converse(deployment, client, SAID, "recalling", faults=[f"{point}:{number}"])
         assert run.problems == [], f"{point}:{number}"
         if run.survived or run.asked_at_first_death == len(SAID):
             break
@@ -59,39 +65,44 @@ async def test_who_dies_at_an_arrow_loses_nothing(
 
 
 @pytest.mark.parametrize("where", ["there", pytest.param("at the end", marks=pytest.mark.soak)])
-@pytest.mark.parametrize("point", IN_EVERY_TURN)
-async def test_who_dies_while_recovering_loses_nothing_either(place: Place, point: str, where: str) -> None:
+@pytest.mark.parametrize("point", soak_except("after_sentence_commit", IN_EVERY_TURN))
+async def test_who_dies_while_recovering_loses_nothing_either(
+    deployment: Deployment, point: str, where: str
+) -> None:
     deaths = [f"{point}:1", f"{point if where == 'there' else 'before_end_commit'}:1"]
 
-    run = await converse(place, Client(), SAID, "recalling", faults=deaths)
+    run = await converse(deployment, Client(), SAID, "recalling", faults=deaths)
 
     assert (len(run.deaths), run.problems) == (2, [])
 
 
-@pytest.mark.parametrize("point", [point for point in IN_EVERY_TURN if point not in ONLY_WITH_SENTENCES])
-async def test_a_client_that_does_not_stream_loses_nothing_either(place: Place, point: str) -> None:
+@pytest.mark.parametrize(
+    "point",
+    soak_except("before_end_commit", [point for point in IN_EVERY_TURN if point not in ONLY_WITH_SENTENCES]),
+)
+async def test_a_client_that_does_not_stream_loses_nothing_either(deployment: Deployment, point: str) -> None:
     client = Client(features=[])
 
-    run = await converse(place, client, SAID, "recalling", faults=[f"{point}:1"])
+    run = await converse(deployment, client, SAID, "recalling", faults=[f"{point}:1"])
 
     assert (len(run.deaths), run.problems) == (1, [])
     assert list(client.ends.values()) == [["completed"]] * len(SAID)
 
 
-@pytest.mark.parametrize("point", IN_EVERY_TURN)
-async def test_on_postgres_nothing_is_lost_either(postgres_place: Place, point: str) -> None:
-    run = await converse(postgres_place, Client(repeats=True), SAID, "recalling", faults=[f"{point}:1"])
+@pytest.mark.parametrize("point", soak_except("after_begin_commit", IN_EVERY_TURN))
+async def test_on_postgres_nothing_is_lost_either(postgres_deployment: Deployment, point: str) -> None:
+    run = await converse(postgres_deployment, Client(repeats=True), SAID, "recalling", faults=[f"{point}:1"])
 
     assert (len(run.deaths), run.problems) == (1, [])
 
 
 @pytest.mark.parametrize("point", ["after_take_commit", "before_begin_commit"])
 async def test_a_message_that_always_kills_is_set_aside_and_the_next_one_works(
-    place: Place, point: str
+    deployment: Deployment, point: str
 ) -> None:
     client = Client()
 
-    run = await converse(place, client, SAID, faults=[f"{point}:1"] * ATTEMPTS)
+    run = await converse(deployment, client, SAID, faults=[f"{point}:1"] * ATTEMPTS)
 
     assert run.problems == []
     assert list(client.ends.values()) == [["failed"], ["completed"], ["completed"]]
@@ -100,18 +111,18 @@ async def test_a_message_that_always_kills_is_set_aside_and_the_next_one_works(
 
 
 @pytest.mark.parametrize("kills", range(1, ATTEMPTS))
-async def test_a_message_is_tried_again_before_it_is_set_aside(place: Place, kills: int) -> None:
+async def test_a_message_is_tried_again_before_it_is_set_aside(deployment: Deployment, kills: int) -> None:
     client = Client()
 
-    run = await converse(place, client, SAID, faults=["after_take_commit:1"] * kills)
+    run = await converse(deployment, client, SAID, faults=["after_take_commit:1"] * kills)
 
     assert run.problems == []
     assert list(client.ends.values()) == [["completed"]] * len(SAID)
 
 
 @pytest.mark.parametrize("fault", ["before_begin_commit:1", "after_begin_commit:1", "before_end_commit:1"])
-async def test_who_dies_in_a_safety_answer_loses_nothing_either(place: Place, fault: str) -> None:
-    run = await converse(place, Client(), IN_DANGER, "recalling", faults=[fault])
+async def test_who_dies_in_a_safety_answer_loses_nothing_either(deployment: Deployment, fault: str) -> None:
+    run = await converse(deployment, Client(), IN_DANGER, "recalling", faults=[fault])
 
     assert (len(run.deaths), run.problems) == (1, [])
 
@@ -126,10 +137,12 @@ async def test_who_dies_in_a_safety_answer_loses_nothing_either(place: Place, fa
         "after_end_commit:1",
     ],
 )
-async def test_a_safety_answer_that_was_told_whole_has_no_second_end(place: Place, fault: str) -> None:
+async def test_a_safety_answer_that_was_told_whole_has_no_second_end(
+    deployment: Deployment, fault: str
+) -> None:
     client = Client(features=[])
 
-    run = await converse(place, client, IN_DANGER, "recalling", faults=[fault])
+    run = await converse(deployment, client, IN_DANGER, "recalling", faults=[fault])
 
     assert (len(run.deaths), run.problems) == (1, [])
     assert list(client.ends.values()) == [["completed"]] * len(IN_DANGER)
@@ -138,35 +151,35 @@ async def test_a_safety_answer_that_was_told_whole_has_no_second_end(place: Plac
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("point", ["before_tool_commit", "after_tool_commit"])
 async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
-    place: Place, point: str, number: int
+    deployment: Deployment, point: str, number: int
 ) -> None:
-    run = await converse(place, Client(), WITH_A_TOOL, faults=[f"{point}:{number}"])
+    run = await converse(deployment, Client(), WITH_A_TOOL, faults=[f"{point}:{number}"])
 
     assert (len(run.deaths), run.problems) == (1, [])
 
 
-@pytest.mark.parametrize("point", faults.BESIDE)
+@pytest.mark.parametrize("point", faults.IN_IDLE_SESSIONS)
 async def test_who_dies_while_a_session_is_paused_leaves_that_to_the_next_one(
-    place: Place, point: str
+    deployment: Deployment, point: str
 ) -> None:
     client = Client()
     run = Run(client)
-    server = await place.start()
+    server = await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
     await server.kill()
     long_ago = "UPDATE alicia_conversations SET updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')"
-    store = place.open_store()
+    store = deployment.open_store()
     store.write_now(lambda tx: tx.unit.connection.execute(long_ago))
     store.close_now()
 
-    code = await (await place.start(fault=point)).ended()
-    run.problems += after_a_death(place, run)
-    server = await place.start()
+    code = await (await deployment.start(fault=point)).ended()
+    run.problems += after_a_death(deployment, run)
+    server = await deployment.start()
     await server.meet(client)
     await client.until(lambda: any(b"house:paused" in packet for packet in client.seen))
     await client.ask(SAID[1])
-    await finish(place, run, server)
+    await finish(deployment, run, server)
 
     paused = [packet for packet in client.seen if b"house:paused" in packet and CHANGED in packet]
     assert (code, run.problems) == (-9, [])

@@ -7,33 +7,32 @@ import pytest
 from sqlalchemy import make_url
 
 from tests.faults.client import Client, Cut
-from tests.faults.place import Place, Server
-from tests.faults.proof import Run, finish
-from tests.faults.proxy import between
+from tests.faults.crash_checks import Run, finish
+from tests.faults.deployment import Deployment, Server
+from tests.faults.tcp_proxy import between
 from tests.faults.test_crash_points import SAID
 
-BYTES = (70_001, 83_003, 96_001, 109_013)
+BYTES = (70_001, *(pytest.param(most, marks=pytest.mark.soak) for most in (83_003, 96_001)), 109_013)
 """After how many bytes each connection breaks; one transaction has to fit."""
 
 
-@pytest.mark.parametrize(
-    ("direction", "most"), [(way, most) for way in ("to_server", "to_client") for most in BYTES]
-)
+@pytest.mark.parametrize("direction", ["to_server", "to_client"])
+@pytest.mark.parametrize("most", BYTES)
 async def test_a_link_that_breaks_after_so_many_bytes(
-    postgres_place: Place, direction: str, most: int
+    postgres_deployment: Deployment, direction: str, most: int
 ) -> None:
-    url = make_url(postgres_place.database_url)
+    url = make_url(postgres_deployment.database_url)
     client = Client(insists=True)
     async with between(url.host or "", url.port or 0, **{direction: most}) as proxy:
         broken = url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
-        server = await postgres_place.start("recalling", database_url=broken)
+        server = await postgres_deployment.start("recalling", database_url=broken)
         await talk(server, client, SAID * 3)
         assert proxy.broken
         await server.kill()
 
-    server = await postgres_place.start()
+    server = await postgres_deployment.start()
     run = Run(client)
-    await finish(postgres_place, run, server)
+    await finish(postgres_deployment, run, server)
 
     assert run.problems == []
 

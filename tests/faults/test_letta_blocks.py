@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from agents.brains.asking import EXTRACTOR
+from agents.models.prompts import EXTRACTOR
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.models import Label
 from memory_blocks.trace import digest
 from orchestrator.errors import AnamnesisError, LettaTrouble
-from orchestrator.letta_server import LettaServer
-from orchestrator.store.database import Store
+from orchestrator.letta.server import LettaServer
+from orchestrator.store.engine.database import Store
 from tests.faults.http_proxy import Fault, HttpProxy, before
-from tests.lettas import HandEdited, a_mirror, a_registry
-from tests.unit.test_blocks_ledger import CONVERSATION, House
+from tests.letta_helpers import HandEdited, a_mirror, a_registry
+from tests.unit.test_blocks_ledger import CONVERSATION, LedgerWorld
 from tools.servers.letta import Address
 
 pytestmark = pytest.mark.timeout(600)
@@ -46,8 +46,8 @@ def journal(store: Store) -> dict[str, tuple[str | None, str | None]]:
     return {label: (row.digest, row.intent) for label, row in rows.items()}
 
 
-def all_stand(mirror: HandEdited, house: House) -> bool:
-    stored = house.store.load(HERE)
+def all_stand(mirror: HandEdited, world: LedgerWorld) -> bool:
+    stored = world.store.load(HERE)
     return all(digest(mirror.text(HERE, label)) == block.digest for label, block in stored.items())
 
 
@@ -64,15 +64,15 @@ def all_stand(mirror: HandEdited, house: House) -> bool:
 async def test_what_passes_is_tried_again_and_every_block_stands(
     letta: Address, tag: str, opened: Store, faults: tuple[Fault, ...]
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
         proxy.script(WRITES, *faults)
         proxy.script(READS, Fault(500), Fault(503))
 
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
 
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
@@ -86,17 +86,17 @@ async def test_who_is_told_to_come_back_much_later_does_not_come_back_now(
         proxy.script(READS, *[Fault(429, {"retry-after": later})] * 3)
 
         with pytest.raises(LettaTrouble) as told:
-            await registry.server.blocks_of(made)
+            await registry.server.agent_blocks(made)
 
-        assert 3_000 < (told.value.after or 0) < 4_000
+        assert 3_000 < (told.value.retry_after or 0) < 4_000
         assert proxy.count(READS) == 1
 
 
 async def test_only_what_changed_is_written(letta: Address, tag: str, opened: Store) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
-        shown = house.take_turn().stored
+        await mirror.put(HERE, world.take_turn().stored)
+        shown = world.take_turn().stored
         await mirror.put(HERE, shown)
         text = f"{shown[Label.CONTEXT_SUMMARY].text}\nMore."
         changed = replace(shown[Label.CONTEXT_SUMMARY], text=text, digest=digest(text), revision=3)
@@ -112,7 +112,7 @@ async def test_only_what_changed_is_written(letta: Address, tag: str, opened: St
 async def test_blocks_are_written_side_by_side(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    all_of_them, write, house = asyncio.Barrier(len(Label)), LettaServer.write_block, House()
+    all_of_them, write, world = asyncio.Barrier(len(Label)), LettaServer.write_block, LedgerWorld()
 
     async def met(server: LettaServer, block_id: str, value: str, metadata: Mapping[str, Any]) -> None:
         async with asyncio.timeout(60):
@@ -121,76 +121,78 @@ async def test_blocks_are_written_side_by_side(
 
     monkeypatch.setattr(LettaServer, "write_block", met)
     async with a_way(letta, opened, tag) as (_, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
 
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
 
 
 async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
         before_it = proxy.count(WRITES)
         proxy.script(WRITES, Fault(lost=True))
 
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
 
         assert proxy.count(WRITES) - before_it == len(Label)
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
 
 
 async def test_a_write_whose_answer_drips_in_is_given_up_looked_at_and_not_written_again(
     letta: Address, tag: str, opened: Store
 ) -> None:  # F4
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (_, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
     async with a_way(letta, opened, tag, seconds=3.0) as (proxy, mirror):
         proxy.script(WRITES, Fault(drip=0.5))
 
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
 
         assert proxy.count(WRITES) == len(Label)
         assert proxy.count(r"GET /v1/blocks/") >= 1
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
 
 
 async def test_what_could_not_be_written_stays_intended_and_is_written_by_whoever_comes_next(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
-        stored = house.take_turn().stored
+        await mirror.put(HERE, world.take_turn().stored)
+        stored = world.take_turn().stored
         proxy.script(WRITES, *[Fault(500)] * 12)
         with pytest.raises(MirrorUnavailable):
             await mirror.put(HERE, stored)
         left = journal(opened)
     async with a_mirror(letta.base_url, opened, tag, HERE) as mirror:
-        changed = await mirror.foreign(HERE)
+        changed = await mirror.foreign_changes(HERE)
         await mirror.put(HERE, stored)
 
         assert all(intent is not None for _, intent in left.values())
         assert not changed
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
 async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        stored = house.take_turn().stored
+        stored = world.take_turn().stored
         await mirror.put(HERE, stored)
         opened.write_now(
-            lambda tx: tx.letta.intend(HERE, {label.value: block.digest for label, block in stored.items()})
+            lambda tx: tx.letta.record_intent(
+                HERE, {label.value: block.digest for label, block in stored.items()}
+            )
         )
         writes = proxy.count(WRITES)
 
-        assert not await mirror.foreign(HERE)
+        assert not await mirror.foreign_changes(HERE)
         assert not await mirror.put(HERE, stored)
         assert proxy.count(WRITES) == writes
         assert {intent for _, intent in journal(opened).values()} == {None}
@@ -199,33 +201,33 @@ async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
 async def test_an_intent_that_came_to_nothing_does_not_stay_open_where_the_text_stands_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (_, mirror):
-        stored = house.take_turn().stored
+        stored = world.take_turn().stored
         await mirror.put(HERE, stored)
-        opened.write_now(lambda tx: tx.letta.intend(HERE, {Label.CONTEXT_SUMMARY.value: "0" * 64}))
+        opened.write_now(lambda tx: tx.letta.record_intent(HERE, {Label.CONTEXT_SUMMARY.value: "0" * 64}))
 
-        await mirror.foreign(HERE)
+        await mirror.foreign_changes(HERE)
         await mirror.put(HERE, stored)
 
         assert journal(opened) == {label.value: (block.digest, None) for label, block in stored.items()}
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
 
 
 async def test_one_that_hangs_is_not_waited_for_longer_than_one_has_patience(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     async with a_way(letta, opened, tag) as (proxy, mirror):
-        await mirror.put(HERE, house.take_turn().stored)
+        await mirror.put(HERE, world.take_turn().stored)
         proxy.script(WRITES, Fault(hang=True))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await mirror.put(HERE, house.take_turn().stored)
+                await mirror.put(HERE, world.take_turn().stored)
 
-        await mirror.put(HERE, house.store.load(HERE))
+        await mirror.put(HERE, world.store.load(HERE))
 
-        assert all_stand(mirror, house)
+        assert all_stand(mirror, world)
 
 
 async def test_an_agent_whose_making_was_lost_on_the_way_is_made_once(

@@ -14,26 +14,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agents import minutes
-from agents.brains.asking import EXTRACTOR, Ask
-from agents.brains.letta import LettaAgents
-from agents.brains.modelled import ModelBrain
-from agents.brains.patience import Patience
-from agents.embedding import embed
 from agents.errors import ModelTrouble
+from agents.models import usage
+from agents.models.fallback import ModelBrain
+from agents.models.letta import LettaAgents
+from agents.models.prompts import EXTRACTOR, ModelRequest
+from agents.models.retries import RetryPolicy
+from agents.stations.embed import embed
 from agents.tools.built_in import built_in
 from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, some_blocks
 from tests.faults.http_proxy import Fault, HttpProxy, before, listening
-from tests.houses import agents
 from tests.models import minilm
+from tests.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
 
 pytestmark = pytest.mark.timeout(600)
 
 MESSAGES = r"POST /v1/agents/[^/]+/messages/stream"
 SPECIALIST = "GENERAL_HEALTH"
-SHORT = Patience(reply_seconds=1.0, stall_seconds=1.0, budget_seconds=5.0)
+SHORT = RetryPolicy(reply_seconds=1.0, stall_seconds=1.0, budget_seconds=5.0)
 
 
 @asynccontextmanager
@@ -58,10 +58,10 @@ async def test_a_refusal_that_passes_is_asked_again(
     models.script(word, Step(text="All is well. Rest."))
     async with a_way(cast) as (proxy, brain):
         proxy.script(MESSAGES, *faults)
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, a_brief(word))
 
-    assert (words, taken.stood_in) == (["All is well. ", "Rest."], "")
+    assert (words, used.fallback_reason) == (["All is well. ", "Rest."], "")
     assert proxy.count(MESSAGES) == len(faults) + 1
     assert len(models.asked(word)) == 1
 
@@ -73,10 +73,10 @@ async def test_a_refusal_that_stays_lets_the_local_brain_answer(
     brief = a_brief(word)
     async with a_way(cast) as (proxy, brain):
         proxy.script(MESSAGES, *[Fault(status)] * 9)
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, brief)
 
-    assert ("".join(words), taken.stood_in) == (await local_words(brief), f"http_{status}")
+    assert ("".join(words), used.fallback_reason) == (await local_words(brief), f"http_{status}")
     assert proxy.count(MESSAGES) == 3
     assert models.asked(word) == []
 
@@ -88,13 +88,13 @@ async def test_an_answer_that_does_not_come_is_not_asked_for_again(
     cast: Cast, models: ModelEndpoint, word: str, fault: Fault
 ) -> None:
     brief = a_brief(word)
-    async with a_way(cast, patience=SHORT) as (proxy, brain):
+    async with a_way(cast, retry_policy=SHORT) as (proxy, brain):
         proxy.script(MESSAGES, fault)
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert taken.stood_in
+    assert used.fallback_reason
     assert proxy.count(MESSAGES) == 1
     assert len(models.asked(word)) <= 1
 
@@ -114,14 +114,14 @@ async def test_a_decision_that_is_none_is_left_to_the_local_brain(
 ) -> None:
     models.script(word, Step(), *[Step(text=reply)] * 2)
     blocks, message = some_blocks(0), f"I cannot sleep, {word}"
-    async with a_way(cast, sureness=ASKS_ALL) as (_, brain):
-        with minutes.taken() as taken:
+    async with a_way(cast, thresholds=ASKS_ALL) as (_, brain):
+        with usage.record() as used:
             enrichment = await brain.extract(message, blocks)
             intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
 
     assert intent.intent in agents().intents
     assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
-    assert (taken.asked, taken.stood_in) == (3, "reply_unreadable")
+    assert (used.requests, used.fallback_reason) == (3, "reply_unreadable")
 
 
 async def test_a_tool_that_is_not_there_is_not_used_and_the_turn_is_answered(
@@ -145,7 +145,7 @@ FAILED = {"message_type": "error_message", "run_id": "run-1", "error_type": "int
 
 
 @pytest.mark.parametrize(
-    ("answer", "again"),
+    ("answer", "retryable"),
     [
         (streaming(WORDS, "{not JSON"), False),
         (streaming({"message_type": "tool_return_message", "run_id": "run-1"}, FAILED), False),
@@ -157,12 +157,12 @@ FAILED = {"message_type": "error_message", "run_id": "run-1", "error_type": "int
     ],
     ids=["garbled", "failed after a tool", "failed after words", "failed", "502", "504", "503"],
 )
-async def test_only_what_had_no_effect_may_be_posted_again(answer: Response, again: bool) -> None:
+async def test_only_what_had_no_effect_may_be_posted_again(answer: Response, retryable: bool) -> None:
     async with saying(answer) as (cast, _):
-        with minutes.taken(), pytest.raises(ModelTrouble) as trouble:
-            await cast.decide(Ask(EXTRACTOR, "c1", "", "", "What does it mean?"))
+        with usage.record(), pytest.raises(ModelTrouble) as trouble:
+            await cast.decide(ModelRequest(EXTRACTOR, "c1", "", "", "What does it mean?"))
 
-    assert trouble.value.again is again
+    assert trouble.value.retryable is retryable
 
 
 async def test_what_was_said_before_a_tool_was_used_is_told_with_its_result() -> None:
@@ -172,7 +172,7 @@ async def test_what_was_said_before_a_tool_was_used_is_told_with_its_result() ->
     pauses = {"message_type": "stop_reason", "stop_reason": "requires_approval"}
     ends = {"message_type": "stop_reason", "stop_reason": "end_turn"}
     async with saying(streaming(WORDS, asks, pauses), streaming(WORDS, ends)) as (cast, heard):
-        ask = Ask(SPECIALIST, "c1", "", "", "What is it?", tools=(calculator,))
+        ask = ModelRequest(SPECIALIST, "c1", "", "", "What is it?", tools=(calculator,))
         words = [fragment async for fragment in cast.speak(ask, Using())]
 
     assert words == ["It is", "It is"]

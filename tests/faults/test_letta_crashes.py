@@ -4,26 +4,32 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from letta_client import Letta
 
-from agents.brains.asking import EXTRACTOR
+from agents.models.prompts import EXTRACTOR
 from memory_blocks.models import Label
-from orchestrator.letta_agents import are_shown
-from orchestrator.store.database import Store, Transaction
-from orchestrator.store.invariants import check
+from orchestrator.letta.agents import blocks_are_synced
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Store, Transaction
 from tests.faults.client import PATIENCE, Client, Cut
-from tests.faults.place import Place
-from tests.faults.proof import Run, after_a_death, finish
+from tests.faults.crash_checks import Run, after_a_death, finish
+from tests.faults.deployment import Deployment
+from tests.forked_servers import Forker
 from tests.integration.test_letta_upkeep import a_desk
-from tests.lettas import digests_here, digests_in_letta, turns_in_letta
-from tests.nursery import Nursery
+from tests.letta_helpers import digests_here, digests_in_letta, turns_in_letta
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)
 
 KILLED = -9
+
+
+def in_soak(*values: object) -> Any:
+    """Another pass of a point that `make test` covers; `make soak` runs it."""
+    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 def over_letta(letta: Address, tag: str) -> dict[str, object]:
@@ -33,7 +39,7 @@ def over_letta(letta: Address, tag: str) -> dict[str, object]:
         "letta_model": LETTA_MODEL,
         "letta_embedding": LETTA_EMBEDDING,
         "letta_tag": tag,
-        "letta_show_seconds": PATIENCE,
+        "letta_sync_seconds": PATIENCE,
     }
 
 
@@ -47,40 +53,40 @@ def let_claims_end(store: Store) -> None:
     ("point", "number"),
     [
         ("after_agent_made", 1),
-        ("after_intent_commit", 1),
+        in_soak("after_intent_commit", 1),
         ("after_intent_commit", 2),
-        ("after_block_put", 1),
+        in_soak("after_block_put", 1),
         ("after_block_put", 6),
-        ("after_applied_commit", 1),
+        in_soak("after_applied_commit", 1),
         ("after_applied_commit", 2),
     ],
 )
 async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
-    place: Place, letta: Address, tag: str, point: str, number: int
+    deployment: Deployment, letta: Address, tag: str, point: str, number: int
 ) -> None:
-    place.settings.update(over_letta(letta, tag))
+    deployment.settings.update(over_letta(letta, tag))
     client = Client()
     run = Run(client)
-    dying = await place.start(fault=f"{point}:{number}")
+    dying = await deployment.start(fault=f"{point}:{number}")
     with suppress(Cut):
         await dying.meet(client)
         await client.ask("I am having a headache")
         await client.ask("8")
         await client.until(lambda: False)
     code = await dying.ended()
-    run.problems += after_a_death(place, run)
-    store = place.open_store()
+    run.problems += after_a_death(deployment, run)
+    store = deployment.open_store()
     let_claims_end(store)
 
-    server = await place.start()
+    server = await deployment.start()
     await server.meet(client)
     for message_id in client.asked:
         await client.answered(message_id)
     await client.ask("Since yesterday")
     async with asyncio.timeout(PATIENCE):
-        while not store.read_now(partial(are_shown, client.conversation_id)):  # noqa: ASYNC110
+        while not store.read_now(partial(blocks_are_synced, client.conversation_id)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-    await finish(place, run, server)
+    await finish(deployment, run, server)
 
     with Letta(base_url=letta.base_url, max_retries=0) as plain:
         there = digests_in_letta(plain, tag, client.conversation_id)
@@ -93,8 +99,8 @@ async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
 class Syncing:
     """`anamnesis letta sync`, in processes of their own, over the same store and server."""
 
-    def __init__(self, nursery: Nursery, told: dict[str, object], data: Path) -> None:
-        self._nursery, self._told, self._data = nursery, told, data
+    def __init__(self, forker: Forker, told: dict[str, object], data: Path) -> None:
+        self._nursery, self._told, self._data = forker, told, data
 
     async def ends(self, fault: str = "") -> int:
         """With which code it ends, where it dies at that point."""
@@ -107,15 +113,15 @@ class Syncing:
 
 
 @pytest.fixture
-def syncing(nursery: Nursery, letta: Address, tag: str, embedded: str, tmp_path: Path) -> Syncing:
-    return Syncing(nursery, {**over_letta(letta, tag), "database_url": embedded}, tmp_path)
+def syncing(forker: Forker, letta: Address, tag: str, embedded: str, tmp_path: Path) -> Syncing:
+    return Syncing(forker, {**over_letta(letta, tag), "database_url": embedded}, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("turns_since", "point", "number"),
     [
         (0, "after_intent_commit", 1),
-        (0, "after_block_put", 1),
+        in_soak(0, "after_block_put", 1),
         (1, "after_block_put", 4),
         (0, "before_adopt_commit", 1),
         (0, "after_adopt_commit", 1),
@@ -127,7 +133,7 @@ async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it
     async with a_desk(letta.base_url, opened, tag) as desk:
         await desk.registry.agent("c1", EXTRACTOR)
         desk.take_turns(1)
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         desk.take_turns(turns_since)
     summary = opened.read_now(lambda tx: tx.letta.blocks("c1"))[Label.CONTEXT_SUMMARY].block_id
     with Letta(base_url=letta.base_url, max_retries=0) as plain:
@@ -169,7 +175,12 @@ def _written(tx: Transaction) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(
     ("point", "number"),
-    [("after_plan_commit", 1), ("after_passage_put", 1), ("after_passage_put", 2), ("after_kept_commit", 1)],
+    [
+        ("after_plan_commit", 1),
+        in_soak("after_passage_put", 1),
+        ("after_passage_put", 2),
+        ("after_kept_commit", 1),
+    ],
 )
 async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
     syncing: Syncing, letta: Address, tag: str, opened: Store, tmp_path: Path, point: str, number: int
@@ -187,7 +198,7 @@ async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
         digests = digests_in_letta(plain, tag, "c1")
         passages = list(plain.agents.passages.list(agent_id=extractor))
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
-    noted = opened.read_now(lambda tx: tx.letta.planned("c1"))
+    noted = opened.read_now(lambda tx: tx.letta.planned_passages("c1"))
     assert (killed, ended) == (KILLED, 0), (tmp_path / "log").read_text()
     assert there == turns
     assert len(passages) > number

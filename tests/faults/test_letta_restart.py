@@ -12,16 +12,16 @@ import pytest
 from letta_client import Letta
 
 from memory_blocks.models import Label
-from orchestrator.house import House
-from orchestrator.letta_agents import are_shown
+from orchestrator.letta.agents import blocks_are_synced
+from orchestrator.orchestrator import Orchestrator
 from tests.commands import run
-from tests.houses import history
-from tests.integration.test_letta_scenario import a_letta_house, said
-from tests.lettas import digests_here, digests_in_letta
-from tests.peers import SENTENCE, SERVER_INFO, Frame, Peer, conversing
+from tests.integration.test_letta_scenario import a_letta_orchestrator, said
+from tests.letta_helpers import digests_here, digests_in_letta
+from tests.orchestrators import history
+from tests.protocol_client import SENTENCE, SERVER_INFO, Frame, Peer, conversing
 from tools.model_endpoint import running_model_endpoint
-from tools.servers.keeper import free_port
 from tools.servers.letta import Address, letta_database, serving
+from tools.servers.process import free_port
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -99,10 +99,10 @@ async def ask_all(talks: Sequence[Talk], content: str) -> list[Frame]:
     return await asyncio.gather(*map(ask, talks))
 
 
-async def all_shown(house: House, talks: Sequence[Talk]) -> None:
+async def all_shown(orchestrator: Orchestrator, talks: Sequence[Talk]) -> None:
     """Wait until every block in Letta is known to be the one that stands here."""
     for talk in talks:
-        while not await house.store.read(partial(are_shown, talk.peer.conversation_id)):  # noqa: ASYNC110
+        while not await orchestrator.store.read(partial(blocks_are_synced, talk.peer.conversation_id)):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 
 
@@ -110,13 +110,13 @@ async def all_shown(house: House, talks: Sequence[Talk]) -> None:
 async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.letta_upkeep.EVERY_SECONDS", 0.5)
+    monkeypatch.setattr("orchestrator.letta.upkeep.INTERVAL_SECONDS", 0.5)
     with a_restarted_letta() as server:
         address = await asyncio.to_thread(server.start)
-        async with a_letta_house(address.base_url, tmp_path, TAG) as house:
+        async with a_letta_orchestrator(address.base_url, tmp_path, TAG) as orchestrator:
             async with AsyncExitStack() as line:
                 talks = [
-                    Talk(await line.enter_async_context(conversing(house, f"person_{number}")))
+                    Talk(await line.enter_async_context(conversing(orchestrator, f"person_{number}")))
                     for number in range(CONVERSATIONS)
                 ]
                 with_it = await ask_all(talks, "I am having a headache")
@@ -130,14 +130,14 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
                 starting = asyncio.create_task(asyncio.to_thread(server.start))
                 without += await ask_all(talks, "since this morning")
                 await starting
-                await all_shown(house, talks)
+                await all_shown(orchestrator, talks)
                 while "model.stood_in" in (await talks[0].ask("nothing else")).meta:  # noqa: ASYNC110
                     await asyncio.sleep(1)
                 await talks[0].is_answered_by("letta")
-                await all_shown(house, talks)
-            kept = [(await history(house, talk.peer.conversation_id)).turns for talk in talks]
+                await all_shown(orchestrator, talks)
+            kept = [(await history(orchestrator, talk.peer.conversation_id)).turns for talk in talks]
             stored = {
-                talk.peer.conversation_id: await house.store.read(
+                talk.peer.conversation_id: await orchestrator.store.read(
                     partial(digests_here, talk.peer.conversation_id)
                 )
                 for talk in talks

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.faults.client import Client
-from tests.faults.place import Place
-from tests.faults.proof import converse
+from tests.faults.crash_checks import converse
+from tests.faults.deployment import Deployment
 from tests.faults.test_crash_points import SAID
 
 
@@ -19,7 +19,7 @@ from tests.faults.test_crash_points import SAID
         ("speaks_over_what_was_said", "after_sentence_commit:1", "became"),
     ],
 )
-async def test_a_mistake_is_noticed(place: Place, mistake: str, fault: str, noticed: str) -> None:
-    run = await converse(place, Client(repeats=True), SAID, mistake, faults=[fault] if fault else [])
+async def test_a_mistake_is_noticed(deployment: Deployment, mistake: str, fault: str, noticed: str) -> None:
+    run = await converse(deployment, Client(repeats=True), SAID, mistake, faults=[fault] if fault else [])
 
     assert any(noticed in problem for problem in run.problems), run.problems

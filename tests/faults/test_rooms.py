@@ -3,33 +3,32 @@
 import asyncio
 import signal
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
 from livekit import api, rtc
 
-from agents.brains.scripted import ScriptedBrain
-from orchestrator.calls import RoomCall
-from orchestrator.client import Client
+from agents.models.scripted import ScriptedBrain
+from orchestrator.client.client import Client
+from orchestrator.client.connect import RoomConnection
 from orchestrator.wire.ids import RandomIds
+from tests.faults.deployment import Deployment
 from tests.faults.outages import (
     PATIENCE,
     TRACES,
     Told,
     a_client,
-    house_dies,
     listen,
     livekit_dies,
     many_memories,
+    orchestrator_dies,
     sdk_of,
     stored,
 )
-from tests.faults.place import Place
-from tests.houses import a_house, messages
-from tests.rooms import HOUSE, administering, over_livekit, serving
-from tools.servers.keeper import free_port
+from tests.livekit_rooms import HOUSE, administering, over_livekit
+from tests.orchestrators import an_orchestrator, messages
 from tools.servers.livekit import Address
+from tools.servers.process import free_port
 
 SCENARIOS = {
     "signal_resume": rtc.SimulateScenarioKind.SIMULATE_SIGNAL_RECONNECT,
@@ -54,8 +53,8 @@ async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
     go_on = asyncio.Event()
     brain = ScriptedBrain(answers=[["One. ", go_on, "Two. ", "Three."]])
     async with (
-        a_house(embedded, brain, recall=await many_memories(embedded)).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded, brain, recall=await many_memories(embedded)).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         a_client(str(site.http.base_url), site.key, await site.begin()) as (client, call),
         asyncio.timeout(PATIENCE),
         asyncio.TaskGroup() as group,
@@ -68,7 +67,7 @@ async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
         go_on.set()
         await listening
 
-        assert_all_was_told(told, await stored(house.store, client.conversation_id))
+        assert_all_was_told(told, await stored(orchestrator.store, client.conversation_id))
 
 
 @pytest.mark.requirement("003-151", "003-153")
@@ -78,59 +77,57 @@ async def test_a_livekit_server_that_is_killed_and_started_again_costs_no_stanza
     assert_all_was_told(*await livekit_dies(embedded, tmp_path))
 
 
-async def test_a_house_that_leaves_its_rooms_and_another_that_comes_cost_no_stanza(
+async def test_an_orchestrator_that_leaves_its_rooms_and_another_that_comes_cost_no_stanza(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     recall = await many_memories(embedded)
     port = free_port()
-    async with AsyncExitStack() as houses:
-        house = await houses.enter_async_context(a_house(embedded, recall=recall).open())
-        async with over_livekit(house, tmp_path, livekit, port=port) as site:
-            call = RoomCall(str(site.http.base_url), site.key, await site.begin())
+    async with AsyncExitStack() as orchestrators:
+        orchestrator = await orchestrators.enter_async_context(
+            an_orchestrator(embedded, recall=recall).open()
+        )
+        async with over_livekit(orchestrator, tmp_path, livekit, port=port) as site:
+            call = RoomConnection(str(site.http.base_url), site.key, await site.begin())
             client = Client(await call(), RandomIds(), dial=call)
             async for _ in client.open(call.conversation_id, seen=0):
                 pass
             told = Told()
             listening = asyncio.create_task(listen(client, told))
             await told.half.wait()
-        async with over_livekit(house, tmp_path, livekit, port=port), asyncio.timeout(PATIENCE):
+        async with over_livekit(orchestrator, tmp_path, livekit, port=port), asyncio.timeout(PATIENCE):
             await listening
 
-        await call.hang_up()
-        assert_all_was_told(told, await stored(house.store, client.conversation_id))
+        await call.close()
+        assert_all_was_told(told, await stored(orchestrator.store, client.conversation_id))
 
 
 @pytest.mark.requirement("003-151", "003-152", "003-153")
 async def test_a_server_that_is_killed_in_the_middle_of_an_answer_and_started_again_costs_no_stanza(
     tmp_path: Path, livekit: Address
 ) -> None:
-    assert_all_was_told(*await house_dies(tmp_path, livekit))
+    assert_all_was_told(*await orchestrator_dies(tmp_path, livekit))
 
 
 @pytest.mark.requirement("003-143", "003-146", "003-152", "003-153")
 async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
-    tmp_path: Path, livekit: Address, postgres_place: Place
+    livekit: Address, postgres_deployment: Deployment
 ) -> None:
     told = Told()
-    start = partial(
-        serving, tmp_path, livekit, change="recalling_much", database_url=postgres_place.database_url
-    )
-    async with (
-        start(fault="after_send:300") as (door, dying),
-        a_client(door["url"], door["key"]) as (client, _),
-        start() as (_, other),
-        asyncio.timeout(PATIENCE),
-    ):
+    postgres_deployment.livekit = livekit
+    dying = await postgres_deployment.start("recalling_much", fault="after_send:300")
+    async with a_client(dying.url, dying.key) as (client, _), asyncio.timeout(PATIENCE):
+        other = await postgres_deployment.start("recalling_much")
         await listen(client, told)
-        first = await house_in(livekit, client.conversation_id)
-        while dying.returncode is None:
+        first = await orchestrator_in(livekit, client.conversation_id)
+        while not dying.output.at_eof():
             await listen(client, told)
         await listen(client, told)
-        second = await house_in(livekit, client.conversation_id)
+        second = await orchestrator_in(livekit, client.conversation_id)
+    other.signal(signal.SIGTERM)
 
     assert first != second
-    assert (dying.returncode, other.returncode) == (-signal.SIGKILL, 0)
-    store = postgres_place.open_store()
+    assert (await dying.ended(), await other.ended()) == (-signal.SIGKILL, 0)
+    store = postgres_deployment.open_store()
     try:
         kept = store.read_now(lambda tx: tx.messages.in_order(client.conversation_id))
         numbers = await stored(store, client.conversation_id)
@@ -142,7 +139,7 @@ async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
     assert_all_was_told(told, numbers)
 
 
-async def house_in(address: Address, room: str) -> str:
+async def orchestrator_in(address: Address, room: str) -> str:
     """Which process is in a room for the house; there is one, and no more."""
     async with administering(address) as server:
         there = await server.room.list_participants(api.ListParticipantsRequest(room=room))
@@ -154,10 +151,10 @@ async def test_of_two_servers_that_come_at_once_one_stays_and_each_question_is_a
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
-        a_house(embedded).open() as house,
-        a_house(embedded).open() as twin,
-        over_livekit(house, tmp_path, livekit, look_seconds=0.05) as site,
-        over_livekit(twin, tmp_path, livekit, look_seconds=0.05) as other,
+        an_orchestrator(embedded).open() as orchestrator,
+        an_orchestrator(embedded).open() as twin,
+        over_livekit(orchestrator, tmp_path, livekit, poll_seconds=0.05) as site,
+        over_livekit(twin, tmp_path, livekit, poll_seconds=0.05) as other,
         a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
         asyncio.timeout(PATIENCE),
     ):
@@ -167,5 +164,5 @@ async def test_of_two_servers_that_come_at_once_one_stays_and_each_question_is_a
         while sum(room in each.rooms.joined for each in (site, other)) != 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
-        assert_all_was_told(told, await stored(house.store, room), traces=3)
-        assert [each.message_role for each in await messages(house, room)] == ["user", "assistant"] * 3
+        assert_all_was_told(told, await stored(orchestrator.store, room), traces=3)
+        assert [each.message_role for each in await messages(orchestrator, room)] == ["user", "assistant"] * 3

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.store.invariants import check
-from tests.faults.rotating import BEGUN, ROTATED, Found, begun, opened, take_turn
+from orchestrator.store.checks.invariants import check
+from tests.faults.rotation_deaths import BEGUN, ROTATED, Found, begun, opened, take_turn
 from tests.stores import empty_store
 from tools.toolchain import CHECKOUT
 
-BOTH = pytest.mark.parametrize("sign", [1, -1], ids=["before it", "after it"])
 EITHER = pytest.mark.parametrize(
     "sign", [pytest.param(1, marks=pytest.mark.soak), -1], ids=["before it", "after it"]
 )
@@ -24,7 +23,7 @@ LEAST = 30
 def found_after_each_death(where: str, sign: int) -> list[Found]:
     """What stood there after a death at each statement, before or after it."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.rotating", where, str(sign)],
+        [sys.executable, "-m", "tests.faults.rotation_deaths", where, str(sign)],
         cwd=CHECKOUT,
         check=True,
         timeout=100,
@@ -42,7 +41,7 @@ def goes_on(url: str) -> None:
 
 
 @pytest.mark.requirement("001-033", "001-034", "001-118")
-@BOTH
+@EITHER
 def test_a_rotation_is_whole_or_has_not_begun_wherever_the_process_died(tmp_path: Path, sign: int) -> None:
     begun(f"sqlite:///{tmp_path / 'before.db'}")
 

@@ -13,13 +13,13 @@ from memory_blocks import agreement
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label, from_texts
 from orchestrator.cli import cli
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
-from orchestrator.store.database import Transaction
-from orchestrator.store.invariants import check
-from tests.houses import a_house
-from tests.peers import Peer, conversing
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Transaction
+from tests.orchestrators import an_orchestrator
+from tests.protocol_client import Peer, conversing
 
 COMPARED = 30
 """How many turns of a long conversation are timed beside those of a young one."""
@@ -34,7 +34,7 @@ def url(tmp_path: Path) -> str:
 
 async def talk(url: str, turns: int) -> str:
     """Take so many turns, then look at what is kept; the conversation's id."""
-    async with a_house(url).open() as house, conversing(house) as peer:
+    async with an_orchestrator(url).open() as orchestrator, conversing(orchestrator) as peer:
         for number in range(1, turns + 1):
             await _turn(peer, number)
         conversation_id = peer.conversation_id
@@ -51,9 +51,9 @@ async def talk(url: str, turns: int) -> str:
                 packed,
             )
 
-        sizes, ids, packed = await house.store.read(look)
-        problems = await asyncio.to_thread(check, house.store)
-        late, early = await _beside_a_young_one(house, peer, turns)
+        sizes, ids, packed = await orchestrator.store.read(look)
+        problems = await asyncio.to_thread(check, orchestrator.store)
+        late, early = await _beside_a_young_one(orchestrator, peer, turns)
     assert problems == []
     assert ids == list(range(1, turns + 1))
     assert all(sizes[label.value] <= DEFAULTS.of(label) for label in Label)
@@ -72,10 +72,10 @@ async def _turn(peer: Peer, number: int) -> float:
     return perf_counter() - began
 
 
-async def _beside_a_young_one(house: House, old: Peer, turns: int) -> tuple[float, float]:
+async def _beside_a_young_one(orchestrator: Orchestrator, old: Peer, turns: int) -> tuple[float, float]:
     """How long a turn takes after so many, and after forty: in turns, so that both meet the same machine."""
     took = []
-    async with conversing(house) as young:
+    async with conversing(orchestrator) as young:
         for number in range(1, 40):
             await _turn(young, number)
         for number in range(40, 40 + COMPARED):

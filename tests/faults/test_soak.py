@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.client import Client, Cut
-from tests.faults.place import Place, Server, a_place
-from tests.faults.proof import Run, after_a_death, converse, heard_again, in_the_end
+from tests.faults.crash_checks import Run, after_a_death, converse, heard_again, in_the_end
+from tests.faults.deployment import Deployment, Server, a_deployment
 from tests.faults.test_crash_points import IN_EVERY_TURN, SAID
-from tests.nursery import Nursery
+from tests.forked_servers import Forker
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -32,8 +32,8 @@ SEED = int(os.environ.get("ANAMNESIS_TEST_SEED", "0")) or random.SystemRandom().
 class Turmoil:
     """Several people talk while servers die and stall under them."""
 
-    def __init__(self, place: Place, chance: random.Random, *, servers: int) -> None:
-        self.place, self.chance = place, chance
+    def __init__(self, deployment: Deployment, chance: random.Random, *, servers: int) -> None:
+        self.deployment, self.chance = deployment, chance
         self.runs: list[Run] = []
         self.kills = 0
         self.problems: list[str] = []
@@ -47,7 +47,7 @@ class Turmoil:
             for _ in range(CLIENTS):
                 people.create_task(self._talk())
             while len(self._up) < self._servers:
-                self._up.append(await self.place.start("recalling"))
+                self._up.append(await self.deployment.start("recalling"))
             while self.kills < kills:
                 await asyncio.sleep(self.chance.uniform(0, 0.4))
                 if self._servers > 1:
@@ -58,24 +58,24 @@ class Turmoil:
             self.problems += await heard_again(self._up[0], run.client)
         for server in self._up:
             await server.kill()
-        self.problems += in_the_end(self.place, *self.runs)
+        self.problems += in_the_end(self.deployment, *self.runs)
 
     async def _kill(self) -> None:
         self.kills += 1
         victim = self._up.pop(self.chance.randrange(len(self._up)))
         await victim.kill()
         talking = [run for run in self.runs if not run.over]
-        self.problems += after_a_death(self.place, *talking, thoroughly=self.kills % THOROUGHLY == 0)
+        self.problems += after_a_death(self.deployment, *talking, thoroughly=self.kills % THOROUGHLY == 0)
         if self._up:
             for run in talking:
                 run.deaths.clear()  # somebody is alive who may go on with what was begun
         assert self.problems == []
-        self._up.append(await self.place.start("recalling"))
+        self._up.append(await self.deployment.start("recalling"))
 
     async def _stall(self) -> None:
         stalled = self.chance.choice(self._up)
         stalled.signal(signal.SIGSTOP)
-        await asyncio.sleep(self.chance.uniform(0, 2.4) * self.place.lease_seconds)
+        await asyncio.sleep(self.chance.uniform(0, 2.4) * self.deployment.lease_seconds)
         stalled.signal(signal.SIGCONT)
 
     async def _talk(self) -> None:
@@ -107,10 +107,10 @@ class Turmoil:
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-async def test_kills_at_random_moments_lose_nothing(either_place: Place, servers: int) -> None:
-    place = either_place
+async def test_kills_at_random_moments_lose_nothing(either_deployment: Deployment, servers: int) -> None:
+    deployment = either_deployment
     began = time.monotonic()
-    turmoil = Turmoil(place, random.Random(SEED), servers=servers)
+    turmoil = Turmoil(deployment, random.Random(SEED), servers=servers)
 
     try:
         await turmoil.last(KILLS)
@@ -118,7 +118,7 @@ async def test_kills_at_random_moments_lose_nothing(either_place: Place, servers
         minutes = (time.monotonic() - began) / 60
         said = sum(len(run.client.asked) for run in turmoil.runs)
         print(  # noqa: T201  a soak is run to be read
-            f"\n{place.url.partition(':')[0]}, {servers} servers, seed {SEED}: {turmoil.kills} kills,"
+            f"\n{deployment.url.partition(':')[0]}, {servers} servers, seed {SEED}: {turmoil.kills} kills,"
             f" {turmoil.kills / minutes:.0f} a minute; {len(turmoil.runs)} conversations, {said} messages;"
             f" {len(turmoil.problems)} violations"
         )
@@ -128,11 +128,11 @@ async def test_kills_at_random_moments_lose_nothing(either_place: Place, servers
 
 @pytest.mark.parametrize("first", IN_EVERY_TURN)
 async def test_who_dies_anywhere_while_recovering_from_anything_loses_nothing(
-    nursery: Nursery, tmp_path: Path, first: str
+    forker: Forker, tmp_path: Path, first: str
 ) -> None:
     for second in IN_EVERY_TURN:
-        async with a_place(nursery, tmp_path / second) as place:
+        async with a_deployment(forker, tmp_path / second) as deployment:
             deaths = [f"{first}:1", f"{second}:1"]
-            run = await converse(place, Client(repeats=True), SAID, "recalling", faults=deaths)
+            run = await converse(deployment, Client(repeats=True), SAID, "recalling", faults=deaths)
 
         assert run.problems == [], second

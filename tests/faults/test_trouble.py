@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from orchestrator.store import invariants
+from orchestrator.store.checks import invariants
 from tests.faults.client import Client, Type
-from tests.faults.place import Place, Server
-from tests.faults.proof import Run, finish
+from tests.faults.crash_checks import Run, finish
+from tests.faults.deployment import Deployment, Server
 from tests.faults.test_crash_points import SAID
 
 
@@ -20,10 +20,12 @@ async def refusal(client: Client) -> tuple[int, str | None]:
     return client.refused[-1]
 
 
-async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_again(place: Place) -> None:
-    client, server = Client(), await place.start(database_busy_timeout_seconds=0.1)
+async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_again(
+    deployment: Deployment,
+) -> None:
+    client, server = Client(), await deployment.start(database_busy_timeout_seconds=0.1)
     await server.meet(client)
-    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+    with closing(sqlite3.connect(deployment.folder / "anamnesis.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         message_id = await client.say(SAID[0])
         refused = await refusal(client)
@@ -34,16 +36,18 @@ async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_
     await client.send_again()
     assert await client.answered(message_id) == "completed"
     run = Run(client)
-    await finish(place, run, server)
+    await finish(deployment, run, server)
     assert run.problems == []
 
 
-async def test_a_store_that_is_locked_in_the_middle_of_an_answer_does_not_lose_its_end(place: Place) -> None:
-    client, server = Client(), await place.start("slow", database_busy_timeout_seconds=0.1)
+async def test_a_store_that_is_locked_in_the_middle_of_an_answer_does_not_lose_its_end(
+    deployment: Deployment,
+) -> None:
+    client, server = Client(), await deployment.start("slow", database_busy_timeout_seconds=0.1)
     await server.meet(client)
     message_id = await client.say(SAID[0])
     await client.until(lambda: client.has_seen(Type.START_ANSWER))
-    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+    with closing(sqlite3.connect(deployment.folder / "anamnesis.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         await server.has_logged("turn_worker_failed")
         other.execute("ROLLBACK")
@@ -51,17 +55,17 @@ async def test_a_store_that_is_locked_in_the_middle_of_an_answer_does_not_lose_i
     assert await client.answered(message_id) == "failed"
     assert await client.ask(SAID[1]) == "completed"
     run = Run(client)
-    await finish(place, run, server)
+    await finish(deployment, run, server)
     assert run.problems == []
 
 
-async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(place: Place) -> None:
-    client, server = Client(), await place.start()
+async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(deployment: Deployment) -> None:
+    client, server = Client(), await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
     await server.kill()
 
-    full = await place.start("full")
+    full = await deployment.start("full")
     reader = Client(conversation_id=client.conversation_id)
     await full.meet(reader)
     await reader.until(lambda: len(reader.seen) >= len(client.seen))
@@ -75,26 +79,46 @@ async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(pla
     assert reader.seen == client.seen[: len(reader.seen)]
     assert await client.answered(message_id) == "completed"
     run = Run(client)
-    await finish(place, run, full)
+    await finish(deployment, run, full)
     assert run.problems == []
 
 
-async def test_health_tells_that_there_is_no_room_to_write(place: Place) -> None:
-    server = await place.start()
+async def test_a_disk_that_fills_in_a_turn_is_reported_at_once_and_the_answer_comes_later(
+    deployment: Deployment,
+) -> None:
+    client, server = Client(), await deployment.start("full_in_a_turn")
+    await server.meet(client)
+    message_id = await client.say(SAID[0])
+    reported = await refusal(client)
+    await server.feels(store="ok", writes="down: storage_full")
+    acknowledged = list(client.told_to_be_stored)
+    server.signal(signal.SIGUSR1)
+
+    assert acknowledged == [message_id]
+    assert reported == (503, message_id)
+    assert await client.answered(message_id) in ("completed", "failed")
+    await server.feels(store="ok", writes="ok")
+    run = Run(client)
+    await finish(deployment, run, server)
+    assert run.problems == []
+
+
+async def test_health_tells_that_there_is_no_room_to_write(deployment: Deployment) -> None:
+    server = await deployment.start()
     await server.feels(store="ok", writes="ok")
     await server.kill()
 
-    full = await place.start("full")
+    full = await deployment.start("full")
     await full.feels(store="ok", writes="down: storage_full")
     full.signal(signal.SIGUSR1)
 
     await full.feels(store="ok", writes="ok")
 
 
-async def test_health_tells_that_somebody_keeps_the_store_locked(place: Place) -> None:
-    impatient = await place.start(database_busy_timeout_seconds=0.1)
-    patient = await place.start(database_busy_timeout_seconds=60)
-    with closing(sqlite3.connect(place.folder / "anamnesis.db", isolation_level=None)) as other:
+async def test_health_tells_that_somebody_keeps_the_store_locked(deployment: Deployment) -> None:
+    impatient = await deployment.start(database_busy_timeout_seconds=0.1)
+    patient = await deployment.start(database_busy_timeout_seconds=60)
+    with closing(sqlite3.connect(deployment.folder / "anamnesis.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         await impatient.feels(store="ok", writes="down: busy_retry")
         await patient.feels(store="ok", writes="down: no_answer")
@@ -104,14 +128,16 @@ async def test_health_tells_that_somebody_keeps_the_store_locked(place: Place) -
     await patient.feels(store="ok", writes="ok")
 
 
-async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(place: Place, tmp_path: Path) -> None:
-    client, server = Client(), await place.start("recalling")
+async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    client, server = Client(), await deployment.start("recalling")
     await server.meet(client)
     for text in SAID:
         await client.ask(text)
     await server.kill()
     log = (tmp_path / "anamnesis.db-wal").read_bytes()
-    short = Place(place.nursery, tmp_path / "short")
+    short = Deployment(deployment.forker, tmp_path / "short")
     short.folder.mkdir()
 
     stanzas = set()
@@ -128,35 +154,37 @@ async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(place: Pla
     assert len(stanzas) > len(SAID)
 
 
-async def told_to_end(place: Place, *changes: str) -> tuple[Client, str, Server]:
+async def told_to_end(deployment: Deployment, *changes: str) -> tuple[Client, str, Server]:
     """A server that is told to end in the middle of an answer."""
-    client, server = Client(), await place.start(*changes)
+    client, server = Client(), await deployment.start(*changes)
     await server.meet(client)
     message_id = await client.say(SAID[0])
     await client.until(lambda: client.has_seen(Type.SENTENCE))
     server.signal(signal.SIGTERM)
     assert await server.ended() == 0
-    return client, message_id, await place.start()
+    return client, message_id, await deployment.start()
 
 
-async def test_who_is_told_to_end_finishes_the_answer_first(place: Place) -> None:
-    client, message_id, after = await told_to_end(place, "slow")
+async def test_who_is_told_to_end_finishes_the_answer_first(deployment: Deployment) -> None:
+    client, message_id, after = await told_to_end(deployment, "slow")
 
     await after.meet(client)
 
     assert await client.answered(message_id) == "completed"
     run = Run(client)
-    await finish(place, run, after)
+    await finish(deployment, run, after)
     assert run.problems == []
 
 
-async def test_an_answer_that_does_not_end_in_time_is_closed_when_the_house_is(place: Place) -> None:
-    client, message_id, after = await told_to_end(place, "endless")
+async def test_an_answer_that_does_not_end_in_time_is_closed_when_the_orchestrator_is(
+    deployment: Deployment,
+) -> None:
+    client, message_id, after = await told_to_end(deployment, "endless")
 
     await after.meet(client)
 
     assert await client.answered(message_id) == "failed"
     assert await client.ask(SAID[1]) == "completed"
     run = Run(client)
-    await finish(place, run, after)
+    await finish(deployment, run, after)
     assert run.problems == []

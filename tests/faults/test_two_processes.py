@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from tests.faults.client import Client, Cut, Type
-from tests.faults.place import Place, Server
-from tests.faults.proof import Run, finish
+from tests.faults.crash_checks import Run, finish
+from tests.faults.deployment import Deployment, Server
 
 LEASE_SECONDS = 1.5
 """Long enough for a process that is alive to renew it, on a machine with other things to do."""
@@ -17,17 +17,17 @@ NEVER_ENDING = 600.0
 
 
 @pytest.fixture
-def shared(either_place: Place) -> Place:
+def shared(either_deployment: Deployment) -> Deployment:
     """A place for several servers."""
-    either_place.lease_seconds = LEASE_SECONDS
-    return either_place
+    either_deployment.lease_seconds = LEASE_SECONDS
+    return either_deployment
 
 
 async def stall(
-    place: Place, client: Client, point: str, *changes: str, **settings: object
+    deployment: Deployment, client: Client, point: str, *changes: str, **settings: object
 ) -> tuple[Server, str]:
     """A server that took a message up and stands still at a point of its turn."""
-    server = await place.start(*changes, fault=f"{point}:1:stop", **settings)
+    server = await deployment.start(*changes, fault=f"{point}:1:stop", **settings)
     await server.meet(client)
     message_id = await client.say("I am having a headache")
     await server.stands_still()
@@ -44,9 +44,9 @@ async def come_over(client: Client, server: Server) -> None:
             await asyncio.sleep(0.05)
 
 
-async def take_over(place: Place, client: Client, stalled: Server, message_id: str) -> Run:
+async def take_over(deployment: Deployment, client: Client, stalled: Server, message_id: str) -> Run:
     """Another server answers; the stalled one is woken while it does, and both go on."""
-    other = await place.start("slow")
+    other = await deployment.start("slow")
     client.cut()
     await other.meet(client)
     await client.until(lambda: client.has_seen(Type.START_ANSWER))
@@ -57,11 +57,11 @@ async def take_over(place: Place, client: Client, stalled: Server, message_id: s
         await server.meet(client)
         assert await client.ask("8") == "completed"
     run = Run(client)
-    await finish(place, run, other)
+    await finish(deployment, run, other)
     return run
 
 
-async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothing(shared: Place) -> None:
+async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothing(shared: Deployment) -> None:
     client = Client()
     stalled, message_id = await stall(shared, client, "after_take_commit")
 
@@ -72,7 +72,9 @@ async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothin
 
 
 @pytest.mark.parametrize("point", ["after_begin_commit", "after_sentence_commit"])
-async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(shared: Place, point: str) -> None:
+async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(
+    shared: Deployment, point: str
+) -> None:
     client = Client()
     stalled, message_id = await stall(shared, client, point)
     other = await shared.start()
@@ -89,8 +91,8 @@ async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(shared
     assert client.ends == {message_id: ["failed"]}
 
 
-async def test_who_stalls_within_a_transaction_is_let_go_by_postgres(postgres_place: Place) -> None:
-    client, shared = Client(), postgres_place
+async def test_who_stalls_within_a_transaction_is_let_go_by_postgres(postgres_deployment: Deployment) -> None:
+    client, shared = Client(), postgres_deployment
     shared.lease_seconds, patience = LEASE_SECONDS, 1.0
     stalled, message_id = await stall(
         shared, client, "before_sentence_commit", database_busy_timeout_seconds=patience
@@ -107,7 +109,7 @@ async def test_who_stalls_within_a_transaction_is_let_go_by_postgres(postgres_pl
     assert run.problems == []
 
 
-async def test_an_answer_that_takes_longer_than_the_lease_is_left_to_who_gives_it(shared: Place) -> None:
+async def test_an_answer_that_takes_longer_than_the_lease_is_left_to_who_gives_it(shared: Deployment) -> None:
     client, (one, other) = Client(), await both(shared, "slow")
     await one.meet(client)
 
@@ -118,7 +120,7 @@ async def test_an_answer_that_takes_longer_than_the_lease_is_left_to_who_gives_i
     assert (ends, run.problems) == (["completed"] * 2, [])
 
 
-async def test_an_answer_given_by_one_process_is_followed_in_another(shared: Place) -> None:
+async def test_an_answer_given_by_one_process_is_followed_in_another(shared: Deployment) -> None:
     client, (one, other) = Client(), await both(shared, "slow")
     await one.meet(client)
     message_id = await client.say("I am having a headache")
@@ -132,9 +134,9 @@ async def test_an_answer_given_by_one_process_is_followed_in_another(shared: Pla
     assert run.problems == []
 
 
-async def stopped_from_the_other(place: Place, how: str) -> None:
+async def stopped_from_the_other(deployment: Deployment, how: str) -> None:
     """An answer of one process ends, though it was the other that was told to stop it."""
-    client, (one, other) = Client(), await both(place, how)
+    client, (one, other) = Client(), await both(deployment, how)
     await one.meet(client)
     message_id = await client.say("I am having a headache")
     await client.until(lambda: client.has_seen(Type.SENTENCE))
@@ -144,17 +146,19 @@ async def stopped_from_the_other(place: Place, how: str) -> None:
 
     assert await client.answered(message_id) == "completed"
     run = Run(client)
-    await finish(place, run, one)
+    await finish(deployment, run, one)
     assert run.problems == []
 
 
-async def test_a_stop_reaches_the_process_that_answers(shared: Place) -> None:
+async def test_a_stop_reaches_the_process_that_answers(shared: Deployment) -> None:
     await stopped_from_the_other(shared, "endless")
 
 
-async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(either_place: Place) -> None:
-    either_place.lease_seconds = NEVER_ENDING
-    await stopped_from_the_other(either_place, "falls_silent")
+async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(
+    either_deployment: Deployment,
+) -> None:
+    either_deployment.lease_seconds = NEVER_ENDING
+    await stopped_from_the_other(either_deployment, "falls_silent")
 
 
 @pytest.mark.parametrize(
@@ -162,35 +166,35 @@ async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(
 )
 @pytest.mark.parametrize("is_there_before", [True, False])
 async def test_who_was_killed_is_replaced_however_long_its_lease(
-    place: Place, point: str, end: str, is_there_before: bool
+    deployment: Deployment, point: str, end: str, is_there_before: bool
 ) -> None:
-    place.lease_seconds = NEVER_ENDING
-    client, other = Client(), await place.start() if is_there_before else None
-    dying = await place.start(fault=f"{point}:1")
+    deployment.lease_seconds = NEVER_ENDING
+    client, other = Client(), await deployment.start() if is_there_before else None
+    dying = await deployment.start(fault=f"{point}:1")
     await dying.meet(client)
     message_id = await client.say("I am having a headache")
     await dying.ended()
 
-    other = other or await place.start()
+    other = other or await deployment.start()
     await other.meet(client)
 
     assert await client.answered(message_id) == end
     run = Run(client)
-    await finish(place, run, other)
+    await finish(deployment, run, other)
     assert run.problems == []
 
 
-async def both(place: Place, *changes: str) -> tuple[Server, Server]:
+async def both(deployment: Deployment, *changes: str) -> tuple[Server, Server]:
     """Two servers beside each other."""
-    one, other = await asyncio.gather(place.start(*changes), place.start(*changes))
+    one, other = await asyncio.gather(deployment.start(*changes), deployment.start(*changes))
     return one, other
 
 
-async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(place: Place) -> None:
+async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(deployment: Deployment) -> None:
     client = Client()
-    place.lease_seconds = LEASE_SECONDS
-    stalled, message_id = await stall(place, client, "after_take_commit", "does_not_look_at_the_epoch")
-    other = await place.start("slow")
+    deployment.lease_seconds = LEASE_SECONDS
+    stalled, message_id = await stall(deployment, client, "after_take_commit", "does_not_look_at_the_epoch")
+    other = await deployment.start("slow")
     client.cut()
     await other.meet(client)
     await client.until(lambda: client.has_seen(Type.START_ANSWER))
@@ -199,17 +203,17 @@ async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(place: 
     await client.answered(message_id)
     await stalled.has_logged("turn_ended")
     run = Run(client)
-    await finish(place, run, other)
+    await finish(deployment, run, other)
 
     assert run.problems != []
 
 
-async def test_a_worker_that_lets_go_of_its_lease_would_be_noticed(place: Place) -> None:
-    client, server = Client(), await place.start("endless", "lets_go_of_the_lease_at_once")
+async def test_a_worker_that_lets_go_of_its_lease_would_be_noticed(deployment: Deployment) -> None:
+    client, server = Client(), await deployment.start("endless", "lets_go_of_the_lease_at_once")
     await server.meet(client)
     message_id = await client.say("I am having a headache")
     await client.until(lambda: client.has_seen(Type.START_ANSWER))
 
-    await place.start()
+    await deployment.start()
 
     assert await client.answered(message_id) == "failed"

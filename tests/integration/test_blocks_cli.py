@@ -18,11 +18,11 @@ from memory_blocks.trace import digest
 from orchestrator.cli import cli
 from orchestrator.settings import VARIABLES
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.store.invariants import check
-from orchestrator.store.packing import pack
+from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.engine.packing import pack
 from tests.builders import START, CountedIds, HandClock, a_completed_turn
-from tests.world import keep_receipts
+from tests.stored_turns import keep_receipts
 
 HERE = "conv_here"
 FILE = "anamnesis.db"
@@ -255,7 +255,7 @@ def test_whoever_makes_the_digests_fit_is_found_out_by_the_traces(loose_database
     assert result.exit_code == 1
     assert result.output == (
         "active_session, at revision 24: has another digest than the trace of its write\n"
-        "conversation_history, at archived turn 2: is not what stood in the block\n"
+        "conversation_history, at archived turn 2: differs from its text in the block\n"
         "2 departures\n"
     )
 
@@ -274,7 +274,7 @@ def test_what_is_in_quarantine_is_listed_shown_and_exported(database: Path) -> N
     (kept,) = [json.loads(line) for line in run("quarantine", HERE, "--json").output.splitlines()]
     read = run("quarantine", HERE, kept["id"])
 
-    assert f"active_session could not stand and is in quarantine as {kept['id']}" in shown.stderr
+    assert f"active_session was not valid and is in quarantine as {kept['id']}" in shown.stderr
     assert "I am in pain" not in shown.output
     assert "could not stand" not in run("show", HERE).stderr
     assert (kept["label"], kept["reason"]) == ("active_session", "$: is not what was written")

@@ -1,7 +1,9 @@
 """`anamnesis chat` and `anamnesis traces` as a script sees them: a process of its own, a real database."""
 
 import asyncio
+import io
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -11,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.faults.place import a_place
-from tests.nursery import Nursery
-from tools.servers.keeper import free_port
+from orchestrator.cli import chat
+from tests.faults.deployment import Deployment, Server, a_deployment
+from tests.forked_servers import Forker
 from tools.servers.livekit import Address
+from tools.servers.process import free_port
 from tools.toolchain import CHECKOUT
 
 Line = dict[str, Any]
@@ -36,10 +39,10 @@ def rows(data: Path, query: str) -> list[sqlite3.Row]:
 
 
 @pytest.fixture(scope="module")
-def headache(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
+def headache(forker: Forker, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
     """The conversation everybody begins with."""
     data = tmp_path_factory.mktemp("chat")
-    done = nursery.run(data, "chat", "--json", typed=b"I am having a headache\n8\n")
+    done = forker.run(data, "chat", "--json", typed=b"I am having a headache\n8\n")
     assert (done.returncode, done.stderr) == (0, "")
     return data, lines(done.stdout)
 
@@ -115,12 +118,12 @@ def test_a_bare_8_is_understood_as_the_headaches_severity(headache: tuple[Path, 
 
 
 def test_a_conversation_is_resumed_where_it_was_left(
-    nursery: Nursery, headache: tuple[Path, list[Line]]
+    forker: Forker, headache: tuple[Path, list[Line]]
 ) -> None:
     data, said = headache
     conversation = said[0]["conversationId"]
 
-    done = nursery.run(data, "chat", "--json", "--conversation", conversation, typed=b"since Tuesday\n")
+    done = forker.run(data, "chat", "--json", "--conversation", conversation, typed=b"since Tuesday\n")
 
     resumed = lines(done.stdout)
     assert done.returncode == 0
@@ -129,14 +132,14 @@ def test_a_conversation_is_resumed_where_it_was_left(
     assert "Tuesday" in "".join(line["body"].get("text", "") for line in resumed)
 
 
-def test_what_the_guard_did_is_listed_and_quotes_nobody(nursery: Nursery, tmp_path: Path) -> None:
+def test_what_the_guard_did_is_listed_and_quotes_nobody(forker: Forker, tmp_path: Path) -> None:
     typed = b"I have crushing chest pain and my left arm is numb\n"
-    said = lines(nursery.run(tmp_path, "chat", "--json", typed=typed).stdout)
+    said = lines(forker.run(tmp_path, "chat", "--json", typed=typed).stdout)
     conversation = said[0]["conversationId"]
 
-    everywhere = nursery.run(tmp_path, "safety", "events", "--json")
-    here = nursery.run(tmp_path, "safety", "events", conversation)
-    nowhere = nursery.run(tmp_path, "safety", "events", "conv_nobody")
+    everywhere = forker.run(tmp_path, "safety", "events", "--json")
+    here = forker.run(tmp_path, "safety", "events", conversation)
+    nowhere = forker.run(tmp_path, "safety", "events", "conv_nobody")
 
     (event,) = lines(everywhere.stdout)
     assert (event["conversation"], event["kind"], event["tier"]) == (conversation, "emergency", 3)
@@ -146,8 +149,8 @@ def test_what_the_guard_did_is_listed_and_quotes_nobody(nursery: Nursery, tmp_pa
     assert nowhere.returncode == 2
 
 
-def test_an_unknown_conversation_is_refused_in_one_line(nursery: Nursery, tmp_path: Path) -> None:
-    done = nursery.run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed=b"hello\n")
+def test_an_unknown_conversation_is_refused_in_one_line(forker: Forker, tmp_path: Path) -> None:
+    done = forker.run(tmp_path, "chat", "--json", "--conversation", "conv_nobody", typed=b"hello\n")
 
     assert done.returncode == 2
     assert done.stderr.strip() == "error: There is no such conversation. Start one by leaving out the id."
@@ -155,11 +158,11 @@ def test_an_unknown_conversation_is_refused_in_one_line(nursery: Nursery, tmp_pa
 
 
 def test_another_persons_conversation_is_as_unknown(
-    nursery: Nursery, headache: tuple[Path, list[Line]]
+    forker: Forker, headache: tuple[Path, list[Line]]
 ) -> None:
     data, said = headache
 
-    done = nursery.run(
+    done = forker.run(
         data, "chat", "--json", "--user", "somebody_else", "--conversation", said[0]["conversationId"]
     )
 
@@ -168,19 +171,19 @@ def test_another_persons_conversation_is_as_unknown(
 
 
 def test_traces_are_listed_in_the_order_they_were_sent(
-    nursery: Nursery, headache: tuple[Path, list[Line]]
+    forker: Forker, headache: tuple[Path, list[Line]]
 ) -> None:
     data, said = headache
     sent = [line["body"]["id"] for line in said if line["name"] == "MemoryTrace"]
 
-    done = nursery.run(data, "traces", said[0]["conversationId"], "--json")
+    done = forker.run(data, "traces", said[0]["conversationId"], "--json")
 
     assert [trace["id"] for trace in lines(done.stdout)][: len(sent)] == sent
 
 
-def test_in_the_terminal_the_traces_stand_beneath_the_answer(nursery: Nursery, tmp_path: Path) -> None:
-    shown = nursery.run(tmp_path, "chat", typed=b"I am having a headache\n").stdout
-    hidden = nursery.run(tmp_path, "chat", "--quiet", typed=b"I am having a headache\n").stdout
+def test_in_the_terminal_the_traces_stand_beneath_the_answer(forker: Forker, tmp_path: Path) -> None:
+    shown = forker.run(tmp_path, "chat", typed=b"I am having a headache\n").stdout
+    hidden = forker.run(tmp_path, "chat", "--quiet", typed=b"I am having a headache\n").stdout
 
     assert shown.index("headache") < shown.index("stored conversation_history, revision 1")
     assert "conversation_history" not in hidden
@@ -188,16 +191,16 @@ def test_in_the_terminal_the_traces_stand_beneath_the_answer(nursery: Nursery, t
 
 
 def test_where_the_model_did_not_answer_a_script_and_a_terminal_are_told(
-    nursery: Nursery, tmp_path: Path
+    forker: Forker, tmp_path: Path
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/v1"
     (tmp_path / "default.toml").write_text(f'[chat]\nendpoint = "{nowhere}"\nmodel = "a_model"\n')
     with_a_model = ["chat", "--config", str(tmp_path)]
     typed = b"I am having a headache\n"
 
-    told = lines(nursery.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
-    shown = nursery.run(tmp_path, *with_a_model, "--quiet", typed=typed).stdout
-    without_one = nursery.run(tmp_path, "chat", typed=typed).stdout
+    told = lines(forker.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
+    shown = forker.run(tmp_path, *with_a_model, "--quiet", typed=typed).stdout
+    without_one = forker.run(tmp_path, "chat", typed=typed).stdout
 
     assert told[-1]["body"]["isFinal"]
     assert told[-1]["meta"]["model.stood_in"] == "local"
@@ -207,17 +210,17 @@ def test_where_the_model_did_not_answer_a_script_and_a_terminal_are_told(
 
 
 def test_no_log_line_stands_between_what_is_said_unless_one_asked_for_it(
-    nursery: Nursery, tmp_path: Path
+    forker: Forker, tmp_path: Path
 ) -> None:
     chat = ["chat", "--config", str(tmp_path)]
     away = f'[letta]\nbase_url = "http://127.0.0.1:{free_port()}"\n'
     (tmp_path / "default.toml").write_text(away)
     typed = b"I am having a headache\n"
 
-    shown = nursery.run(tmp_path / "data", *chat, typed=typed)
-    for_a_script = nursery.run(tmp_path / "data", *chat, "--json", typed=typed)
+    shown = forker.run(tmp_path / "data", *chat, typed=typed)
+    for_a_script = forker.run(tmp_path / "data", *chat, "--json", typed=typed)
     (tmp_path / "default.toml").write_text(f'{away}[logs]\nlevel = "warning"\n')
-    asked_for = nursery.run(tmp_path / "data", *chat, typed=typed)
+    asked_for = forker.run(tmp_path / "data", *chat, typed=typed)
 
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "answered without the model" in shown.stdout
@@ -225,13 +228,13 @@ def test_no_log_line_stands_between_what_is_said_unless_one_asked_for_it(
     assert "letta_agent_not_ready" in asked_for.stderr
 
 
-def test_the_terminal_shows_what_the_readme_shows(nursery: Nursery, tmp_path: Path) -> None:
+def test_the_terminal_shows_what_the_readme_shows(forker: Forker, tmp_path: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
     typed = [line.removeprefix("you> ") for line in sample.splitlines() if line.startswith("you> ")]
     told = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
 
-    shown = nursery.run(
+    shown = forker.run(
         tmp_path, "chat", typed="".join(f"{line}\n" for line in typed).encode()
     ).stdout.splitlines()
 
@@ -244,24 +247,29 @@ def without_numbers(line: str) -> str:
     return re.sub(r"\d+", "N", line)
 
 
-def test_a_line_that_is_not_text_is_passed_over_and_told(nursery: Nursery, tmp_path: Path) -> None:
-    done = nursery.run(tmp_path, "chat", "--json", typed=b"\xff\xfe\nI am having a headache\n")
+def test_a_line_that_is_not_text_is_passed_over_and_told(forker: Forker, tmp_path: Path) -> None:
+    done = forker.run(tmp_path, "chat", "--json", typed=b"\xff\xfe\nI am having a headache\n")
 
     assert done.returncode == 0
-    assert done.stderr.strip() == "error: line 1 is not UTF-8; it was passed over"
+    assert done.stderr.strip() == "error: line 1 is not UTF-8; it was skipped"
     assert done.stdout.count('"isFinal":true') == 1
+
+
+def to(server: Server, place: Deployment) -> tuple[str, ...]:
+    """The options to reach that server, with the keys in its data folder."""
+    return ("--server", server.url, "--key-file", str(place.folder / "keys.json"))
 
 
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
-    nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
+    forker: Forker, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
-    async with a_place(nursery, tmp_path / "theirs") as place:
+    async with a_deployment(forker, tmp_path / "theirs") as place:
         place.livekit = livekit
         server = await place.start()
-        options = ["chat", "--json", "--server", server.page, *(["--livekit"] if livekit_too else [])]
+        options = ["chat", "--json", *to(server, place), *(["--livekit"] if livekit_too else [])]
         done = await asyncio.to_thread(
-            nursery.run, tmp_path / "ours", *options, typed=b"I am having a headache\n8\n"
+            forker.run, tmp_path / "ours", *options, typed=b"I am having a headache\n8\n"
         )
         server.signal(signal.SIGTERM)
         assert await server.ended() == 0
@@ -271,26 +279,24 @@ async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     assert not (tmp_path / "ours" / "anamnesis.db").exists()
 
 
-async def test_a_server_elsewhere_without_livekit_is_quoted(nursery: Nursery, tmp_path: Path) -> None:
-    async with a_place(nursery, tmp_path / "theirs") as place:
+async def test_a_server_elsewhere_without_livekit_is_quoted(forker: Forker, tmp_path: Path) -> None:
+    async with a_deployment(forker, tmp_path / "theirs") as place:
         server = await place.start()
-        done = await asyncio.to_thread(
-            nursery.run, tmp_path / "ours", "chat", "--server", server.page, "--livekit"
-        )
+        done = await asyncio.to_thread(forker.run, tmp_path / "ours", "chat", *to(server, place), "--livekit")
 
     assert done.returncode == 2
-    assert "This server has no LiveKit." in done.stderr
+    assert "This server is not configured for LiveKit." in done.stderr
 
 
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-153")
 async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
-    nursery: Nursery, tmp_path: Path, livekit: Address, livekit_too: bool
+    forker: Forker, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
-    async with a_place(nursery, tmp_path / "theirs") as place:
+    async with a_deployment(forker, tmp_path / "theirs") as place:
         place.livekit = livekit
         server = await place.start()
-        options = ["chat", "--json", "--server", server.page]
+        options = ["chat", "--json", *to(server, place)]
         options += ["--livekit"] if livekit_too else []
         killed = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "orchestrator", "--data", str(tmp_path / "ours"), *options),
@@ -307,7 +313,7 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
         before.append(await killed.stdout.read())
         first = lines(b"".join(before).decode())
         options += ["--conversation", first[0]["conversationId"]]
-        again = await asyncio.to_thread(nursery.run, tmp_path / "ours", *options, typed=b"8\n")
+        again = await asyncio.to_thread(forker.run, tmp_path / "ours", *options, typed=b"8\n")
 
     numbers = [
         [-line["stanzaId"] for line in some if line["stanzaId"]] for some in (first, lines(again.stdout))
@@ -318,8 +324,85 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
     assert sum(line["body"].get("isFinal", False) for line in lines(again.stdout)) >= 1
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(nursery: Nursery, tmp_path: Path) -> None:
-    done = nursery.run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9/#key", typed=b"hello\n")
+def test_a_server_that_is_not_there_is_told_in_one_line(forker: Forker, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("a-key\n")
+    options = ["--server", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key")]
+
+    done = forker.run(tmp_path, "chat", "--json", *options, typed=b"hello\n")
 
     assert done.returncode == 2
     assert "does not answer" in done.stderr
+
+
+async def test_the_key_of_a_server_comes_from_a_variable(forker: Forker, tmp_path: Path) -> None:
+    async with a_deployment(forker, tmp_path / "theirs") as place:
+        server = await place.start()
+        chatting = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "orchestrator", "--data", str(tmp_path / "ours")),
+            *("chat", "--json", "--server", server.url),
+            env={**os.environ, "ANAMNESIS_KEY": server.key},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await chatting.communicate(b"I am having a headache\n")
+
+    assert chatting.returncode == 0
+    assert turns(lines(said.decode()))[0][-1]["body"]["isFinal"]
+
+
+def test_the_key_of_a_server_comes_from_a_prompt_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prompt(text: str, *, hide_input: bool, err: bool) -> str:
+        return f"{text}-{hide_input}-{err}"
+
+    monkeypatch.delenv("ANAMNESIS_KEY", raising=False)
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("click.prompt", prompt)
+
+    assert chat._read_key(None, "local") == "Key-True-True"
+
+
+class Terminal(io.StringIO):
+    """A standard input that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9/#a-key", "http://127.0.0.1:9#a-code"])
+def test_an_address_with_a_key_is_refused_and_says_what_to_do(
+    forker: Forker, tmp_path: Path, server: str
+) -> None:
+    done = forker.run(tmp_path, "chat", "--server", server, typed=b"hello\n")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    for way in ("--key-file", "ANAMNESIS_KEY", "prompt"):
+        assert way in done.stderr
+    assert server.partition("#")[2] not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("contents", "says"),
+    [
+        ("", "The key is empty"),
+        ("two words", "characters that no key has"),
+        ('{"boris": "%s"}' % ("A" * 43), "no key of this --user"),
+        ('{"local": 7}', "not a map from persons to keys"),
+    ],
+)
+def test_a_key_file_without_a_key_is_refused(
+    forker: Forker, tmp_path: Path, contents: str, says: str
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(contents)
+
+    done = forker.run(tmp_path, "chat", "--server", "http://127.0.0.1:9", "--key-file", str(file))
+
+    assert done.returncode == 2
+    assert says in " ".join(done.stderr.split())
+
+
+def test_a_script_without_a_key_is_told_how_to_pass_one(forker: Forker, tmp_path: Path) -> None:
+    done = forker.run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9", typed=b"hello\n")
+
+    assert done.returncode == 2
+    assert "--key-file FILE, or set the variable ANAMNESIS_KEY" in " ".join(done.stderr.split())

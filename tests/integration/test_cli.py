@@ -21,12 +21,12 @@ import pytest
 from orchestrator import __version__
 from orchestrator.cli import cli, database
 from orchestrator.cli.doctor import Finding, collisions, region
-from orchestrator.cli.frame import OUR_PACKAGES
+from orchestrator.cli.options import OUR_PACKAGES
 from orchestrator.store import migrations
-from orchestrator.store.database import Store
+from orchestrator.store.engine.database import Store
 from tests.builders import CountedIds, HandClock
 from tests.commands import a_distribution, findings, run, start
-from tests.world import PERSON, take_turn
+from tests.stored_turns import PERSON, take_turn
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
@@ -113,7 +113,7 @@ def test_an_empty_folder_is_refused_and_not_taken_for_the_one_where_one_stands(
     refused = run("db", "upgrade", option, "")
 
     assert refused.exit_code == 2
-    assert f"'{option}': must name a folder, and is empty." in refused.output
+    assert f"'{option}': must name a folder, but is empty." in refused.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -299,7 +299,7 @@ def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
     for words in (("db", "status"), ("db", "upgrade"), ("check",)):
         done = run(*words)
         assert done.exit_code == 2
-        assert f"the schemas 0003, {migrations.REVISIONS[-1]} at once" in done.stderr
+        assert f"it has several schema versions: 0003, {migrations.REVISIONS[-1]}" in done.stderr
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
@@ -313,7 +313,7 @@ def test_what_the_database_cannot_do_is_told_to_the_operator(
     done = run("db", "upgrade")
 
     assert done.exit_code == 2
-    assert "cannot do what was asked of it (SQLITE_ERROR: table letta_agents already exists)" in done.stderr
+    assert "The database refused a statement (SQLITE_ERROR: table letta_agents already exists)" in done.stderr
     assert ("migrations/__init__.py:" in done.stderr) == (level == "debug")
 
 
@@ -488,7 +488,7 @@ def test_what_is_configured_and_answers_is_well(
     ("path", "chosen", "says"),
     [
         ("/elsewhere", {}, "answers with 404"),
-        ("/letta", {"LETTA_API_KEY": "another"}, "does not let us in"),
+        ("/letta", {"LETTA_API_KEY": "another"}, "rejects the key"),
         ("/letta", {"ANAMNESIS_LETTA_MODEL": "openai/nosuch"}, "letta.model = openai/nosuch"),
         ("/letta", {"ANAMNESIS_LETTA_CLASSIFIER_MODEL": "nosuch"}, "letta.classifier_model = nosuch"),
         ("/letta", {"ANAMNESIS_LETTA_EMBEDDING": "openai/other"}, "letta.embedding = openai/other"),
@@ -564,7 +564,7 @@ def test_another_distribution_of_one_of_our_names_is_warned_about(
     assert found == Finding(
         "names",
         "warning",
-        f"`{package}` is also brought by openai-agents; Python takes ours.",
+        f"`{package}` is also in openai-agents, but Python imports ours.",
         "Install anamnesis into an environment of its own (python3 -m venv …).",
     )
 
@@ -576,7 +576,7 @@ def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path
     told, _ = looking.communicate(timeout=60)
 
     assert looking.returncode == 1
-    assert "`agents` is also brought by openai-agents; Python takes that one." in told
+    assert "`agents` is also in openai-agents, and Python imports that one." in told
 
 
 @pytest.mark.parametrize("command", [("route",), ("serve", "--port", "0"), ("safety", "check")], ids=" ".join)
@@ -590,6 +590,6 @@ def test_a_command_that_misses_a_package_of_ours_sends_one_to_the_doctor(
 
     assert (trying.returncode, told) == (
         2,
-        "error: A part of our package `agents` cannot be imported: another of that name may stand in "
-        "its place. Run `anamnesis doctor`, which says where it comes from.\n",
+        "error: Part of the package `agents` cannot be imported; another package of that name may have "
+        "replaced it. Run `anamnesis doctor`; it shows where the package comes from.\n",
     )

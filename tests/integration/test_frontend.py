@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.houses import a_house
-from tests.peers import SENTENCE, TRACE
-from tests.rooms import over_livekit
+from tests.livekit_rooms import over_livekit
+from tests.orchestrators import an_orchestrator
+from tests.protocol_client import SENTENCE, TRACE
 from tools.console import CONSOLE, MODULES, ensure_packages, npm_environment
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
@@ -27,7 +27,10 @@ async def test_the_python_asks_and_is_answered_through_a_room(
 ) -> None:
     page: dict[str, Any] = {}
     exec(code("python"), page)  # noqa: S102
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         told = await page["ask"](str(site.http.base_url), site.key, "I am having a headache")
 
     types = [frame["type"] for frame in told]

@@ -8,24 +8,24 @@ import pytest
 import structlog
 from letta_client import Letta
 
-from agents.brains.asking import CLASSIFIER, EXTRACTOR
 from agents.errors import ModelTrouble
+from agents.models.prompts import CLASSIFIER, EXTRACTOR
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
-from orchestrator.clock import SystemClock
 from orchestrator.errors import LettaTrouble
-from orchestrator.letta_agents import DESCRIPTIONS, MEMORY_TOOLS
-from orchestrator.letta_blocks import LettaPlace, StoredJournal
-from orchestrator.letta_server import LettaAgent
+from orchestrator.letta.blocks import LettaCopies, StoredJournal
+from orchestrator.letta.server import LettaAgent
+from orchestrator.letta.specs import BLOCK_DESCRIPTIONS, MEMORY_TOOLS
+from orchestrator.ops.clock import SystemClock
 from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
 from tests.faults.http_proxy import before
-from tests.lettas import a_registry, held_back, recipes
+from tests.letta_helpers import a_registry, held_back, some_specs
 from tools.servers.letta import LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)
@@ -59,7 +59,7 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
     assert agents[classifier].tools == agents[specialist].tools == []
     blocks = shared[extractor]
     assert {label: (each.limit, each.description, each.read_only) for label, each in blocks.items()} == {
-        label: (Limits().of(label), DESCRIPTIONS[label], False) for label in Label
+        label: (Limits().of(label), BLOCK_DESCRIPTIONS[label], False) for label in Label
     }
     for others in (shared[classifier], shared[specialist]):
         assert {label: each.id for label, each in others.items()} == {
@@ -74,17 +74,21 @@ async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_mo
         made = await registry.agent("c1", EXTRACTOR)
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         told = client.agents.retrieve(agent_id=made).llm_config
-    other = recipes(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
+    other = some_specs(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
 
     assert (told.temperature, told.reasoning_effort) == (0.0, "low")
-    assert other.recipe(EXTRACTOR)["model"] == other.recipe("GENERAL_HEALTH")["model"] == LETTA_MODEL
-    assert other.recipe(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
-    assert other.recipe(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
-    assert other.recipe(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
+    assert (
+        other.agent_settings(EXTRACTOR)["model"]
+        == other.agent_settings("GENERAL_HEALTH")["model"]
+        == LETTA_MODEL
+    )
+    assert other.agent_settings(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
+    assert other.agent_settings(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
+    assert other.agent_settings(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
 
 
 def test_the_extractor_is_told_of_its_memory_tools_and_what_each_is_for() -> None:
-    told = recipes("http://127.0.0.1:1", "a-tag").recipe(EXTRACTOR)["system"]
+    told = some_specs("http://127.0.0.1:1", "a-tag").agent_settings(EXTRACTOR)["system"]
 
     assert all(f"`{tool}`" in told for tool in MEMORY_TOOLS)
     assert "`core_memory_append` is for `context_summary` alone" in told
@@ -99,7 +103,7 @@ async def test_a_specialist_speaks_as_freely_and_as_long_as_is_set(
             lambda tx: [each for each in tx.letta.agents("c1") if each.role == "GENERAL_HEALTH"]
         )
         (there,) = await registry.server.agents(tag, "role:GENERAL_HEALTH")
-        drifts = registry.drifts(
+        drifts = registry.specs.agent_drift(
             row, there, {label: each.block_id for label, each in blocks_of(opened).items()}
         )
     with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -109,23 +113,23 @@ async def test_a_specialist_speaks_as_freely_and_as_long_as_is_set(
     assert drifts == []
 
 
-async def test_while_none_can_be_made_the_house_is_told_and_the_log_says_why(
+async def test_while_none_can_be_made_the_orchestrator_is_told_and_the_log_says_why(
     letta: Address, tag: str, opened: Store
 ) -> None:
     """A slip in a setting must not go unnoticed while the local brain answers."""
     async with a_registry(letta.base_url, opened, tag, model="openai/nosuch") as registry:
-        await registry.answers()
+        await registry.check_health()
         with structlog.testing.capture_logs() as logged, pytest.raises(LettaTrouble) as refused:
             await registry.agent("c1", EXTRACTOR)
         with pytest.raises(LettaTrouble):
-            await registry.answers()
+            await registry.check_health()
 
     (line,) = [each for each in logged if each["event"] == "letta_agent_not_ready"]
     assert (line["kind"], line["error"]) == ("extractor", refused.value.facts["rule"])
     assert str(line["error"]).startswith("http_4")
 
 
-async def test_once_one_could_be_made_again_the_house_is_well(
+async def test_once_one_could_be_made_again_the_orchestrator_is_well(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
@@ -133,39 +137,39 @@ async def test_once_one_could_be_made_again_the_house_is_well(
 
     async with a_registry(letta.base_url, opened, tag) as registry:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(registry.server, "make_agent", refuse)
+            patch.setattr(registry.server, "create_agent", refuse)
             with pytest.raises(LettaTrouble):
                 await registry.agent("c1", EXTRACTOR)
         with pytest.raises(LettaTrouble):
-            await registry.answers()
+            await registry.check_health()
 
         await registry.agent("c1", EXTRACTOR)
 
-        await registry.answers()
+        await registry.check_health()
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["goes_on", "is_over"])
-async def test_who_looks_after_the_house_has_it_tried_again_and_learns_that_it_is_well(
+async def test_who_looks_after_the_orchestrator_has_it_tried_again_and_learns_that_it_is_well(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, over: bool
 ) -> None:
     async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
         raise LettaTrouble("http_400")
 
-    monkeypatch.setattr("orchestrator.letta_agents.TRY_SECONDS", 0)
+    monkeypatch.setattr("orchestrator.letta.agents.RETRY_SECONDS", 0)
     async with a_registry(letta.base_url, opened, tag) as registry:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(registry.server, "make_agent", refuse)
+            patch.setattr(registry.server, "create_agent", refuse)
             with pytest.raises(LettaTrouble):
                 await registry.agent("c1", EXTRACTOR)
         if over:
             opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
 
         with pytest.raises(LettaTrouble, match="http_400"):
-            await registry.answers()
-        await asyncio.wait([registry.making("c1", EXTRACTOR)])
+            await registry.check_health()
+        await asyncio.wait([registry.creation("c1", EXTRACTOR)])
 
-        await registry.answers()
-        assert (await registry.made("c1", EXTRACTOR) is None) == over
+        await registry.check_health()
+        assert (await registry.find("c1", EXTRACTOR) is None) == over
 
 
 async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_stand(
@@ -177,9 +181,9 @@ async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_
         return Ledger(SystemClock()).read(SqlBlockStore(tx.blocks), conversation, actor="test").stored
 
     async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:
-        mirror = LettaMirror(LettaPlace(registry, opened), StoredJournal(opened))
+        mirror = LettaMirror(LettaCopies(registry, opened), StoredJournal(opened))
         await registry.agent("c1", "GENERAL_HEALTH")
-        changes = await mirror.foreign("c1")
+        changes = await mirror.foreign_changes("c1")
         written_over = await mirror.put("c1", opened.write_now(standing))
         extractor = await registry.agent("c1", EXTRACTOR)
 
@@ -252,7 +256,7 @@ async def test_one_removed_while_its_recipe_changed_gets_the_same_blocks_again(
         blocks = {label: row.block_id for label, row in blocks_of(opened).items()}
         await registry.server.delete_block(blocks.pop(Label.MEMORY_METADATA))
         await registry.server.delete_agent(before)
-        opened.write_now(lambda tx: tx.letta.applied("c1", {label.value: "0" * 64 for label in Label}))
+        opened.write_now(lambda tx: tx.letta.record_applied("c1", {label.value: "0" * 64 for label in Label}))
     async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
         after = await registry.agent("c1", EXTRACTOR)
         assert await registry.agent("c1", CLASSIFIER) == classifier
@@ -275,7 +279,7 @@ async def test_one_that_nobody_waits_for_any_longer_is_made_all_the_same(
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry) as let_go:
         waiting = asyncio.create_task(registry.agent("c1", EXTRACTOR))
-        making = registry.making("c1", EXTRACTOR)
+        making = registry.creation("c1", EXTRACTOR)
         waiting.cancel()
         await asyncio.wait([waiting])
         let_go.set()
@@ -289,7 +293,7 @@ async def test_who_leaves_does_not_wait_for_a_server_that_never_answers(
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry):
         registry.prepare("c1")
-        making = registry.making("c1", EXTRACTOR)
+        making = registry.creation("c1", EXTRACTOR)
 
         await registry.close()
 
@@ -303,7 +307,7 @@ async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str,
     async with a_registry(letta.base_url, opened, tag) as registry:
         await registry.agent("c1", CLASSIFIER)
 
-        await registry.forget("c1")
+        await registry.remover.remove_conversation("c1")
 
         assert await registry.server.agents(tag) == []
         assert await registry.server.blocks(tag) == []
@@ -318,7 +322,7 @@ async def test_no_agent_is_asked_while_its_blocks_may_be_stale(
             await registry.agent_for("c1", EXTRACTOR)
         made = await registry.agent("c1", EXTRACTOR)
         shown = await registry.agent_for("c1", EXTRACTOR)
-        opened.write_now(lambda tx: tx.letta.intend("c1", {Label.ACTIVE_SESSION.value: "1" * 64}))
+        opened.write_now(lambda tx: tx.letta.record_intent("c1", {Label.ACTIVE_SESSION.value: "1" * 64}))
         with pytest.raises(ModelTrouble, match="blocks_not_shown"):
             await registry.agent_for("c1", EXTRACTOR)
 

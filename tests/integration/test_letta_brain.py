@@ -8,19 +8,19 @@ from typing import Any
 import httpx
 import pytest
 
-from agents import minutes
-from agents.brains.asking import CLASSIFIER, EXTRACTOR
-from agents.brains.modelled import ModelBrain
-from agents.embedding import embed
 from agents.errors import AnswerCut
+from agents.models import usage
+from agents.models.fallback import ModelBrain
+from agents.models.prompts import CLASSIFIER, EXTRACTOR
+from agents.stations.embed import embed
 from agents.tools.built_in import built_in
 from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, some_blocks
-from tests.faults.proxy import between
-from tests.houses import agents
+from tests.faults.tcp_proxy import between
 from tests.models import minilm
+from tests.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
-from tools.servers.keeper import free_port
+from tools.servers.process import free_port
 
 SPECIALIST = "GENERAL_HEALTH"
 TOOLS = built_in(START.date)
@@ -45,15 +45,15 @@ async def test_agents_decide_by_their_schema_and_what_they_used_is_noted(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     blocks, message = some_blocks(0), f"I cannot sleep, {word}"
-    async with a_brain(cast, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with a_brain(cast, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             enrichment = await brain.extract(message, blocks)
             intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
 
-    assert (taken.asked, taken.repairs, taken.stood_in) == (2, 0, "")
+    assert (used.requests, used.repairs, used.fallback_reason) == (2, 0, "")
     assert word in enrichment.enriched_message
     assert intent.intent in agents().intents
-    assert taken.prompt_tokens > 500
+    assert used.prompt_tokens > 500
     forms = [each["response_format"]["json_schema"]["name"] for each in models.asked(word)]
     assert forms == ["enrichment", "intent"]
     assert set(cast.made) >= {EXTRACTOR, CLASSIFIER}
@@ -63,23 +63,23 @@ async def test_a_garbled_decision_is_asked_for_once_more(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, Step(text='{"previous_context": "cut of'), Step())
-    async with a_brain(cast, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with a_brain(cast, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             enrichment = await brain.extract(f"I cannot sleep, {word}", some_blocks(0))
 
-    assert (taken.repairs, taken.stood_in) == (1, "")
+    assert (used.repairs, used.fallback_reason) == (1, "")
     assert word in enrichment.enriched_message
 
 
 async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cast) -> None:
     tools = Using()
     async with a_brain(cast, tools=TOOLS) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, a_brief("What's my BMI? I'm 180 cm and 75 kg", tools))
 
     assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
     assert "23.1" in words[0]
-    assert (taken.asked, taken.stood_in) == (2, "")
+    assert (used.requests, used.fallback_reason) == (2, "")
 
 
 async def test_an_agent_uses_its_specialists_tools_alone(cast: Cast) -> None:
@@ -96,10 +96,10 @@ async def test_an_agent_uses_its_specialists_tools_alone(cast: Cast) -> None:
 async def test_an_agents_reasons_are_noted(cast: Cast, models: ModelEndpoint, word: str) -> None:
     models.script(word, Step(text="Well. Rest.", reasoning="It sounds harmless"))
     async with a_brain(cast) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, a_brief(word))
 
-    assert (words, taken.reasons) == (["Well. ", "Rest."], ["It sounds harmless"])
+    assert (words, used.reasoning) == (["Well. ", "Rest."], ["It sounds harmless"])
 
 
 async def test_a_run_that_nobody_hears_any_longer_is_cancelled(
@@ -121,11 +121,11 @@ async def test_where_the_agents_have_no_model_the_local_brain_answers(
     models.script(word, *[Step(status=400)] * 3)
     brief = a_brief(word)
     async with a_brain(cast) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert taken.stood_in.startswith("llm")
+    assert used.fallback_reason.startswith("llm")
 
 
 async def test_an_answer_that_breaks_off_is_not_begun_again(
@@ -163,7 +163,7 @@ async def test_where_no_server_is_the_local_brain_answers(cast: Cast, word: str)
     brief = a_brief(word)
     await cast.agent_for("any", SPECIALIST)
     async with a_brain(cast, f"http://127.0.0.1:{free_port()}") as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, brief)
 
-    assert ("".join(words), taken.stood_in) == (await local_words(brief), "unreachable")
+    assert ("".join(words), used.fallback_reason) == (await local_words(brief), "unreachable")

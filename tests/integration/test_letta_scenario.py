@@ -17,16 +17,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from memory_blocks.mirrors.letta import SOMEBODY
+from memory_blocks.mirrors.letta import UNKNOWN_AUTHOR
 from memory_blocks.models import Label
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.settings import load
-from orchestrator.store.database import Transaction
-from orchestrator.wiring import build_house
+from orchestrator.store.engine.database import Transaction
+from orchestrator.wiring import build_orchestrator
 from tests.faults.http_proxy import listening
-from tests.houses import history, meta, over_websockets
-from tests.lettas import assert_all_stand, shown
-from tests.peers import (
+from tests.letta_helpers import assert_all_stand, shown
+from tests.orchestrators import history, meta, over_websockets
+from tests.protocol_client import (
     REASONING,
     SENTENCE,
     SERVER_INFO,
@@ -39,10 +39,10 @@ from tests.peers import (
     conversing,
 )
 from tools.model_endpoint import ModelEndpoint, Step
-from tools.servers.keeper import free_port
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+from tools.servers.process import free_port
 
-AT_ONCE = 8
+AT_ONCE = 4
 NEVER = 2.0
 """How sure nobody ever is."""
 
@@ -53,9 +53,9 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 
 
 @asynccontextmanager
-async def a_letta_house(
+async def a_letta_orchestrator(
     base_url: str, folder: Path, tag: str, *, patient: bool = True, sure_context: float | None = None
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Orchestrator]:
     """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set; as shipped, if not `patient`."""
     given: dict[str, object] = {
         "data.dir": str(folder),
@@ -65,18 +65,18 @@ async def a_letta_house(
         "letta.tag": tag,
     }
     if patient:
-        waits = ("letta.show_seconds", "brain.reply_seconds", "brain.budget_seconds")
+        waits = ("letta.sync_seconds", "brain.reply_seconds", "brain.budget_seconds")
         given.update(dict.fromkeys(waits, 60.0))
     if sure_context is not None:
         given["brain.sure_context"] = sure_context
-    async with build_house(load(given=given, environment={})).open() as house:
-        yield house
+    async with build_orchestrator(load(given=given, environment={})).open() as orchestrator:
+        yield orchestrator
 
 
 @asynccontextmanager
-async def a_conversation(house: House, folder: Path) -> AsyncIterator[tuple[Peer, list[Frame]]]:
+async def a_conversation(orchestrator: Orchestrator, folder: Path) -> AsyncIterator[tuple[Peer, list[Frame]]]:
     """A WebSocket to it, with what the handshake said."""
-    async with over_websockets(house, folder) as dial, dial() as socket:
+    async with over_websockets(orchestrator, folder) as dial, dial() as socket:
         peer = Peer(WebSocketLine(socket))
         yield peer, await peer.open(features=["streaming", "reasoning"])
 
@@ -90,29 +90,29 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     letta: Address, tag: str, tmp_path: Path
 ) -> None:  # F21
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        async with a_letta_house(letta.base_url, tmp_path, tag, sure_context=NEVER) as house:
-            async with a_conversation(house, tmp_path) as (peer, opening):
+        async with a_letta_orchestrator(letta.base_url, tmp_path, tag, sure_context=NEVER) as orchestrator:
+            async with a_conversation(orchestrator, tmp_path) as (peer, opening):
                 conversation_id = peer.conversation_id
                 first = await peer.ask("I am having a headache")
-                await shown(house.store, conversation_id)
+                await shown(orchestrator.store, conversation_id)
                 extractor = the_extractor(client, tag)
                 edits_in_its_next_run(letta, conversation_id, blocks_of(client, extractor))
                 second = await peer.ask("8")
-                await shown(house.store, conversation_id)
+                await shown(orchestrator.store, conversation_id)
 
                 there = blocks_of(client, extractor)
                 by_hand = PHASE.sub(FOLLOW_UP, there[Label.ACTIVE_SESSION].value)
                 client.blocks.update(block_id=there[Label.ACTIVE_SESSION].id, value=by_hand)
                 client.blocks.update(block_id=there[Label.MEMORY_METADATA].id, value="not JSON")
                 third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
-                await shown(house.store, conversation_id)
-                turns = (await history(house, conversation_id)).turns
-            health = await house.health()
-            kept = await house.store.read(partial(everything_traced, conversation_id))
-            written = await house.store.read(partial(everything_written, conversation_id))
-            quarantined = await house.store.read(lambda tx: tx.blocks.quarantined(conversation_id))
+                await shown(orchestrator.store, conversation_id)
+                turns = (await history(orchestrator, conversation_id)).turns
+            health = await orchestrator.health()
+            kept = await orchestrator.store.read(partial(everything_traced, conversation_id))
+            written = await orchestrator.store.read(partial(everything_written, conversation_id))
+            quarantined = await orchestrator.store.read(lambda tx: tx.blocks.quarantined(conversation_id))
             blocks = blocks_of(client, extractor)
-            assert_all_stand(blocks.values(), house.store, conversation_id)
+            assert_all_stand(blocks.values(), orchestrator.store, conversation_id)
 
     (info,) = [frame.body for frame in opening if frame.type == SERVER_INFO]
     assert (info["backend"], info["model"]) == ("letta", {"name": LETTA_MODEL, "provider": "letta"})
@@ -144,13 +144,17 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
         assert writes(frames, READER).keys() == set(Label)
 
     # the agent's edits, and those by hand
-    assert writes(second, AGENT)[Label.ACTIVE_SESSION] == writes(third, SOMEBODY)[Label.ACTIVE_SESSION] == 1
+    assert (
+        writes(second, AGENT)[Label.ACTIVE_SESSION]
+        == writes(third, UNKNOWN_AUTHOR)[Label.ACTIVE_SESSION]
+        == 1
+    )
     assert writes(second, AGENT)[Label.CONTEXT_SUMMARY] >= 1
     assert NOTE in blocks[Label.CONTEXT_SUMMARY].value
     assert [(each.label, each.value, each.actor) for each in quarantined] == [
-        (Label.MEMORY_METADATA, "not JSON", SOMEBODY)
+        (Label.MEMORY_METADATA, "not JSON", UNKNOWN_AUTHOR)
     ]
-    assert reads(third, SOMEBODY) == Counter([Label.MEMORY_METADATA])  # what was set aside
+    assert reads(third, UNKNOWN_AUTHOR) == Counter([Label.MEMORY_METADATA])  # what was set aside
 
 
 def the_extractor(client: Letta, tag: str) -> str:
@@ -225,14 +229,16 @@ def touched(frames: list[Frame], actor: str, *actions: str) -> Counter[str]:
 async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_at_once(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
-    async def converse(house: House, person: str) -> list[str]:
-        async with conversing(house, person, features=["streaming"]) as peer:
+    async def converse(orchestrator: Orchestrator, person: str) -> list[str]:
+        async with conversing(orchestrator, person, features=["streaming"]) as peer:
             await peer.ask("I am having a headache")
             later = [await peer.ask(text) for text in ("8", "since Tuesday")]
         return [frames[-1].meta.get("model.trouble", "") for frames in later]
 
-    async with a_letta_house(letta.base_url, tmp_path, tag, patient=False) as house:
-        talks = await asyncio.gather(*(converse(house, f"person_{number}") for number in range(AT_ONCE)))
+    async with a_letta_orchestrator(letta.base_url, tmp_path, tag, patient=False) as orchestrator:
+        talks = await asyncio.gather(
+            *(converse(orchestrator, f"person_{number}") for number in range(AT_ONCE))
+        )
 
     troubles = [trouble for talk in talks for trouble in talk]
     by_letta = troubles.count("")
@@ -243,8 +249,8 @@ async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async with (
-        a_letta_house(letta.base_url, tmp_path, tag) as house,
-        a_conversation(house, tmp_path) as (peer, _),
+        a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
+        a_conversation(orchestrator, tmp_path) as (peer, _),
     ):
         await peer.ask("I am having a headache")
         endless = Step(text="It is so. " * 300, drip=0.05)
@@ -264,22 +270,22 @@ async def test_without_letta_the_local_brain_answers_from_the_same_memory(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async with (
-        a_letta_house(letta.base_url, tmp_path, tag) as house,
-        a_conversation(house, tmp_path) as (peer, _),
+        a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
+        a_conversation(orchestrator, tmp_path) as (peer, _),
     ):
         await peer.ask("I am having a headache")
         conversation_id = peer.conversation_id
 
     async with (
-        a_letta_house(f"http://127.0.0.1:{free_port()}", tmp_path, tag) as house,
-        over_websockets(house, tmp_path) as dial,
+        a_letta_orchestrator(f"http://127.0.0.1:{free_port()}", tmp_path, tag) as orchestrator,
+        over_websockets(orchestrator, tmp_path) as dial,
         dial() as socket,
     ):
         peer = Peer(WebSocketLine(socket))
         await peer.open(conversation_id, features=["streaming"])
         frames = await peer.ask("8")
-        kept = await meta(house, frames[-1].body["previousId"])
-        health = await house.health()
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
+        health = await orchestrator.health()
 
     assert "severe headache" in said(frames)
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "unreachable")
@@ -304,8 +310,8 @@ async def test_where_something_else_answers_in_letta_s_place_the_local_brain_doe
 ) -> None:
     async with (
         answering(body) as url,
-        a_letta_house(url, tmp_path, "test") as house,
-        a_conversation(house, tmp_path) as (peer, _),
+        a_letta_orchestrator(url, tmp_path, "test") as orchestrator,
+        a_conversation(orchestrator, tmp_path) as (peer, _),
     ):
         for text in ("I am having a headache", "8"):
             frames = await peer.ask(text)

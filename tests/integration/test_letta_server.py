@@ -9,10 +9,10 @@ import pytest
 from letta_client import Letta
 
 from orchestrator.errors import LettaTrouble
-from orchestrator.letta_server import LettaServer
+from orchestrator.letta.server import LettaServer
 from tests.faults.http_proxy import Fault, before
-from tools.servers.keeper import free_port
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+from tools.servers.process import free_port
 from tools.toolchain import CHECKOUT
 
 pytestmark = pytest.mark.timeout(600)
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.timeout(600)
 PRIVATE = "what a person said"
 
 CALLS: dict[str, Callable[[LettaServer], Awaitable[object]]] = {
-    "health": lambda server: server.answers(),
-    "person": lambda server: server.person("a key", PRIVATE),
+    "health": lambda server: server.check_health(),
+    "person": lambda server: server.ensure_identity("a key", PRIVATE),
     "list": lambda server: server.agents("a-tag"),
-    "make": lambda server: server.make_agent({"system": PRIVATE}),
+    "make": lambda server: server.create_agent({"system": PRIVATE}),
     "write": lambda server: server.write_block("block-1", PRIVATE, {}),
     "edits": lambda server: server.memory_edits("agent-1"),
-    "remember": lambda server: server.remember("agent-1", PRIVATE, ["a-tag"]),
-    "search": lambda server: server.passage_tagged("agent-1", "a-tag"),
+    "create_passage": lambda server: server.create_passage("agent-1", PRIVATE, ["a-tag"]),
+    "search": lambda server: server.find_passage("agent-1", "a-tag"),
 }
 
 
@@ -62,7 +62,7 @@ async def test_an_empty_answer_is_no_answer(
         await server.close()
 
     assert raised.value.facts["rule"] == "not_understood"
-    assert raised.value.unknown
+    assert raised.value.outcome_unknown
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_an_empty_answer_is_no_answer(
     [
         *(("write", status) for status in (400, 401, 404, 409, 422, 429, 503)),
         ("make", 500),
-        ("remember", 500),
+        ("create_passage", 500),
     ],
 )
 async def test_what_is_written_is_refused_once_and_quoted_nowhere(call: str, status: int) -> None:
@@ -82,9 +82,9 @@ async def test_what_is_written_is_refused_once_and_quoted_nowhere(call: str, sta
         await server.close()
 
     assert len(proxy.asked) == 1
-    assert raised.value.again == (status in (409, 429, 500, 503))
-    assert raised.value.unknown == (status >= 500)
-    assert raised.value.after == 0.5
+    assert raised.value.retryable == (status in (409, 429, 500, 503))
+    assert raised.value.outcome_unknown == (status >= 500)
+    assert raised.value.retry_after == 0.5
     assert PRIVATE not in str(raised.value)
     assert raised.value.__cause__ is None
 
@@ -95,7 +95,7 @@ async def test_one_that_is_not_there_has_certainly_done_nothing() -> None:
         await CALLS["write"](server)
     await server.close()
 
-    assert not raised.value.unknown
+    assert not raised.value.outcome_unknown
 
 
 async def test_the_library_is_loaded_only_where_letta_is_configured_and_logs_nothing_it_sends() -> None:
@@ -104,7 +104,7 @@ async def test_the_library_is_loaded_only_where_letta_is_configured_and_logs_not
     script = f"""
 import asyncio, sys, {modules}
 assert "letta_client" not in sys.modules
-from orchestrator.letta_server import LettaServer
+from orchestrator.letta.server import LettaServer
 try:
     asyncio.run(LettaServer("{address}").write_block("block-1", "{PRIVATE}", {{}}))
 except orchestrator.errors.LettaTrouble:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Served, served
-from tests.houses import a_store
+from tests.orchestrators import a_store
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, SECONDS_TO_START, Address
 
 pytestmark = pytest.mark.timeout(900)
@@ -19,7 +19,7 @@ async def over_letta(folder: Path, **told: str) -> tuple[Served, dict[str, str]]
         "tools.letta --letta-port 0",
         seconds=SECONDS_TO_START,
         ANAMNESIS_DATA_DIR=str(folder),
-        ANAMNESIS_LETTA_SHOW_SECONDS="60",
+        ANAMNESIS_LETTA_SYNC_SECONDS="60",
         ANAMNESIS_BRAIN_REPLY_SECONDS="60",
         **told,
     )

@@ -16,22 +16,23 @@ from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation, Label
-from orchestrator.clock import SystemClock
 from orchestrator.errors import LettaTrouble
-from orchestrator.letta_agents import MEMORY_TOOLS, AgentRegistry, are_shown
-from orchestrator.letta_blocks import LettaPlace, StoredJournal
-from orchestrator.letta_server import LettaAgent
-from orchestrator.letta_upkeep import Upkeep
-from orchestrator.outbox import Outbox
-from orchestrator.shown import Shown
+from orchestrator.letta.agents import AgentRegistry, blocks_are_synced
+from orchestrator.letta.blocks import LettaCopies, StoredJournal
+from orchestrator.letta.server import LettaAgent
+from orchestrator.letta.specs import MEMORY_TOOLS
+from orchestrator.letta.upkeep import Upkeep
+from orchestrator.ops.clock import SystemClock
+from orchestrator.ops.waiting import Waiting
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
-from orchestrator.waiting import Waiting
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.turn.block_sync import BlockSync
+from orchestrator.turn.outbox import Outbox
 from tests.builders import a_completed_turn
 from tests.commands import run
-from tests.houses import agents
-from tests.lettas import a_registry, held_back, turns_in_letta
-from tests.world import keep_receipts
+from tests.letta_helpers import a_registry, held_back, turns_in_letta
+from tests.orchestrators import agents
+from tests.stored_turns import keep_receipts
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)
@@ -45,7 +46,7 @@ class Desk:
     registry: AgentRegistry
     upkeep: Upkeep
     ledger: Ledger
-    shown: Shown
+    shown: BlockSync
 
     def take_turns(self, count: int, conversation_id: str = "c1") -> None:
         """Write turns into the blocks of a conversation, and nothing into Letta."""
@@ -68,9 +69,9 @@ async def a_desk(
 ) -> AsyncIterator[Desk]:
     ledger = Ledger(SystemClock(), Limits(), agents().agent_types)
     async with a_registry(base_url, store, tag) as registry:
-        place = LettaPlace(registry, store, Waiting(making_seconds, making_seconds))
+        place = LettaCopies(registry, store, Waiting(making_seconds, making_seconds))
         mirror = LettaMirror(place, StoredJournal(store))
-        shown = Shown(mirror, ledger, Outbox(store), Waiting(60, 60), rest_seconds=rest_seconds)
+        shown = BlockSync(mirror, ledger, Outbox(store), Waiting(60, 60), rest_seconds=rest_seconds)
         upkeep = Upkeep(registry, store, shown, holder="worker_1")
         yield Desk(store, registry, upkeep, ledger, shown)
 
@@ -79,7 +80,7 @@ async def a_desk(
 async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_there_once(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.letta_upkeep.MOST_IN_PASSAGE", 1)
+    monkeypatch.setattr("orchestrator.letta.passages.MAX_PASSAGE", 1)
     async with a_desk(letta.base_url, opened, tag) as desk:
         desk.take_turns(21)
         await desk.upkeep.archive("c1")
@@ -175,7 +176,7 @@ async def test_blocks_that_fell_behind_are_told_and_made_good(
         desk.take_turns(1)
 
         before = {each.state for each in await desk.upkeep.inspect()}
-        done = await desk.upkeep.look()
+        done = await desk.upkeep.run_once()
         after = {each.state for each in await desk.upkeep.inspect()}
 
     assert (before, done, after) == ({"ok", "behind"}, 1, {"ok"})
@@ -209,7 +210,7 @@ async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no
         await desk.registry.agent("c2", "extractor")
         for conversation_id in ("c1", "c2"):
             desk.take_turns(1, conversation_id)
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         for conversation_id in ("c1", "c2"):
             desk.take_turns(1, conversation_id)
         if removed == "agent":
@@ -218,13 +219,13 @@ async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no
             block = opened.read_now(lambda tx: tx.letta.blocks("c1"))["active_session"]
             await desk.registry.server.delete_block(block.block_id)
 
-        await desk.upkeep.look()
-        beside = opened.read_now(partial(are_shown, "c2"))
+        await desk.upkeep.run_once()
+        beside = opened.read_now(partial(blocks_are_synced, "c2"))
         await desk.registry.agent("c1", "extractor")
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
 
         assert beside
-        assert opened.read_now(partial(are_shown, "c1"))
+        assert opened.read_now(partial(blocks_are_synced, "c1"))
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
 
 
@@ -237,14 +238,14 @@ async def test_a_place_that_takes_long_to_be_made_is_used_as_soon_as_it_is(
     ):
         desk.take_turns(1)
         for _ in range(2):
-            await desk.upkeep.catch_up("c1")
-        early = opened.read_now(partial(are_shown, "c1"))
+            await desk.upkeep.update_blocks("c1")
+        early = opened.read_now(partial(blocks_are_synced, "c1"))
         let_go.set()
         await desk.registry.agent("c1", "extractor")
-        await desk.upkeep.catch_up("c1")
+        await desk.upkeep.update_blocks("c1")
 
     assert not early
-    assert opened.read_now(partial(are_shown, "c1"))
+    assert opened.read_now(partial(blocks_are_synced, "c1"))
 
 
 async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
@@ -255,7 +256,7 @@ async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
             await desk.registry.agent("c1", role) for role in ("extractor", "classifier")
         ]
         desk.take_turns(1)
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         blocks = opened.read_now(lambda tx: tx.letta.blocks("c1"))
         with Letta(base_url=letta.base_url, max_retries=0) as client:
             client.agents.update(agent_id=classifier, system="You are a pirate.")
@@ -290,7 +291,7 @@ async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_
     async with a_desk(letta.base_url, opened, tag) as desk:
         before = [await desk.registry.agent("c1", role) for role in ("extractor", "classifier")]
         desk.take_turns(21)
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         blocks = {each.id for each in await desk.registry.server.blocks(tag)}
     async with a_desk(letta.base_url, opened, f"{tag}-new") as desk:
         told = {each.what for each in await desk.upkeep.inspect() if each.state == "drifted"}
@@ -300,7 +301,7 @@ async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_
         server = desk.registry.server
         under_the_first = [*await server.agents(tag), *await server.blocks(tag)]
         names = {each.name for each in await server.agents(f"{tag}-new")}
-        people = [each.key for each in await server.people() if each.key.startswith(tag)]
+        people = [each.key for each in await server.identities() if each.key.startswith(tag)]
         moved = {each.id for each in await server.blocks(f"{tag}-new")}
         archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
 
@@ -319,7 +320,7 @@ async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, 
     limits = Limits(context_summary_limit=6_000)
     async with a_registry(letta.base_url, opened, tag, limits=limits) as registry:
         after = await registry.agent("c1", "extractor")
-        blocks = await registry.server.blocks_of(after)
+        blocks = await registry.server.agent_blocks(after)
 
     assert after == before
     assert blocks[Label.CONTEXT_SUMMARY].limit == 6_000
@@ -333,12 +334,12 @@ async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
         for conversation_id in ("c1", "c2"):
             await desk.registry.agent(conversation_id, "extractor")
             desk.take_turns(21, conversation_id)
-            await desk.upkeep.catch_up(conversation_id)
+            await desk.upkeep.update_blocks(conversation_id)
         await desk.registry.server.delete_agent(await desk.registry.agent("c1", "extractor"))
 
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         other, again = [await desk.registry.agent(each, "extractor") for each in ("c2", "c1")]
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
 
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -352,7 +353,7 @@ async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag
         other = Upkeep(desk.registry, opened, desk.shown, holder="worker_2")
         await desk.registry.agent("c1", "extractor")
         desk.take_turns(21)
-        remember = desk.registry.server.remember
+        remember = desk.registry.server.create_passage
         begun, go_on = asyncio.Event(), asyncio.Event()
 
         async def slowly(agent_id: str, text: str, tags: Sequence[str]) -> str:
@@ -361,7 +362,7 @@ async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag
             return await remember(agent_id, text, tags)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk.registry.server, "remember", slowly)
+            patch.setattr(desk.registry.server, "create_passage", slowly)
             archiving = asyncio.create_task(desk.upkeep.archive("c1"))
             await begun.wait()
             second = asyncio.create_task(other.archive("c1"))
@@ -381,7 +382,7 @@ async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
     async with a_desk(letta.base_url, opened, tag) as desk:
         await desk.registry.agent("c1", "extractor")
         desk.take_turns(21)
-        remember, stored = desk.registry.server.remember, []
+        remember, stored = desk.registry.server.create_passage, []
 
         async def taken_over(agent_id: str, text: str, tags: Sequence[str]) -> str:
             stored.append(tags)
@@ -391,12 +392,12 @@ async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
             return await remember(agent_id, text, tags)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk.registry.server, "remember", taken_over)
-            patch.setattr("orchestrator.letta_upkeep.MOST_IN_PASSAGE", 1)
+            patch.setattr(desk.registry.server, "create_passage", taken_over)
+            patch.setattr("orchestrator.letta.passages.MAX_PASSAGE", 1)
             await desk.upkeep.archive("c1")
 
     assert len(stored) == 1
-    assert len(opened.read_now(lambda tx: tx.letta.planned("c1"))) > 0
+    assert len(opened.read_now(lambda tx: tx.letta.planned_passages("c1"))) > 0
 
 
 async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: str, opened: Store) -> None:
@@ -406,7 +407,7 @@ async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: s
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
         server = desk.registry.server
-        make, listed = server.make_agent, server.agents
+        make, listed = server.create_agent, server.agents
         made, go_on = asyncio.Event(), asyncio.Event()
 
         async def made_and_not_yet_noted(recipe: Mapping[str, Any]) -> LettaAgent:
@@ -423,10 +424,12 @@ async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: s
 
         async with a_registry(letta.base_url, opened, tag, "worker_2") as other:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(server, "make_agent", made_and_not_yet_noted)
-                begins = desk.registry.making("c2", "extractor")
+                patch.setattr(server, "create_agent", made_and_not_yet_noted)
+                begins = desk.registry.creation("c2", "extractor")
                 await made.wait()
-                await desk.registry.lost("c1", "extractor", await desk.registry.agent("c1", "extractor"))
+                await desk.registry.mark_missing(
+                    "c1", "extractor", await desk.registry.agent("c1", "extractor")
+                )
                 patch.setattr(server, "agents", listed_before_another_begins)
                 pruned = await desk.upkeep.prune()
             go_on.set()
@@ -447,8 +450,8 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
         for conversation_id in ("c1", "c2", "c3"):
             await desk.registry.agent(conversation_id, "extractor")
-        await desk.registry.server.person(f"{tag}:eve", "eve")
-        await desk.registry.server.person(f"{tag}-other:ann", "ann")
+        await desk.registry.server.ensure_identity(f"{tag}:eve", "eve")
+        await desk.registry.server.ensure_identity(f"{tag}-other:ann", "ann")
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
         opened.write_now(lambda tx: tx.letta.forget("c2"))
 
@@ -458,7 +461,7 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         assert {("over", "c1"), ("orphaned", "c2")} <= told
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
         assert len(await desk.registry.server.blocks(tag)) == 4
-        people = [each.key for each in await desk.registry.server.people() if each.key.startswith(tag)]
+        people = [each.key for each in await desk.registry.server.identities() if each.key.startswith(tag)]
         assert sorted(people) == [f"{tag}-other:ann", f"{tag}:bob"]
 
 
@@ -471,7 +474,7 @@ async def test_whoever_comes_again_after_their_identity_was_removed_gets_another
     ):
         await other.agent("c1", "extractor")
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
-        await desk.upkeep.look()
+        await desk.upkeep.run_once()
         opened.write_now(lambda tx: tx.conversations.create("ann", id="c2"))
 
         with pytest.raises(LettaTrouble):  # it remembers who was removed, and then does not
@@ -479,7 +482,7 @@ async def test_whoever_comes_again_after_their_identity_was_removed_gets_another
         made = await other.agent("c2", "extractor")
 
         assert [each.id for each in await other.server.agents(tag)] == [made]
-        assert [each.key for each in await other.server.people(f"{tag}:ann")] == [f"{tag}:ann"]
+        assert [each.key for each in await other.server.identities(f"{tag}:ann")] == [f"{tag}:ann"]
 
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])
@@ -496,8 +499,8 @@ async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the
         else:
             opened.write_now(lambda tx: tx.conversations.delete("c1"))
 
-        await desk.upkeep.look()
-        await desk.upkeep.catch_up("c1")  # as when its session is ended
+        await desk.upkeep.run_once()
+        await desk.upkeep.update_blocks("c1")  # as when its session is ended
 
         server = desk.registry.server
         left = [each.tags for each in await server.agents(tag)]
@@ -513,14 +516,14 @@ async def test_whatever_goes_wrong_somebody_looks_again(
 ) -> None:
     looked = asyncio.Queue[None]()
 
-    async def look(*_: object) -> int:
+    async def run_once(*_: object) -> int:
         looked.put_nowait(None)
         raise error
 
-    monkeypatch.setattr("orchestrator.letta_upkeep.EVERY_SECONDS", 0.01)
-    monkeypatch.setattr(Upkeep, "look", look)
+    monkeypatch.setattr("orchestrator.letta.upkeep.INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(Upkeep, "run_once", run_once)
     async with a_desk(letta.base_url, opened, tag) as desk:
-        looking = asyncio.create_task(desk.upkeep.keep_looking())
+        looking = asyncio.create_task(desk.upkeep.run())
         for _ in range(3):
             await asyncio.wait(
                 [again := asyncio.create_task(looked.get()), looking], return_when="FIRST_COMPLETED"
@@ -543,7 +546,7 @@ async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
         "ANAMNESIS_LETTA_TAG": tag,
         "ANAMNESIS_LETTA_MODEL": LETTA_MODEL,
         "ANAMNESIS_LETTA_EMBEDDING": LETTA_EMBEDDING,
-        "ANAMNESIS_LETTA_SHOW_SECONDS": "60",
+        "ANAMNESIS_LETTA_SYNC_SECONDS": "60",
         "ANAMNESIS_DATABASE_URL": embedded,
     }
     for name, value in ours.items():

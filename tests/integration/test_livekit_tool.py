@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import served
-from tests.peers import PATIENCE
+from tests.protocol_client import PATIENCE
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
@@ -42,7 +42,7 @@ async def test_the_doctor_says_whether_livekit_lets_us_in(
 
 
 async def test_the_sdk_is_loaded_only_where_livekit_is_configured() -> None:
-    modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.api.app, orchestrator.calls"
+    modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.api.app, orchestrator.client.connect"
     script = f"import sys, {modules}; sys.exit('livekit' in sys.modules)"
 
     loading = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=CHECKOUT)

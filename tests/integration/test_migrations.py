@@ -31,10 +31,10 @@ from orchestrator.errors import (
     Problem,
 )
 from orchestrator.store import migrations
-from orchestrator.store.database import Store
-from orchestrator.store.drivers import driver_for
+from orchestrator.store.engine.database import Store
+from orchestrator.store.engine.drivers import driver_for
+from orchestrator.store.engine.statements import Statement, names_of
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
-from orchestrator.store.statements import Statement, names_of
 from orchestrator.store.tables import metadata
 from tests.builders import CountedIds, HandClock
 from tests.contract.test_store_rules import WORLD

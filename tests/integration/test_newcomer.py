@@ -76,7 +76,7 @@ def test_a_fresh_clone_checks_itself_and_needs_the_network_only_once(make: Make)
 
 
 @pytest.mark.soak
-def test_a_fresh_clone_opens_the_house_and_answers(
+def test_a_fresh_clone_opens_the_orchestrator_and_answers(
     machine: tuple[Path, dict[str, str]], tmp_path: Path
 ) -> None:
     clone, environment = machine

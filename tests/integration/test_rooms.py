@@ -15,18 +15,28 @@ from google.protobuf.message import DecodeError
 from livekit import api, rtc
 from livekit.api.room_service import RoomService
 
-from agents.brains.scripted import ScriptedRecall
+from agents.models.scripted import ScriptedRecall
 from agents.ports import MemoryHit
-from orchestrator.calls import RoomCall
-from orchestrator.client import Client
+from orchestrator.client.client import Client
+from orchestrator.client.connect import RoomConnection
 from orchestrator.errors import AnamnesisError
-from orchestrator.store.database import Transaction
-from orchestrator.transports.livekit import LiveKitRoom, settle
+from orchestrator.store.engine.database import Transaction
+from orchestrator.transports.livekit import LiveKitRoom, wait_for_native_threads
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 from tests.contract import test_conversation_bad_frames as bad_frames
-from tests.houses import ANN, a_house, everything, messages
-from tests.peers import (
+from tests.livekit_rooms import (
+    HOUSE,
+    RoomLine,
+    a_room,
+    administering,
+    over_livekit,
+    serving,
+    token,
+    until_empty,
+)
+from tests.orchestrators import ANN, an_orchestrator, everything, messages
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
     PATIENCE,
@@ -40,16 +50,18 @@ from tests.peers import (
     envelope,
     new_id,
 )
-from tests.rooms import HOUSE, RoomLine, a_room, administering, over_livekit, serving, token, until_empty
-from tools.servers.keeper import free_port
 from tools.servers.livekit import Address, new_address, running_livekit
+from tools.servers.process import free_port
 
 
 @pytest.mark.requirement("000-003", "003-015", "003-143", "003-144", "003-145", "003-146", "003-147")
 async def test_a_conversation_is_a_room_and_is_answered_in_it(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id, other = await site.begin(), await site.begin()
         listed = await site.server.room.list_rooms(api.ListRoomsRequest(names=[conversation_id, other]))
         assert {room.name for room in listed.rooms} == {conversation_id, other}
@@ -62,7 +74,10 @@ async def test_a_conversation_is_a_room_and_is_answered_in_it(
         assert replies[0].conversation_id == conversation_id
         assert [frame.type for frame in answer][:2] == [ACKNOWLEDGEMENT, START_ANSWER]
         assert answer[-1].ends_an_answer
-        assert [each.message_role for each in await messages(house, conversation_id)] == ["user", "assistant"]
+        assert [each.message_role for each in await messages(orchestrator, conversation_id)] == [
+            "user",
+            "assistant",
+        ]
 
 
 @pytest.mark.requirement("000-028")
@@ -71,8 +86,8 @@ async def test_the_example_of_two_traces_before_the_sentence_travels_through_a_r
 ) -> None:
     recall = await two_memories(embedded)
     async with (
-        a_house(embedded, recall=recall).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded, recall=recall).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin()) as peer,
     ):
         await peer.open()
@@ -93,7 +108,7 @@ async def test_the_example_of_two_traces_before_the_sentence_travels_through_a_r
 
 async def two_memories(url: str) -> ScriptedRecall:
     """Two memories that are there to be found."""
-    async with a_house(url).open() as house:
+    async with an_orchestrator(url).open() as orchestrator:
 
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
@@ -101,14 +116,17 @@ async def two_memories(url: str) -> ScriptedRecall:
                 for position, content in enumerate(("Drinks tea", "Has a cat"), start=1)
             ]
 
-        return ScriptedRecall(*await house.store.write(add))
+        return ScriptedRecall(*await orchestrator.store.write(add))
 
 
 @pytest.mark.requirement("003-144")
 async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id = await site.begin()
 
         one, two = [await site.admission(conversation_id) for _ in range(2)]
@@ -136,9 +154,14 @@ async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
 async def test_the_room_is_the_one_that_is_written_with_the_conversation(
     embedded: str, tmp_path: Path, livekit: Address, room: str | None
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id = await site.begin()
-        await house.store.write(lambda tx: tx.conversations.update(conversation_id, livekit_room_name=room))
+        await orchestrator.store.write(
+            lambda tx: tx.conversations.update(conversation_id, livekit_room_name=room)
+        )
         admitted = await site.admission(conversation_id)
         line = await RoomLine().join(admitted["url"], admitted["token"])
 
@@ -155,8 +178,11 @@ async def test_the_room_is_the_one_that_is_written_with_the_conversation(
 async def test_a_conversation_that_began_elsewhere_has_a_room_too(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
-        async with conversing(house) as peer:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
+        async with conversing(orchestrator) as peer:
             await peer.ask()
 
         asked = api.ListRoomsRequest(names=[peer.conversation_id])
@@ -173,49 +199,52 @@ async def test_an_error_of_livekit_holds_no_token_and_health_tells_that_it_is_do
     embedded: str, tmp_path: Path
 ) -> None:
     gone = new_address()
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, gone) as site:
-        before, begun = await everything(house), await site.http.post("/v1/conversations")
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, gone) as site,
+    ):
+        before, begun = await everything(orchestrator), await site.http.post("/v1/conversations")
         secret = token(gone, "room", "user:ann")
         with pytest.raises(AnamnesisError) as refused:
             await LiveKitRoom(no_one).join(gone.url, secret)
 
         assert (begun.status_code, begun.json()["type"]) == (503, "/problems/livekit_unavailable")
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
         assert secret not in "".join(traceback.format_exception(refused.value))
         assert refused.value.__context__ is None
         server = LiveKitServer(gone.url, gone.api_key, gone.api_secret)
-        house.include("livekit", server.answers)
-        assert (await house.health()).parts["livekit"] == "down: livekit_unavailable"
+        orchestrator.include("livekit", server.answers)
+        assert (await orchestrator.health()).parts["livekit"] == "down: livekit_unavailable"
         await server.close()
 
 
 async def test_who_waits_no_longer_for_a_room_leaves_it_once_there(livekit: Address) -> None:
     async with a_room(livekit) as name, administering(livekit) as server:
-        room = LiveKitRoom(no_one, patience=0.001)
+        room = LiveKitRoom(no_one, timeout=0.001)
         with pytest.raises(AnamnesisError):
             await room.join(livekit.url, token(livekit, name, HOUSE))
 
-        await settle()
+        await wait_for_native_threads()
 
         assert room.sdk.local_participant.identity == HOUSE  # it has been there
         assert room.sdk.connection_state == rtc.ConnectionState.CONN_DISCONNECTED
         await until_empty(server, name)
 
 
-async def test_a_house_that_came_too_late_comes_again(
+async def test_an_orchestrator_that_came_too_late_comes_again(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = iter([0.001])
 
     def impatient_at_first(*arguments: Any, **options: Any) -> LiveKitRoom:
-        return LiveKitRoom(*arguments, **options, patience=next(patience, PATIENCE))
+        return LiveKitRoom(*arguments, **options, timeout=next(patience, PATIENCE))
 
-    monkeypatch.setattr("orchestrator.rooms.LiveKitRoom", impatient_at_first)
-    monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._withdraw", finishing)
-    monkeypatch.setattr("orchestrator.transports.livekit.LATE_SECONDS", PATIENCE)  # this process lives on
+    monkeypatch.setattr("orchestrator.connection.rooms.LiveKitRoom", impatient_at_first)
+    monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._leave_after", finishing)
+    monkeypatch.setattr("orchestrator.transports.livekit.LATE_JOIN_SECONDS", PATIENCE)
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin()) as peer,
         asyncio.timeout(PATIENCE),
     ):
@@ -238,12 +267,12 @@ async def no_one() -> set[str]:
 
 async def test_only_the_owner_gets_a_token(embedded: str, tmp_path: Path, livekit: Address) -> None:
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit) as anns,
-        over_livekit(house, tmp_path, livekit, person="bob") as bobs,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as anns,
+        over_livekit(orchestrator, tmp_path, livekit, person="bob") as bobs,
     ):
         conversation_id = await anns.begin()
-        before = await everything(house)
+        before = await everything(orchestrator)
 
         foreign = await bobs.http.post(f"/v1/conversations/{conversation_id}/token")
         unknown = await bobs.http.post("/v1/conversations/conv_nobodys/token")
@@ -251,13 +280,16 @@ async def test_only_the_owner_gets_a_token(embedded: str, tmp_path: Path, liveki
 
         assert (foreign.status_code, unknown.status_code, nobodys.status_code) == (404, 404, 401)
         assert foreign.json() == unknown.json()
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
 
 
 async def test_the_page_may_connect_to_livekit_and_to_nothing_else(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         policy = (await site.http.get("/health")).headers["content-security-policy"]
 
     (allowed,) = [part.split()[1:] for part in policy.split(";") if part.split()[0] == "connect-src"]
@@ -269,7 +301,10 @@ async def test_the_page_may_connect_to_livekit_and_to_nothing_else(
 async def test_expired_forged_and_foreign_tokens_open_no_room(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         room, other = await site.begin(), await site.begin()
         thief = Address(livekit.url, livekit.api_key, "another secret, long enough to sign with")
 
@@ -287,7 +322,10 @@ async def test_expired_forged_and_foreign_tokens_open_no_room(
 async def test_the_newer_connection_wins_and_the_older_is_told_and_removed(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id = await site.begin()
         async with site.visiting(conversation_id) as older, site.visiting(conversation_id) as newer:
             await older.open()
@@ -303,26 +341,32 @@ async def test_the_newer_connection_wins_and_the_older_is_told_and_removed(
 async def test_in_a_room_no_other_conversation_can_be_opened(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         mine, other = await site.begin(), await site.begin()
         async with site.visiting(mine) as peer:
-            before = await everything(house)
+            before = await everything(orchestrator)
             peer.conversation_id = other
             await peer.send(CONFIGURATION)
             peer.conversation_id = ""
             refused = await peer.next()
 
             assert (refused.code, refused.meta["error"]) == (202, "other_conversation")
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
             await peer.open()
 
 
 async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path, livekit: Address) -> None:
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id = await site.begin()
         async with site.visiting(conversation_id) as peer:
             await peer.open()
-            before = await everything(house)
+            before = await everything(orchestrator)
             intruder = Peer(await RoomLine().join(livekit.url, token(livekit, conversation_id, "intruder")))
             intruder.conversation_id = conversation_id
             await intruder.send(CONFIGURATION, stanza=0)
@@ -340,37 +384,37 @@ async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path
 
             await intruder.line.close()
             assert refused.code == 101  # what Ann sends after it is heard, and under the number she was at
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
 
 
 async def test_what_is_too_large_is_refused_and_ends_the_connection(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin()) as peer,
     ):
         await peer.open()
-        before = await everything(house)
+        before = await everything(orchestrator)
         await peer.line.send(bytes(1 << 21))
 
         assert (await peer.next()).code == 103
         assert await peer.gone()
-        assert await everything(house) == before
+        assert await everything(orchestrator) == before
 
 
 async def test_bad_frames_in_a_room_are_refused_by_their_number_and_leave_nothing(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
-        a_house(embedded, bad_frames_per_minute=10_000).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded, bad_frames_per_minute=10_000).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
     ):
-        await house.store.write(lambda tx: tx.conversations.create(ANN, id=bad_frames.HERE))
+        await orchestrator.store.write(lambda tx: tx.conversations.create(ANN, id=bad_frames.HERE))
         async with site.visiting(bad_frames.HERE) as peer:
             await bad_frames.in_this_conversation(peer)
-            before = await everything(house)
+            before = await everything(orchestrator)
             for code, packets in bad_frames.BAD.items():
                 for name, packet in packets.items():
                     await peer.line.send(packet)
@@ -379,7 +423,7 @@ async def test_bad_frames_in_a_room_are_refused_by_their_number_and_leave_nothin
                     assert (refused.stanza, refused.code) == (0, code), name
                     assert "CANARY" not in str(refused), name
 
-            assert await everything(house) == before
+            assert await everything(orchestrator) == before
             await peer.line.send(bad_frames.WHOLE)
             assert (await peer.answer())[0].body["acknowledgedStanzaId"] == 2
 
@@ -388,8 +432,8 @@ async def test_packets_are_understood_from_the_first_moment_on(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin(), packets=True) as peer,
     ):
         await peer.open()
@@ -398,22 +442,25 @@ async def test_packets_are_understood_from_the_first_moment_on(
 
 async def test_a_long_message_travels_as_a_stream(embedded: str, tmp_path: Path, livekit: Address) -> None:
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit) as site,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin()) as peer,
     ):
         await peer.open()
         said = "I am having a headache. " * 2_000
         await peer.ask(said)
 
-        assert (await messages(house, peer.conversation_id))[0].contents == said
+        assert (await messages(orchestrator, peer.conversation_id))[0].contents == said
 
 
-async def test_the_house_is_in_a_room_only_while_somebody_is(
+async def test_the_orchestrator_is_in_a_room_only_while_somebody_is(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.rooms.LINGER_SECONDS", 0.1)
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    monkeypatch.setattr("orchestrator.connection.rooms.LINGER_SECONDS", 0.1)
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         conversation_id = await site.begin()
         assert await site.identities(conversation_id) == set()
         async with site.visiting(conversation_id):
@@ -431,8 +478,8 @@ async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
     log = tmp_path / "log"
     async with serving(tmp_path, livekit, log=log) as (door, server), AsyncExitStack() as calls:
         for _ in range(3):
-            call = RoomCall(door["url"], door["key"])
-            calls.push_async_callback(call.hang_up)
+            call = RoomConnection(door["url"], door["key"])
+            calls.push_async_callback(call.close)
             client = Client(await call(), RandomIds(), dial=call)
             async for _ in client.open(call.conversation_id, seen=0):
                 pass
@@ -443,18 +490,18 @@ async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
 
     said = log.read_text()
     assert code == 0
-    assert said.count('"event": "room_entered"') == 3
+    assert said.count('"event": "room_joined"') == 3
     for sign in ("terminate called", "Fatal Python error", "Traceback", "Aborted"):
         assert sign not in said
 
 
-async def test_a_webhook_brings_the_house_at_once(embedded: str, tmp_path: Path) -> None:
+async def test_a_webhook_brings_the_orchestrator_at_once(embedded: str, tmp_path: Path) -> None:
     address, port = new_address(), free_port()
     hook = f"http://127.0.0.1:{port}/v1/livekit/webhook"
     with running_livekit(address, [hook]):
         async with (
-            a_house(embedded).open() as house,
-            over_livekit(house, tmp_path, address, look_seconds=3600, port=port) as site,
+            an_orchestrator(embedded).open() as orchestrator,
+            over_livekit(orchestrator, tmp_path, address, poll_seconds=3600, port=port) as site,
         ):
             conversation_id = await site.begin()
             line = await RoomLine().join(address.url, token(address, conversation_id, "user:told"))
@@ -464,14 +511,14 @@ async def test_a_webhook_brings_the_house_at_once(embedded: str, tmp_path: Path)
             await line.close()
 
 
-async def test_who_waits_in_a_room_when_the_house_opens_is_seen_at_once(
+async def test_who_waits_in_a_room_when_the_orchestrator_opens_is_seen_at_once(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
-    async with a_house(embedded).open() as house:
-        async with over_livekit(house, tmp_path, livekit) as before:
+    async with an_orchestrator(embedded).open() as orchestrator:
+        async with over_livekit(orchestrator, tmp_path, livekit) as before:
             conversation_id = await before.begin()
         line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
-        async with over_livekit(house, tmp_path, livekit, look_seconds=3600) as site:
+        async with over_livekit(orchestrator, tmp_path, livekit, poll_seconds=3600) as site:
             await site.until(conversation_id, lambda there: HOUSE in there)
         await line.close()
 
@@ -488,8 +535,8 @@ async def test_rooms_are_looked_after_again_when_a_look_has_failed(
         raise DecodeError if flaw == "a page of a proxy" else RuntimeError
 
     async with (
-        a_house(embedded).open() as house,
-        over_livekit(house, tmp_path, livekit, look_seconds=0.05) as site,
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit, poll_seconds=0.05) as site,
         asyncio.timeout(PATIENCE),
     ):
         conversation_id = await site.begin()
@@ -517,7 +564,10 @@ async def test_only_a_webhook_that_livekit_signed_is_taken(
     }
     secret = livekit.api_secret if flaw != "secret" else "another secret, long enough to sign with"
     signed = jwt.encode(claims, secret, algorithm="HS256")
-    async with a_house(embedded).open() as house, over_livekit(house, tmp_path, livekit) as site:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_livekit(orchestrator, tmp_path, livekit) as site,
+    ):
         answer = await site.http.post(
             "/v1/livekit/webhook",
             content=body + (b" " if flaw == "body" else b""),

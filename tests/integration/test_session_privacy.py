@@ -11,15 +11,15 @@ from typing import Any
 import msgpack
 import pytest
 
-from agents.brains.scripted import ScriptedBrain
 from agents.errors import BrainFailed
+from agents.models.scripted import ScriptedBrain
 from agents.ports import Brain
 from memory_blocks.limits import DEFAULTS
-from orchestrator import logs, telemetry
 from orchestrator.errors import STORAGE_FULL, AnamnesisError
-from orchestrator.house import House
-from tests.houses import BOB, a_house, local_brain
-from tests.peers import (
+from orchestrator.ops import logs, telemetry
+from orchestrator.orchestrator import Orchestrator
+from tests.orchestrators import BOB, an_orchestrator, local_brain
+from tests.protocol_client import (
     ASSISTANT_MESSAGE,
     COMMENTARY,
     CONFIGURATION,
@@ -79,9 +79,11 @@ def overheard() -> Iterator[Overheard]:
 
 
 @asynccontextmanager
-async def listened_to(house: House, overheard: Overheard, **settings: Any) -> AsyncIterator[Peer]:
+async def listened_to(
+    orchestrator: Orchestrator, overheard: Overheard, **settings: Any
+) -> AsyncIterator[Peer]:
     """A conversation in which every frame of the server is kept for later."""
-    async with visiting(house) as peer:
+    async with visiting(orchestrator) as peer:
         receive = peer.line.receive
 
         async def keep() -> bytes | None:
@@ -99,8 +101,8 @@ async def test_nobody_overhears_a_conversation_that_goes_well(
     embedded: str, overheard: Overheard, content: str
 ) -> None:
     async with (
-        a_house(embedded, local_brain()).open() as house,
-        listened_to(house, overheard, device=content, clientVersion=content) as peer,
+        an_orchestrator(embedded, local_brain()).open() as orchestrator,
+        listened_to(orchestrator, overheard, device=content, clientVersion=content) as peer,
     ):
         message_id = await peer.say(content, meta={"mood": content, content: 1})
         answer = (await peer.answer())[1].body["id"]
@@ -140,8 +142,8 @@ async def test_nobody_overhears_a_turn_that_fails(
     error.__cause__ = ValueError(CANARY)
     script: dict[str, Any] = {part: [(error,) if part == "answers" else error]}
     async with (
-        a_house(embedded, ScriptedBrain(**script)).open() as house,
-        listened_to(house, overheard) as peer,
+        an_orchestrator(embedded, ScriptedBrain(**script)).open() as orchestrator,
+        listened_to(orchestrator, overheard) as peer,
     ):
         assert (await peer.ask(CANARY))[-1].type == ERROR
         await peer.ask(CANARY)
@@ -162,12 +164,12 @@ async def test_nobody_overhears_a_turn_that_is_cut_short(
     }
     for brain, settings in cut.values():
         async with (
-            a_house(embedded, brain, **settings).open() as house,
-            listened_to(house, overheard) as peer,
+            an_orchestrator(embedded, brain, **settings).open() as orchestrator,
+            listened_to(orchestrator, overheard) as peer,
         ):
             assert (await peer.ask(CANARY))[-1].type == ERROR
 
-    async with a_house(embedded).open() as house, listened_to(house, overheard) as peer:
+    async with an_orchestrator(embedded).open() as orchestrator, listened_to(orchestrator, overheard) as peer:
 
         async def fails(*_: Any, **__: Any) -> Any:
             raise AnamnesisError(STORAGE_FULL) from RuntimeError(CANARY)
@@ -177,7 +179,7 @@ async def test_nobody_overhears_a_turn_that_is_cut_short(
 
         for commit, code in ((fails, 503), (breaks, 501)):
             with monkeypatch.context() as patched:
-                patched.setattr(house._outbox, "commit", commit)
+                patched.setattr(orchestrator._outbox, "commit", commit)
                 assert (await peer.request(USER_MESSAGE, id=new_id(), content=CANARY)).code == code
 
     assert overheard.leaks() == []
@@ -185,11 +187,11 @@ async def test_nobody_overhears_a_turn_that_is_cut_short(
 
 
 async def test_nobody_overhears_what_is_refused(embedded: str, overheard: Overheard) -> None:
-    async with a_house(embedded).open() as house:
-        async with conversing(house, BOB) as other:
+    async with an_orchestrator(embedded).open() as orchestrator:
+        async with conversing(orchestrator, BOB) as other:
             foreign = await other.say(CANARY)
             await other.answer()
-        async with listened_to(house, overheard) as peer:
+        async with listened_to(orchestrator, overheard) as peer:
             mine = await peer.say(CANARY)
             await peer.answer()
             here, stanza = peer.conversation_id, peer.sent + 1
@@ -241,7 +243,7 @@ async def test_nobody_overhears_what_is_refused(embedded: str, overheard: Overhe
 
 
 async def test_the_canary_would_be_heard(embedded: str, overheard: Overheard) -> None:
-    async with a_house(embedded).open() as house, listened_to(house, overheard) as peer:
+    async with an_orchestrator(embedded).open() as orchestrator, listened_to(orchestrator, overheard) as peer:
         await peer.ask(CANARY)
         overheard.frames.append(envelope(-1, ERROR, "conv_1", {"message": CANARY}))
         logs.get_logger().info("said", message_id=WORD)

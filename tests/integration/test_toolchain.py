@@ -74,9 +74,9 @@ def test_a_livekit_server_on_path_is_preferred(tmp_path: Path) -> None:
 
 
 def test_a_postgres_with_vectors_is_preferred_to_the_packaged_one() -> None:
-    there = ensure_postgres(places=[])
+    there = ensure_postgres(folders=[])
 
-    assert ensure_postgres(places=[Path("/does/not/exist"), there]) == there
+    assert ensure_postgres(folders=[Path("/does/not/exist"), there]) == there
 
 
 def test_a_postgres_without_vectors_is_not_taken(tmp_path: Path) -> None:
@@ -88,16 +88,16 @@ def test_a_postgres_without_vectors_is_not_taken(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{says}'\n")
         (tmp_path / name).chmod(0o755)
 
-    assert ensure_postgres(places=[tmp_path]) == ensure_postgres(places=[])
+    assert ensure_postgres(folders=[tmp_path]) == ensure_postgres(folders=[])
 
 
 def test_the_packaged_postgres_starts_and_has_vectors() -> None:
-    with running_postgres(ensure_postgres(places=[])) as url, psycopg.connect(as_psycopg(url)) as connection:
+    with running_postgres(ensure_postgres(folders=[])) as url, psycopg.connect(as_psycopg(url)) as connection:
         connection.execute("CREATE EXTENSION vector")
 
 
 def test_a_postgres_that_lies_in_a_closed_folder_starts_too(tmp_path: Path) -> None:
-    packages = ensure_postgres(places=[]).parents[2]
+    packages = ensure_postgres(folders=[]).parents[2]
     closed = tmp_path / "closed"
     shutil.copytree(packages, closed, symlinks=True)
     closed.chmod(0o700)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from agents.safety.rules import load
-from tests.safety.phrases import RULES, read, the_guard
+from tests.models import the_guard
+from tests.safety.phrases import RULES, read
 
 WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 LONG_ENOUGH: Final = 5

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agents.safety.guard import Guard
-from orchestrator.wiring import load_guard
 from tools.toolchain import CHECKOUT
 
 RULES: Final = CHECKOUT / "config" / "safety"
@@ -29,11 +27,6 @@ class Phrase:
     theme: str
     text: str
     tier: int = 0
-
-
-def the_guard() -> Guard:
-    """The guard with the rules of this checkout."""
-    return load_guard()
 
 
 def phrases(folder: Path, name: str) -> list[Phrase]:

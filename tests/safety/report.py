@@ -5,17 +5,19 @@ import sys
 from dataclasses import replace
 from math import sqrt
 
-from agents.brains.local import LocalBrain
-from agents.context_extractor import extract
-from agents.embedding import embed
+from agents.local import LocalBrain
 from agents.ports import Embedder
-from agents.safety.ears import Ears
+from agents.safety.classifier import DangerClassifier
 from agents.safety.guard import Guard
+from agents.stations.embed import embed
+from agents.stations.extract import extract
+from orchestrator.safety.assessment import SafetyRecord
+from orchestrator.safety.monitor import SafetyMonitor, Understanding
 from orchestrator.settings import load
-from orchestrator.watch import Watch
-from orchestrator.wiring import load_ears, load_embedder, load_guard
+from orchestrator.wiring import load_classifier, load_embedder
 from tests.builders import some_blocks
-from tests.houses import a_watch, local_brain
+from tests.models import the_guard
+from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
@@ -31,34 +33,41 @@ def wilson(found: int, of: int) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def flagged(texts: list[str], guard: Guard, ears: Ears | None) -> int:
+def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None) -> int:
     """How many of them raise an alarm."""
-    return sum(guard.check(text).flagged or (ears is not None and ears.check(text).flagged) for text in texts)
+    return sum(
+        guard.check(text).flagged or (classifier is not None and classifier.check(text).flagged)
+        for text in texts
+    )
 
 
-def flagged_in_turn(texts: list[str], watch: Watch, brain: LocalBrain, embedder: Embedder) -> int:
+def flagged_in_turn(texts: list[str], watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
     """How many of them raise an alarm as the first message of a conversation: retold and routed, too."""
     return sum(asyncio.run(_first_turn(text, watch, brain, embedder)) for text in texts)
 
 
-async def _first_turn(text: str, watch: Watch, brain: LocalBrain, embedder: Embedder) -> bool:
+async def _first_turn(text: str, watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
     blocks = some_blocks(0)
     enrichment = await extract(brain, text, blocks)
     embedded = await embed(embedder, text, enrichment)
-    if watch.hear(text).is_danger or watch.hear_again(text, enrichment, blocks).is_danger:
+    if watch.message_received(text).is_danger:
         return True
-    if watch.hear_meaning(text, enrichment, embedded).is_danger:
-        return True
-    intent = await brain.classify(enrichment, blocks, embedded)
-    return watch.hear_intent(text, enrichment, embedded, intent)[0].is_danger
+    known = Understanding(text, SafetyRecord(1), blocks, enrichment)
+    decision = watch.message_understood(known, watch.message_understood(known))
+    known = replace(known, embedded=embedded)
+    decision = watch.message_understood(known, decision)
+    if not decision.assessment.is_danger:
+        intent = await brain.classify(enrichment, blocks, embedded)
+        decision = watch.message_understood(replace(known, intent=intent), decision)
+    return decision.assessment.is_danger
 
 
 def main() -> None:
     """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
-    settings, guard, brain = load(None, {}), load_guard(), local_brain()
+    settings, guard, brain = load(None, {}), the_guard(), local_brain()
     embedder = load_embedder(settings)
-    ears = load_ears(settings, embedder)
-    watch = replace(a_watch(), ears=ears)
+    classifier = load_classifier(settings, embedder)
+    watch = replace(a_monitor(), classifier=classifier)
     parts = {
         "known": KNOWN,
         "set aside": HELD_OUT,
@@ -71,7 +80,7 @@ def main() -> None:
     for part, folder in parts.items():
         for name in SETS:
             texts = [phrase.text for phrase in phrases(folder, name)]
-            counts = flagged(texts, guard, None), flagged(texts, guard, ears)
+            counts = flagged(texts, guard, None), flagged(texts, guard, classifier)
             shares = [*counts, flagged_in_turn(texts, watch, brain, embedder)]
             told = " | ".join(_share(each, len(texts)) for each in shares)
             sys.stdout.write(f"| {part} | {name} | {len(texts)} | {told} |\n")

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from agents.safety.ears import Ears
+from agents.safety.classifier import DangerClassifier
 from orchestrator import wiring
 from orchestrator.cli import cli
 from orchestrator.settings import load
-from orchestrator.wiring import load_ears
-from tests.models import minilm
-from tests.safety.phrases import HELD_OUT, KNOWN, phrases, the_guard
+from orchestrator.wiring import load_classifier
+from tests.models import minilm, the_guard
+from tests.safety.phrases import HELD_OUT, KNOWN, phrases
 
 LINES = [
     "my chest feels tight and I am sweating",
@@ -132,14 +132,14 @@ REPLIES = (
 
 
 @cache
-def the_ears() -> Ears:
-    return load_ears(load(), minilm())
+def the_ears() -> DangerClassifier:
+    return load_classifier(load(), minilm())
 
 
 @pytest.fixture
 def ears_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "load_embedder", lambda settings: minilm())
-    monkeypatch.setattr(wiring, "load_ears", lambda settings, embedder: the_ears())
+    monkeypatch.setattr(wiring, "load_classifier", lambda settings, embedder: the_ears())
 
 
 @pytest.mark.usefixtures("ears_once")

@@ -3,8 +3,9 @@
 import pytest
 
 from agents.safety.guard import Verdict
+from tests.models import the_guard
 from tests.safety.mutations import MUTATIONS
-from tests.safety.phrases import KNOWN, Phrase, phrases, the_guard
+from tests.safety.phrases import KNOWN, Phrase, phrases
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")
@@ -48,27 +49,29 @@ def lowered(known: list[Phrase], theme: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("theme", themes(EMERGENCIES))
-def test_every_red_flag_has_its_kind_and_tier(theme: str) -> None:
-    heard = verdicts(EMERGENCIES, theme)
+def test_every_red_flag_has_its_kind_and_tier(subtests: pytest.Subtests) -> None:
+    for theme in themes(EMERGENCIES):
+        with subtests.test(theme=theme):
+            heard = verdicts(EMERGENCIES, theme)
 
-    assert sum(verdict.kind == "crisis" for verdict in heard) == MEANT.get(theme, 0)
-    assert sum(verdict.tier == 2 for verdict in heard) == OF_TIER_2.get(theme, 0)
-    assert min(verdict.tier for verdict in heard) >= 2
-
-
-@pytest.mark.parametrize("theme", themes(CRISES))
-def test_every_crisis_has_its_kind_and_the_least_tier_of_its_theme(theme: str) -> None:
-    (least,) = {phrase.tier for phrase in CRISES if phrase.theme == theme}
-    heard = verdicts(CRISES, theme)
-
-    assert sum(verdict.kind == "emergency" for verdict in heard) == BODY_FIRST.get(theme, 0)
-    assert min(verdict.tier for verdict in heard) == least
+            assert sum(verdict.kind == "crisis" for verdict in heard) == MEANT.get(theme, 0)
+            assert sum(verdict.tier == 2 for verdict in heard) == OF_TIER_2.get(theme, 0)
+            assert min(verdict.tier for verdict in heard) >= 2
 
 
-@pytest.mark.parametrize("theme", themes(EMERGENCIES))
-def test_every_phrasing_of_a_red_flag_is_caught_in_every_disguise(theme: str) -> None:
-    assert lowered(EMERGENCIES, theme) == []
+def test_every_crisis_has_its_kind_and_the_least_tier_of_its_theme(subtests: pytest.Subtests) -> None:
+    for theme in themes(CRISES):
+        with subtests.test(theme=theme):
+            (least,) = {phrase.tier for phrase in CRISES if phrase.theme == theme}
+            heard = verdicts(CRISES, theme)
+
+            assert sum(verdict.kind == "emergency" for verdict in heard) == BODY_FIRST.get(theme, 0)
+            assert min(verdict.tier for verdict in heard) == least
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_phrasing_of_a_red_flag_is_caught_in_every_disguise(part: int) -> None:
+    assert [found for theme in themes(EMERGENCIES)[part::8] for found in lowered(EMERGENCIES, theme)] == []
 
 
 @pytest.mark.parametrize("theme", themes(CRISES))
@@ -76,8 +79,8 @@ def test_every_phrasing_of_a_crisis_is_caught_in_every_disguise(theme: str) -> N
     assert lowered(CRISES, theme) == []
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_every_disguise_is_put_on_by_many(name: str) -> None:
-    change, least = MUTATIONS[name]
+def test_every_disguise_is_put_on_by_many() -> None:
+    known = [phrase.text for phrase in (*EMERGENCIES, *CRISES)]
+    put_on = {name: sum(1 for text in known for _ in change(text)) for name, (change, _) in MUTATIONS.items()}
 
-    assert sum(1 for phrase in (*EMERGENCIES, *CRISES) for _ in change(phrase.text)) >= least
+    assert {name: times for name, times in put_on.items() if times < MUTATIONS[name][1]} == {}

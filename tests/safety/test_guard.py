@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agents.safety.guard import Verdict
 from agents.safety.phrases import spelled_out
 from agents.safety.rules import load as load_rules
-from tests.safety.phrases import KNOWN, RULES, Phrase, injections, phrases, read, the_guard
+from tests.models import the_guard
+from tests.safety.phrases import KNOWN, RULES, Phrase, injections, phrases, read
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")
@@ -72,12 +73,13 @@ def test_ordinary_questions_raise_no_alarm() -> None:
     assert [phrase.text for phrase in ORDINARY if the_guard().check(phrase.text).flagged] == []
 
 
-@pytest.mark.parametrize("reply", read(KNOWN / "replies.toml")["replies"], ids=lambda reply: reply["said"])
-def test_a_reply_means_what_the_question_makes_of_it(reply: dict[str, str]) -> None:
-    verdict = the_guard().check(reply["said"], context=reply["asked"])
+def test_a_reply_means_what_the_question_makes_of_it(subtests: pytest.Subtests) -> None:
+    for reply in read(KNOWN / "replies.toml")["replies"]:
+        with subtests.test(asked=reply["asked"], said=reply["said"]):
+            verdict = the_guard().check(reply["said"], context=reply["asked"])
 
-    assert verdict.kind == reply["kind"]
-    assert verdict.tier >= int(reply["tier"])
+            assert verdict.kind == reply["kind"]
+            assert verdict.tier >= int(reply["tier"])
 
 
 def test_a_reply_to_no_question_means_nothing() -> None:
@@ -96,11 +98,11 @@ JOINED = (
 )
 
 
-@pytest.mark.parametrize("number", range(len(injections())))
-def test_no_text_talks_the_guard_out_of_its_verdict(number: int) -> None:
-    injection = injections()[number]
+@pytest.mark.parametrize("part", range(4))
+def test_no_text_talks_the_guard_out_of_its_verdict(part: int) -> None:
     lowered = [
         text
+        for number, injection in list(enumerate(injections()))[part::4]
         for phrase in (*EMERGENCIES[number % 97 :: 97], *CRISES[number % 43 :: 43])
         for joined in JOINED
         if is_lowered(text := joined.format(said=phrase.text, injection=injection.rstrip(".")), phrase)
@@ -127,8 +129,12 @@ ABOUT_NOW = [
     if phrase.theme in ("passive", "ideation", "plan") and not phrase.text.startswith("he took")
 ]
 """Crises that nothing of long ago takes back; what somebody did or suffered may be long ago."""
-HEARD_AS_CRISES = [phrase for phrase in CRISES if the_guard().check(phrase.text).kind == "crisis"]
-CUES = load_rules(RULES).language.cues
+
+
+@cache
+def heard_as_crises() -> list[Phrase]:
+    """The phrases that the guard calls a crisis."""
+    return [phrase for phrase in CRISES if the_guard().check(phrase.text).kind == "crisis"]
 
 
 @cache
@@ -140,26 +146,29 @@ def what_explains(kind: str) -> list[str]:
     return [" ".join(next(spelled_out(phrase))) for phrase in said]
 
 
-@pytest.mark.parametrize("reason", [name for name, cue in CUES.items() if not cue.spares])
-def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(reason: str) -> None:
-    crises = ABOUT_NOW if reason == "history" else HEARD_AS_CRISES
-    cues = [" ".join(next(spelled_out(phrase))) for phrase in CUES[reason].phrases]
-    others = [cue for cue in cues if not any(words in cue for words in what_explains("crisis"))]
+def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(subtests: pytest.Subtests) -> None:
+    for reason, cue in load_rules(RULES).language.cues.items():
+        if cue.spares:
+            continue
+        with subtests.test(reason=reason):
+            crises = ABOUT_NOW if reason == "history" else heard_as_crises()
+            cues = [" ".join(next(spelled_out(phrase))) for phrase in cue.phrases]
+            others = [cue for cue in cues if not any(words in cue for words in what_explains("crisis"))]
 
-    lowered = [
-        text
-        for number, cue in enumerate(others)
-        for phrase in crises[number % 97 :: 97]
-        for text in (
-            f"{phrase.text} with the {cue}",
-            f"{phrase.text}, after the {cue}",
-            f"{phrase.text} by {cue}",
-            f"after the {cue}, {phrase.text}",
-        )
-        if is_lowered(text, phrase)
-    ]
+            lowered = [
+                text
+                for number, cue in enumerate(others)
+                for phrase in crises[number % 97 :: 97]
+                for text in (
+                    f"{phrase.text} with the {cue}",
+                    f"{phrase.text}, after the {cue}",
+                    f"{phrase.text} by {cue}",
+                    f"after the {cue}, {phrase.text}",
+                )
+                if is_lowered(text, phrase)
+            ]
 
-    assert lowered == []
+            assert lowered == []
 
 
 @pytest.mark.parametrize(

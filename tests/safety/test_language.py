@@ -4,11 +4,10 @@ import json
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from agents.safety import wording
 from agents.safety.language import Languages, load
-from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases, read, the_guard
+from tests.models import the_guard
+from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases, read
 from tools.toolchain import CHECKOUT
 
 SAID = read(Path(__file__).parent / "languages.toml")
@@ -21,16 +20,14 @@ def languages() -> Languages:
     return load(RULES, the_guard().vocabulary)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for name, texts in FOREIGN.items() for text in texts]
-)
-def test_another_language_is_noticed(name: str, text: str) -> None:
-    assert languages().foreign(text) == name
+def test_another_language_is_noticed() -> None:
+    found = [(text, name, languages().foreign(text)) for name, texts in FOREIGN.items() for text in texts]
+
+    assert [each for each in found if each[1] != each[2]] == []
 
 
-@pytest.mark.parametrize("text", ENGLISH)
-def test_english_is_not_taken_for_another_language(text: str) -> None:
-    assert languages().foreign(text) is None
+def test_english_is_not_taken_for_another_language() -> None:
+    assert [text for text in ENGLISH if languages().foreign(text) is not None] == []
 
 
 def test_hardly_any_phrase_or_case_of_ours_is_taken_for_another_language() -> None:
@@ -48,9 +45,9 @@ def test_hardly_any_phrase_or_case_of_ours_is_taken_for_another_language() -> No
     assert [text for text in said if languages().foreign(text)] == []
 
 
-@pytest.mark.parametrize("name", [*FOREIGN, "xx"])
-def test_whoever_is_not_understood_is_told_whom_to_call_in_english_too(name: str) -> None:
-    said = wording.load(RULES, "GB").foreign(name)
+def test_whoever_is_not_understood_is_told_whom_to_call_in_english_too() -> None:
+    wordings = wording.load(RULES, "GB")
+    said = {name: wordings.foreign(name) for name in (*FOREIGN, "xx")}
 
-    assert "I understand English only" in said
-    assert "999" in said
+    assert [name for name, text in said.items() if "I understand English only" not in text] == []
+    assert [name for name, text in said.items() if "999" not in text] == []

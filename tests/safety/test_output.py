@@ -59,14 +59,14 @@ def test_there_is_enough_to_be_held_to() -> None:
     assert len(set(ALLOWED)) == len(ALLOWED) >= 240
 
 
-@pytest.mark.parametrize("sentence", REFUSED)
-def test_a_diagnosis_a_prescription_or_a_dose_is_refused(sentence: str) -> None:
-    assert the_guard().refusals(sentence)
+def test_a_diagnosis_a_prescription_or_a_dose_is_refused() -> None:
+    assert [sentence for sentence in REFUSED if not the_guard().refusals(sentence)] == []
 
 
-@pytest.mark.parametrize("sentence", ALLOWED)
-def test_what_is_none_of_these_may_be_said(sentence: str) -> None:
-    assert the_guard().refusals(sentence) == ()
+def test_what_is_none_of_these_may_be_said() -> None:
+    refused = {sentence: the_guard().refusals(sentence) for sentence in ALLOWED}
+
+    assert {sentence: reasons for sentence, reasons in refused.items() if reasons} == {}
 
 
 def test_our_own_conversations_can_be_said() -> None:

@@ -7,11 +7,12 @@ from itertools import product
 
 import pytest
 
-from agents.safety.after import CALLED, MEANWHILE
+from agents.safety.after_danger import CALLED, MEANWHILE
 from agents.safety.guard import Verdict
 from agents.safety.rules import Kind
 from agents.safety.wording import load
-from tests.safety.phrases import RULES, the_guard
+from tests.models import the_guard
+from tests.safety.phrases import RULES
 
 OF_HARM = "Thank you for telling me. Any thoughts of harming yourself? Please be honest."
 SAFE = "Do you feel safe at home?"
@@ -129,17 +130,12 @@ def test_the_end_of_every_safety_answer_has_its_line() -> None:
     assert variants == set(MEANT)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reply"), list(product(MEANT, ("yes", "no", "not yet", "I don't know"))), ids=str
-)
-def test_a_short_reply_to_a_safety_answer_means_what_it_asked(
-    answer: tuple[str, str, int], reply: str
-) -> None:
-    kind, tier, at = answer
-    text = TEXTS[kind][tier][at]
-    meant = dict(zip(("yes", "no", "not yet", "I don't know"), MEANT[answer], strict=True))
-
-    assert the_guard().check(reply, context="".join((text["first"], *text["rest"]))) == meant[reply]
+def test_a_short_reply_to_a_safety_answer_means_what_it_asked(subtests: pytest.Subtests) -> None:
+    for (kind, tier, at), verdicts in MEANT.items():
+        text = TEXTS[kind][tier][at]
+        for reply, meant in zip(("yes", "no", "not yet", "I don't know"), verdicts, strict=True):
+            with subtests.test(kind=kind, tier=tier, at=at, reply=reply):
+                assert the_guard().check(reply, context="".join((text["first"], *text["rest"]))) == meant
 
 
 @pytest.mark.parametrize("reply", ["yes", "no", "not yet", "he has", "I don't know"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.safety.phrases import the_guard
+from tests.models import the_guard
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,19 @@ from pathlib import Path
 import pytest
 
 from agents.safety.guard import Verdict
-from tests.safety.phrases import the_guard
+from tests.models import the_guard
 
 TWINS = tomllib.loads((Path(__file__).parent / "twins.toml").read_text(encoding="utf-8"))
 PAIRS = [(calm, danger) for table in TWINS.values() for calm, danger in table.get("pairs", ())]
 
 
-@pytest.mark.parametrize(("calm", "danger"), PAIRS)
-def test_what_is_quiet_has_a_twin_that_is_heard(calm: str, danger: str) -> None:
-    assert not the_guard().check(calm).flagged
-    assert the_guard().check(danger).flagged
+def test_what_is_quiet_has_a_twin_that_is_heard() -> None:
+    assert [calm for calm, _ in PAIRS if the_guard().check(calm).flagged] == []
+    assert [danger for _, danger in PAIRS if not the_guard().check(danger).flagged] == []
 
 
-@pytest.mark.parametrize("text", TWINS["afterwards"]["calm"])
-def test_everyday_talk_in_words_of_danger_is_none(text: str) -> None:
-    assert not the_guard().check(text).flagged
+def test_everyday_talk_in_words_of_danger_is_none() -> None:
+    assert [text for text in TWINS["afterwards"]["calm"] if the_guard().check(text).flagged] == []
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from agents.safety.rules import load as load_rules
 from agents.safety.text import Reader, clean
 from orchestrator.errors import BAD_SETTING, AnamnesisError
 from orchestrator.settings import load
-from orchestrator.wiring import build_watch
-from tests.safety.phrases import RULES, the_guard
+from orchestrator.wiring import build_monitor
+from tests.models import the_guard
+from tests.safety.phrases import RULES
 
 READER = Reader(
     frozenset(("chest", "pain", "hematemesis", "seizure", "my", "dont", "know")),
@@ -173,23 +174,23 @@ def regions() -> list[str]:
     return list(tomllib.loads((RULES / "regions.toml").read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("region", [*regions(), "QQ"])
-@pytest.mark.parametrize("kind", ["emergency", "crisis"])
-def test_every_region_is_told_whom_to_call(region: str, kind: str) -> None:
-    words = wording.load(RULES, region)
-
-    for tier in (1, 2, 3):
-        first = words.answer(Verdict("crisis" if kind == "crisis" else "emergency", tier), 0)[0]
-        assert any(letter in string.digits for letter in first) or "findahelpline" in first
-        assert "{" not in "".join(words.answer(Verdict("emergency", tier), 1))
+def test_every_region_is_told_whom_to_call(subtests: pytest.Subtests) -> None:
+    for region in (*regions(), "QQ"):
+        words = wording.load(RULES, region)
+        for tier in (1, 2, 3):
+            with subtests.test(region=region, tier=tier):
+                for verdict in (Verdict("emergency", tier), Verdict("crisis", tier)):
+                    first = words.answer(verdict, 0)[0]
+                    assert any(letter in string.digits for letter in first) or "findahelpline" in first
+                assert "{" not in "".join(words.answer(Verdict("emergency", tier), 1))
 
 
 @pytest.mark.parametrize("region", ["ZZ", "XX"])
-def test_no_house_opens_where_nobody_knows_whom_to_call(region: str) -> None:
+def test_no_orchestrator_opens_where_nobody_knows_whom_to_call(region: str) -> None:
     settings = load(environment={"ANAMNESIS_SAFETY_REGION": region})
 
     with pytest.raises(AnamnesisError, match=r"safety\.region.*GB") as refused:
-        build_watch(settings, WordEmbedder())
+        build_monitor(settings, WordEmbedder())
 
     assert refused.value.problem is BAD_SETTING
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.servers.once import start_once
 from tools.progress import SetupError
-from tools.servers.letta import OTHERWISE, Address
+from tools.servers.letta import HINT, Address
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def letta(request: pytest.FixtureRequest) -> Address:
     if url := os.environ.get("LETTA_BASE_URL"):
         models = os.environ.get("ANAMNESIS_TEST_MODELS_URL")
         if models is None:
-            raise SetupError(f"{OTHERWISE} ANAMNESIS_TEST_MODELS_URL then says where its models come from.")
+            raise SetupError(f"{HINT} ANAMNESIS_TEST_MODELS_URL then says where its models come from.")
         return Address(url, models)
     return Address.parse(start_once(request.config, "letta"))
 

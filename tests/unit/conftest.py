@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from orchestrator import telemetry
+from orchestrator.ops import telemetry
 
 
 @pytest.fixture

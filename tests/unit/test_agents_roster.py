@@ -1,4 +1,4 @@
-"""Who answers, and how `agents.toml` is read."""
+"""Which agent answers, and how `agents.toml` is loaded."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ prompt = "sleep"
 """
 
 
-def saying(tmp_path: Path, text: str) -> Path:
+def a_file(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "agents.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -46,7 +46,7 @@ def roster() -> Roster:
     return load(CONFIG / "agents.toml")
 
 
-def test_the_house_has_its_specialists_an_emergency_answer_and_a_coordinator(roster: Roster) -> None:
+def test_the_orchestrator_has_its_specialists_an_emergency_answer_and_a_coordinator(roster: Roster) -> None:
     assert [each.agent_type for each in roster.specialists] == [
         "GENERAL_HEALTH",
         "MENTAL_HEALTH",
@@ -97,7 +97,7 @@ def test_the_extractors_prompt_names_the_four_blocks_and_the_shape_of_its_answer
         ("COORDINATOR", 0.9, "COORDINATOR"),
     ],
 )
-def test_who_answers_follows_from_the_intent_alone(
+def test_the_agent_follows_from_the_intent_alone(
     roster: Roster, intent: str, confidence: float, answers: str
 ) -> None:
     picked = pick(Intent(intent=intent, confidence=confidence, reasoning="r"), roster)
@@ -105,8 +105,8 @@ def test_who_answers_follows_from_the_intent_alone(
     assert picked.agent_type == answers
 
 
-def test_a_section_makes_a_specialist(tmp_path: Path) -> None:
-    roster = load(saying(tmp_path, SMALL))
+def test_a_section_defines_a_specialist(tmp_path: Path) -> None:
+    roster = load(a_file(tmp_path, SMALL))
 
     assert [each.display_name for each in roster.specialists] == ["Sleep Agent"]
 
@@ -121,7 +121,7 @@ def test_a_section_makes_a_specialist(tmp_path: Path) -> None:
 )
 def test_an_unknown_key_is_refused_by_its_name(tmp_path: Path, text: str, key: str) -> None:
     with pytest.raises(UnknownKey) as refusal:
-        load(saying(tmp_path, text))
+        load(a_file(tmp_path, text))
 
     assert refusal.value.facts["key"] == key
 
@@ -137,9 +137,9 @@ def test_an_unknown_key_is_refused_by_its_name(tmp_path: Path, text: str, key: s
         (SMALL.replace('prompt = "sleep"', 'prompt = "../secret"'), "agents.SLEEP.prompt"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_key(tmp_path: Path, text: str, key: str) -> None:
+def test_an_invalid_value_is_refused_by_its_key(tmp_path: Path, text: str, key: str) -> None:
     with pytest.raises(BadRoster) as refusal:
-        load(saying(tmp_path, text))
+        load(a_file(tmp_path, text))
 
     assert refusal.value.facts["key"] == key
 
@@ -151,7 +151,7 @@ red_lines = [{ id = "pills", never = "praise pills", patterns = ['\\bpills? help
 
 
 def test_a_specialist_has_tools_and_red_lines_of_its_own(tmp_path: Path) -> None:
-    roster = load(saying(tmp_path, SMALL + LINE))
+    roster = load(a_file(tmp_path, SMALL + LINE))
 
     sleep, coordinator = roster.agents["SLEEP"], roster.agents["COORDINATOR"]
     assert (sleep.tools, coordinator.tools) == (("days_since",), ())
@@ -160,16 +160,16 @@ def test_a_specialist_has_tools_and_red_lines_of_its_own(tmp_path: Path) -> None
     assert coordinator.lines == {}
 
 
-def test_a_red_line_that_cannot_be_read_is_refused_where_it_stands(tmp_path: Path) -> None:
+def test_an_invalid_pattern_of_a_red_line_is_refused_by_its_key(tmp_path: Path) -> None:
     with pytest.raises(BadRoster) as refusal:
-        load(saying(tmp_path, SMALL + LINE.replace("help'", "help('")))
+        load(a_file(tmp_path, SMALL + LINE.replace("help'", "help('")))
 
     assert refusal.value.facts["key"] == "agents.SLEEP.red_lines.0.patterns"
     assert refusal.value.facts["rule"] == "pattern 1 cannot be read"
 
 
-def test_a_tool_that_nobody_has_is_refused_by_its_name(tmp_path: Path) -> None:
-    roster = load(saying(tmp_path, SMALL + LINE))
+def test_an_unknown_tool_is_refused_by_its_name(tmp_path: Path) -> None:
+    roster = load(a_file(tmp_path, SMALL + LINE))
 
     refuse_unknown_tools(roster, ["days_since"])
     with pytest.raises(BadRoster, match="there is no tool days_since") as refusal:
@@ -188,7 +188,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "agents.toml")
 
 
-def test_what_is_known_is_not_asked(roster: Roster) -> None:
+def test_known_facts_are_not_asked_for(roster: Roster) -> None:
     general = roster.agents["GENERAL_HEALTH"]
 
     known = {"concern": "headache", "severity": "8/10", "duration": "a week"}
@@ -212,25 +212,25 @@ def test_every_question_of_an_interview_is_understood_as_what_it_asks_for(roster
 
 
 def test_a_specialist_without_an_interview_of_its_own_asks_the_general_questions(tmp_path: Path) -> None:
-    roster = load(saying(tmp_path, SMALL), CONFIG / "interviews")
-    of_its_own = load(
-        saying(tmp_path, SMALL.replace('prompt = "sleep"', 'prompt = "dreams"')), CONFIG / "interviews"
+    roster = load(a_file(tmp_path, SMALL), CONFIG / "interviews")
+    without_interview = load(
+        a_file(tmp_path, SMALL.replace('prompt = "sleep"', 'prompt = "dreams"')), CONFIG / "interviews"
     )
 
     general = load(CONFIG / "agents.toml").agents["GENERAL_HEALTH"].interview
     assert roster.agents["SLEEP"].interview != general
-    assert of_its_own.agents["SLEEP"].interview == general
+    assert without_interview.agents["SLEEP"].interview == general
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [("colour = 1", UnknownKey), ("not toml", BadRoster), ('[[questions]]\nasks = ["x"]', BadRoster)],
 )
-def test_an_interview_that_cannot_be_is_refused(tmp_path: Path, text: str, error: type[AgentError]) -> None:
+def test_an_invalid_interview_is_refused(tmp_path: Path, text: str, error: type[AgentError]) -> None:
     (tmp_path / "sleep.toml").write_text(text, encoding="utf-8")
 
     with pytest.raises(error):
-        load(saying(tmp_path, SMALL), tmp_path)
+        load(a_file(tmp_path, SMALL), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_an_interview_that_cannot_be_is_refused(tmp_path: Path, text: str, error
         UnreadableLine("message", "is missing"),
     ],
 )
-def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(error: AgentError) -> None:
+def test_each_error_has_its_row_and_the_facts_of_its_text(error: AgentError) -> None:
     row = TABLE[error.name]
 
     assert (row.says + row.then).format_map(error.facts)

@@ -1,16 +1,16 @@
-"""What the stations make of what a brain says, right or wrong."""
+"""The stations check what a brain returns; the scripted brain follows its script."""
 
 import asyncio
 from itertools import repeat
 
 import pytest
 
-from agents import context_extractor, intent_classifier
-from agents.brains.scripted import GENERAL, ScriptedBrain, ScriptedRecall
-from agents.context_extractor import slug
 from agents.errors import BrainFailed
+from agents.models.scripted import GENERAL, ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from agents.questions import kinds_asked, last_question
+from agents.stations.classify import classify
+from agents.stations.extract import extract, slug
 from agents.values import Enrichment, Fact, Intent
 from memory_blocks.models import Blocks
 from tests.builders import some_blocks
@@ -25,7 +25,7 @@ def enriched(**values: object) -> Enrichment:
 
 async def extracted(enrichment: Enrichment, blocks: Blocks | None = None) -> Enrichment:
     brain = ScriptedBrain(enrichments=[enrichment])
-    return await context_extractor.extract(brain, "hello", blocks or some_blocks(2))
+    return await extract(brain, "hello", blocks or some_blocks(2))
 
 
 @pytest.mark.requirement("001-017")
@@ -35,7 +35,7 @@ async def test_a_reference_to_no_turn_is_dropped() -> None:
     assert found.relevant_history == ("turn_1",)
 
 
-async def test_a_fact_of_a_turn_to_come_is_dropped() -> None:
+async def test_a_fact_of_a_later_turn_is_dropped() -> None:
     now = Fact(kind="severity", value="8/10", turn=3)
     found = await extracted(enriched(facts=[now, Fact(kind="onset", value="Tuesday", turn=4)]))
 
@@ -48,7 +48,7 @@ async def test_an_enriched_message_that_is_too_long_is_cut() -> None:
     assert found.enriched_message == "x" * 399 + "…"
 
 
-async def test_names_become_snake_case_and_empty_ones_are_filled_in() -> None:
+async def test_names_become_snake_case_and_empty_ones_get_defaults() -> None:
     found = await extracted(enriched(topic="Knee pain: Severity!", trigger="", phase="--"))
 
     assert (found.topic, found.trigger) == ("knee_pain_severity", "new_message")
@@ -66,8 +66,8 @@ async def test_an_intent_that_does_not_exist_is_unclear() -> None:
     brain = ScriptedBrain(intents=[made_up, GENERAL])
     intents = {"GENERAL_HEALTH", "UNCLEAR"}
 
-    first = await intent_classifier.classify(brain, enriched(), some_blocks(0), HELLO, intents)
-    second = await intent_classifier.classify(brain, enriched(), some_blocks(0), HELLO, intents)
+    first = await classify(brain, enriched(), some_blocks(0), HELLO, intents)
+    second = await classify(brain, enriched(), some_blocks(0), HELLO, intents)
 
     assert (first.intent, first.confidence) == ("UNCLEAR", 0.0)
     assert second == GENERAL
@@ -78,7 +78,7 @@ async def test_the_classifier_is_given_the_enriched_message() -> None:
     brain = ScriptedBrain()
     enrichment = enriched(enriched_message="User rates headache severity as 8 out of 10 (severe)")
 
-    await intent_classifier.classify(brain, enrichment, some_blocks(1), HELLO)
+    await classify(brain, enrichment, some_blocks(1), HELLO)
 
     assert brain.classified == [enrichment]
 
@@ -92,7 +92,7 @@ async def test_a_script_can_fail_once_and_then_go_on() -> None:
     assert await brain.extract("hello", some_blocks(0)) == enriched()
 
 
-async def test_a_script_can_wait_until_it_is_let_through() -> None:
+async def test_a_script_can_wait_for_an_event() -> None:
     gate = asyncio.Event()
     brain = ScriptedBrain(intents=[gate, GENERAL])
     deciding = asyncio.create_task(brain.classify(enriched(), some_blocks(0), HELLO))
@@ -105,9 +105,9 @@ async def test_a_script_can_wait_until_it_is_let_through() -> None:
     assert await deciding == GENERAL
 
 
-async def test_a_script_can_go_on_without_end() -> None:
+async def test_a_script_can_answer_without_end() -> None:
     brain = ScriptedBrain(answers=[repeat("Again. ")])
-    spoken = brain.speak(None)  # type: ignore[arg-type]  # a script does not look at its brief
+    spoken = brain.speak(None)  # type: ignore[arg-type]  # a script ignores its brief
 
     said = [await anext(spoken) for _ in range(100)]
     await spoken.aclose()

@@ -1,4 +1,4 @@
-"""The house over HTTP, asked by clients that know nothing of ours, through a real server."""
+"""The HTTP API, called by clients that share no code with ours, through a real server."""
 
 import asyncio
 import json
@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from orchestrator import telemetry
 from orchestrator.api import strict_json
-from orchestrator.api.app import Attempts, create_app
+from orchestrator.api.app import create_app
+from orchestrator.api.authentication import Authentication, FailedAttempts
 from orchestrator.api.keys import FILE, Keys
+from orchestrator.api.routes import health, page
 from orchestrator.api.server import listening
 from orchestrator.errors import TABLE, TOO_MANY_ATTEMPTS, AnamnesisError
+from orchestrator.ops import telemetry
 from orchestrator.ports import Transport
 from orchestrator.wire.ids import PersonId
 
@@ -31,14 +33,14 @@ PERSON = PersonId("local")
 
 @dataclass(frozen=True)
 class Health:
-    """What the house says of itself."""
+    """The state that the orchestrator reports."""
 
     status: Literal["ok", "degraded"] = "ok"
     parts: Mapping[str, str] = field(default_factory=lambda: {"store": "ok"})
 
 
-class EchoingHouse:
-    """Gives frames back behind the name of the person, and errors by their number; fails when told to."""
+class EchoingOrchestrator:
+    """Sends frames back after the person's name, and errors as their number; can be told to fail."""
 
     def __init__(self) -> None:
         self.now = Health()
@@ -66,61 +68,83 @@ class EchoingHouse:
 
 @dataclass(frozen=True)
 class Served:
-    """A house and who may enter. `port` is where it would listen; only `listened` really does."""
+    """An application and its keys. `port` is where it would listen; only that of `listened` really does."""
 
-    house: EchoingHouse
-    keys: Keys
+    orchestrator: EchoingOrchestrator
+    authentication: Authentication
     http: httpx.AsyncClient
     port: int = 8321
 
     @property
+    def keys(self) -> Keys:
+        """The keys of the persons."""
+        return self.authentication.keys
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The header that a browser adds for a page of this server."""
+        return {"Origin": f"http://127.0.0.1:{self.port}"}
+
+    @property
     def key(self) -> dict[str, str]:
-        """The header that lets the person in."""
+        """The header with the person's key."""
         return {"Authorization": f"Bearer {self.keys.of(PERSON)}"}
 
     def open(self, headers: Mapping[str, str] | None = None, host: str = "127.0.0.1") -> connect:
-        """A WebSocket to it."""
+        """Open a WebSocket."""
         headers = self.key if headers is None else headers
         return connect(f"ws://{host}:{self.port}/v1/ws", additional_headers=headers, host="127.0.0.1")
 
-    async def sign_in(self) -> str:
-        """The cookie, as a browser sends it back."""
-        response = await self.http.post("/v1/session", json={"key": self.keys.of(PERSON)})
-        return response.headers["set-cookie"].partition(";")[0]
+    async def sign_in(self) -> dict[str, str]:
+        """Sign in with a code; the headers that the page of a browser sends from then on."""
+        code = self.authentication.sessions.issue_code(PERSON)
+        response = await self.http.post("/v1/session", json={"code": code}, headers=self.origin)
+        self.http.cookies.clear()
+        return {"Cookie": response.headers["set-cookie"].partition(";")[0], **self.origin}
 
 
 def client(
     app: FastAPI, address: str = "http://127.0.0.1:8321", asked_from: str = "127.0.0.1"
 ) -> httpx.AsyncClient:
-    """An HTTP client without a network between."""
+    """An HTTP client that calls the application without a network."""
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app, client=(asked_from, 50_000)), base_url=address
     )
 
 
 @pytest.fixture
-def house() -> EchoingHouse:
-    return EchoingHouse()
+def orchestrator() -> EchoingOrchestrator:
+    return EchoingOrchestrator()
 
 
 @pytest.fixture
-def app(house: EchoingHouse, tmp_path: Path) -> FastAPI:
-    return create_app(house, Keys(tmp_path), hosts=["anamnesis.example"], console=a_console(tmp_path))
+def authentication(tmp_path: Path) -> Authentication:
+    return Authentication(tmp_path, session_seconds=3600)
 
 
 @pytest.fixture
-async def served(house: EchoingHouse, app: FastAPI, tmp_path: Path) -> AsyncIterator[Served]:
+def app(orchestrator: EchoingOrchestrator, authentication: Authentication, tmp_path: Path) -> FastAPI:
+    console = a_console(tmp_path)
+    return create_app(orchestrator, authentication, hosts=["anamnesis.example"], console=console)
+
+
+@pytest.fixture
+async def served(
+    orchestrator: EchoingOrchestrator, authentication: Authentication, app: FastAPI
+) -> AsyncIterator[Served]:
     async with client(app) as http:
-        yield Served(house, Keys(tmp_path), http)
+        yield Served(orchestrator, authentication, http)
 
 
 @pytest.fixture
-async def listened(house: EchoingHouse, app: FastAPI, tmp_path: Path) -> AsyncIterator[Served]:
+async def listened(
+    orchestrator: EchoingOrchestrator, authentication: Authentication, app: FastAPI
+) -> AsyncIterator[Served]:
     async with (
         listening(app) as server,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as http,
     ):
-        yield Served(house, Keys(tmp_path), http, server.port)
+        yield Served(orchestrator, authentication, http, server.port)
 
 
 def a_console(folder: Path) -> Path:
@@ -155,13 +179,11 @@ async def test_the_key_opens_a_websocket_for_its_person(listened: Served) -> Non
         await socket.send(b"hello")
 
         assert await socket.recv() == b"local: hello"
-    assert listened.house.attended == [PERSON]
+    assert listened.orchestrator.attended == [PERSON]
 
 
 async def test_the_cookie_opens_one_too(listened: Served) -> None:
-    cookie = await listened.sign_in()
-
-    async with listened.open({"Cookie": cookie}) as socket:
+    async with listened.open(await listened.sign_in()) as socket:
         await socket.send(b"hello")
 
         assert await socket.recv() == b"local: hello"
@@ -182,7 +204,7 @@ async def test_without_either_it_is_401_and_no_upgrade(listened: Served, headers
     listened.keys.of(PERSON)
 
     assert (await refusal(listened.open(headers)))["status"] == 401
-    assert listened.house.attended == []
+    assert listened.orchestrator.attended == []
 
 
 async def test_the_key_does_not_pass_as_another_scheme(listened: Served) -> None:
@@ -192,7 +214,7 @@ async def test_the_key_does_not_pass_as_another_scheme(listened: Served) -> None
 
 
 async def test_a_wrong_key_is_not_made_good_by_a_cookie(listened: Served) -> None:
-    headers = {"Authorization": "Bearer wrong", "Cookie": await listened.sign_in()}
+    headers = {"Authorization": "Bearer wrong", **await listened.sign_in()}
 
     assert (await refusal(listened.open(headers)))["status"] == 401
 
@@ -261,14 +283,14 @@ async def test_a_text_frame_is_answered_with_101_and_the_connection_lives(listen
         assert [await socket.recv(), await socket.recv()] == [b"101", b"local: hello"]
 
 
-async def test_when_the_house_has_said_all_the_websocket_is_closed_normally(listened: Served) -> None:
+async def test_when_the_orchestrator_has_said_all_the_websocket_is_closed_normally(listened: Served) -> None:
     async with listened.open() as socket:
         await socket.send(b"leave")
 
         assert await closing(socket) == 1000
 
 
-async def test_when_the_house_fails_the_peer_hears_1011_and_nobody_is_quoted(
+async def test_when_the_orchestrator_fails_the_peer_hears_1011_and_nobody_is_quoted(
     listened: Served, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with listened.open() as socket:
@@ -293,20 +315,24 @@ async def test_the_right_key_is_traded_for_a_cookie_no_script_can_read(served: S
     cookie = response.headers["set-cookie"]
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
     assert response.status_code == 204
-    assert attributes == {"httponly", "samesite=strict", "path=/"}
+    assert attributes == {"httponly", "samesite=strict", "path=/v1"}
     assert cookie.startswith(f"anamnesis{served.port}=")
     assert key not in cookie
 
 
 async def test_the_cookie_survives_a_restart_and_not_a_new_key(served: Served, tmp_path: Path) -> None:
-    cookie = {"Cookie": await served.sign_in()}
+    cookie = await served.sign_in()
+    authentication = Authentication(tmp_path, session_seconds=3600)
 
-    async with client(create_app(EchoingHouse(), Keys(tmp_path), console=tmp_path / "dist")) as restarted:
+    async with client(
+        create_app(EchoingOrchestrator(), authentication, console=tmp_path / "dist")
+    ) as restarted:
         known = await restarted.get("/v1/session", headers=cookie)
         (tmp_path / FILE).unlink()
         forgotten = await restarted.get("/v1/session", headers=cookie)
 
-    assert (known.status_code, forgotten.status_code) == (204, 401)
+    assert (known.status_code, forgotten.status_code) == (200, 401)
+    assert known.json() == {"person": PERSON}
 
 
 async def test_the_cookie_is_for_tls_only_where_there_is_tls(served: Served, app: FastAPI) -> None:
@@ -348,7 +374,7 @@ async def test_wrong_keys_are_slowed_down_and_the_right_one_is_not(served: Serve
 
 def test_after_a_while_wrong_keys_are_only_wrong_again() -> None:
     time = [0.0]
-    attempts = Attempts(most=2, seconds=10, now=lambda: time[0])
+    attempts = FailedAttempts(limit=2, seconds=10, now=lambda: time[0])
     attempts.count()
     attempts.count()
 
@@ -439,7 +465,7 @@ def test_whatever_is_sent_as_json_is_a_value_or_an_error_of_ours(body: bytes) ->
 
 @pytest.mark.parametrize("status", ["ok", "degraded"])
 async def test_anyone_may_ask_how_it_is(served: Served, status: Literal["ok", "degraded"]) -> None:
-    served.house.now = Health(status, {"store": "ok", "letta": "down: refused"})
+    served.orchestrator.now = Health(status, {"store": "ok", "letta": "down: refused"})
 
     response = await served.http.get("/health")
 
@@ -448,15 +474,15 @@ async def test_anyone_may_ask_how_it_is(served: Served, status: Literal["ok", "d
     assert response.headers["cache-control"] == "no-store"
 
 
-async def test_a_house_that_does_not_say_how_it_is_is_degraded(
+async def test_an_orchestrator_that_does_not_say_how_it_is_is_degraded(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never() -> Health:
         await asyncio.Event().wait()
         return Health()
 
-    monkeypatch.setattr(served.house, "health", never)
-    monkeypatch.setattr("orchestrator.api.app.HEALTH_SECONDS", 0)
+    monkeypatch.setattr(served.orchestrator, "health", never)
+    monkeypatch.setattr(health, "HEALTH_SECONDS", 0)
 
     response = await served.http.get("/health")
 
@@ -464,7 +490,7 @@ async def test_a_house_that_does_not_say_how_it_is_is_degraded(
 
 
 async def test_numbers_are_shown_to_this_machine(served: Served) -> None:
-    telemetry.trace_kept("stored")
+    telemetry.trace_stored("stored")
 
     response = await served.http.get("/metrics")
 
@@ -489,12 +515,12 @@ async def test_who_asks_through_a_proxy_is_not_this_machine(listened: Served) ->
 
 
 async def test_the_console_is_served_with_its_files(served: Served) -> None:
-    page, script = await served.http.get("/"), await served.http.get("/assets/main.js")
-    again = await served.http.get("/", headers={"If-None-Match": page.headers["etag"]})
+    index, script = await served.http.get("/"), await served.http.get("/assets/main.js")
+    again = await served.http.get("/", headers={"If-None-Match": index.headers["etag"]})
 
-    assert "the console" in page.text
+    assert "the console" in index.text
     assert script.headers["content-type"].startswith("text/javascript")
-    assert page.headers["cache-control"] == "no-cache"
+    assert index.headers["cache-control"] == "no-cache"
     assert again.status_code == 304
 
 
@@ -515,13 +541,13 @@ async def test_no_file_beside_the_console_can_be_had(listened: Served, path: str
 async def test_where_the_console_was_not_built_the_page_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.api.app.built_console", lambda: None)
-    app = create_app(EchoingHouse(), Keys(tmp_path))
+    monkeypatch.setattr(page, "built_console", lambda: None)
+    app = create_app(EchoingOrchestrator(), Authentication(tmp_path, session_seconds=3600))
 
     async with client(app) as http:
-        page, other = await http.get("/"), await http.get("/nothing")
+        index, other = await http.get("/"), await http.get("/nothing")
 
-    assert "make run" in page.text
+    assert "make run" in index.text
     assert problem(other)["type"] == "/problems/path_not_found"
 
 
@@ -577,7 +603,7 @@ async def test_only_names_we_know_are_answered(served: Served, host: str, status
 
 async def test_what_is_not_there_and_what_cannot_be_done_are_problems_too(served: Served) -> None:
     nothing = await served.http.get("/nothing")
-    wrong = await served.http.delete("/v1/session")
+    wrong = await served.http.put("/v1/session")
 
     assert problem(nothing)["type"] == "/problems/path_not_found"
     assert problem(wrong)["type"] == "/problems/method_not_allowed"
@@ -598,8 +624,8 @@ async def test_without_livekit_there_are_no_rooms_and_without_a_key_nobody_is_to
 async def test_a_parameter_of_the_wrong_kind_is_named_and_not_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.api.app.built_console", lambda: None)
-    app = create_app(EchoingHouse(), Keys(tmp_path))
+    monkeypatch.setattr(page, "built_console", lambda: None)
+    app = create_app(EchoingOrchestrator(), Authentication(tmp_path, session_seconds=3600))
 
     @app.get("/count")
     async def count(most: int) -> int:
@@ -618,7 +644,7 @@ async def test_what_fails_inside_is_a_problem_that_quotes_nobody(
     async def fail() -> Health:
         raise RuntimeError(SAID)
 
-    monkeypatch.setattr(served.house, "health", fail)
+    monkeypatch.setattr(served.orchestrator, "health", fail)
 
     response = await served.http.get("/health")
 

@@ -52,7 +52,7 @@ def earlier(session: ActiveSession) -> ActiveSession:
                 )
             ),
             "conversation_state.topic_transitions",
-            "names a turn that was not",
+            "names a turn that does not exist",
         ),
         (
             in_state(topic_transitions=(TopicTransition(turn=1, topic="insomnia", trigger="new_concern"),)),
@@ -130,7 +130,7 @@ def test_a_summary_that_departs_is_told_by_its_header(old: str, new: str, rule: 
 
 def test_a_summary_is_missing_once_there_are_turns() -> None:
     assert told(replace(some_blocks(turns=1), context_summary="")) == [
-        ("$", "is empty, though turns were taken")
+        ("$", "is empty although there are turns")
     ]
     assert told(some_blocks(turns=0)) == []
 

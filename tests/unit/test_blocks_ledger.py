@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import BlockInvalid, BlockTooLarge, HistoryFull, StaleRevision
-from memory_blocks.ledger import Ledger, Reading, Written
+from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import ContextEnrichment, Label, Level, Turn, changed, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
@@ -22,7 +22,7 @@ from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversati
 CONVERSATION = a_conversation()
 
 
-class House:
+class LedgerWorld:
     """A ledger over a store in memory, and a clock."""
 
     def __init__(self, limits: Limits = DEFAULTS) -> None:
@@ -30,12 +30,12 @@ class House:
         self.store = InMemoryBlockStore(CountedIds(), self.clock)
         self.ledger = Ledger(self.clock, limits, {"GENERAL_HEALTH", "SLEEP"})
 
-    def read(self) -> Reading:
+    def read(self) -> ReadResult:
         return self.ledger.read(self.store, CONVERSATION, actor="context_extractor")
 
     def take_turn(
-        self, message: str = "8", answer: str = "Since when?", reading: Reading | None = None
-    ) -> Written:
+        self, message: str = "8", answer: str = "Since when?", reading: ReadResult | None = None
+    ) -> WriteResult:
         """One turn as the corridor takes it."""
         reading = reading or self.read()
         turn = replace(
@@ -49,7 +49,7 @@ class House:
 
 
 def test_reading_leaves_four_receipts_even_before_the_first_turn() -> None:
-    reading = House().read()
+    reading = LedgerWorld().read()
 
     assert [receipt.label for receipt in reading.receipts] == list(Label)
     assert {(receipt.action, receipt.revision) for receipt in reading.receipts} == {(Action.RETRIEVED, 0)}
@@ -58,22 +58,24 @@ def test_reading_leaves_four_receipts_even_before_the_first_turn() -> None:
 
 
 def test_a_receipt_says_how_the_block_stood() -> None:
-    house = House()
-    house.take_turn(message="x" * 2_000)
+    world = LedgerWorld()
+    world.take_turn(message="x" * 2_000)
 
-    receipt = house.read().receipts[0]
+    receipt = world.read().receipts[0]
 
-    text = house.store.load(CONVERSATION.id)[Label.CONVERSATION_HISTORY].text
+    text = world.store.load(CONVERSATION.id)[Label.CONVERSATION_HISTORY].text
     assert (receipt.size, receipt.limit, receipt.level) == (len(text), 32_000, Level.NORMAL)
     assert receipt.digest == digest(text)
-    assert (receipt.content, receipt.truncated) == (text[:1_000], True)
+    assert (
+        receipt.content == f"1 turn, {receipt.utilization:g} % full; latest: User reports having a headache"
+    )
 
 
 @pytest.mark.requirement("001-038", "001-060", "001-071")
 def test_the_first_turn_stores_four_blocks_and_the_second_updates_them() -> None:
-    house = House()
+    world = LedgerWorld()
 
-    first, second = house.take_turn(), house.take_turn()
+    first, second = world.take_turn(), world.take_turn()
 
     assert [(each.action, each.revision) for each in first.receipts] == [(Action.STORED, 1)] * 4
     assert [(each.action, each.revision) for each in second.receipts] == [(Action.UPDATED, 2)] * 4
@@ -84,27 +86,31 @@ def test_the_first_turn_stores_four_blocks_and_the_second_updates_them() -> None
 
 
 def test_only_what_changed_gets_a_new_revision() -> None:
-    house = House()
-    house.take_turn()
-    reading = house.read()
+    world = LedgerWorld()
+    world.take_turn()
+    reading = world.read()
     summary = reading.blocks.context_summary.replace("Concern: Headache", "Concern: Migraine")
 
-    written = house.ledger.write(
-        house.store, CONVERSATION, reading, replace(reading.blocks, context_summary=summary), actor="staff"
+    written = world.ledger.write(
+        world.store,
+        CONVERSATION,
+        reading,
+        replace(reading.blocks, context_summary=summary),
+        actor="staff",
     )
 
     assert [receipt.label for receipt in written.receipts] == [Label.CONTEXT_SUMMARY]
     assert written.revisions[Label.CONTEXT_SUMMARY] == 2
     assert written.revisions[Label.CONVERSATION_HISTORY] == 1
-    assert house.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.1"
+    assert world.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.1"
 
 
 def test_writing_what_stands_already_writes_nothing() -> None:
-    house = House()
-    house.take_turn()
-    reading = house.read()
+    world = LedgerWorld()
+    world.take_turn()
+    reading = world.read()
 
-    written = house.ledger.write(house.store, CONVERSATION, reading, reading.blocks, actor="staff")
+    written = world.ledger.write(world.store, CONVERSATION, reading, reading.blocks, actor="staff")
 
     assert written.receipts == ()
     assert written.revisions == reading.revisions
@@ -112,45 +118,45 @@ def test_writing_what_stands_already_writes_nothing() -> None:
 
 @pytest.mark.requirement("001-072", "001-078", "001-079")
 def test_the_blocks_come_back_as_written() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(21):
-        written = house.take_turn()
+        written = world.take_turn()
 
     assert written.rotated_out == (1, 2, 3, 4, 5, 6)
-    assert written.blocks == house.read().blocks
+    assert written.blocks == world.read().blocks
     assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == list(range(7, 22))
     archival = written.blocks.memory_metadata.archival_info
-    assert (archival.total_archived_turns, archival.last_archival) == (6, house.clock.now())
-    assert written.blocks.memory_metadata.memory_usage.conversation_history.last_cleanup == house.clock.now()
+    assert (archival.total_archived_turns, archival.last_archival) == (6, world.clock.now())
+    assert written.blocks.memory_metadata.memory_usage.conversation_history.last_cleanup == world.clock.now()
 
 
 @pytest.mark.requirement("001-025", "001-031")
 def test_after_thirty_short_turns_the_latest_fifteen_to_twenty_are_held() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(30):
-        written = house.take_turn()
+        written = world.take_turn()
 
     history = written.blocks.conversation_history
     assert 15 <= len(history.turns) <= 20
-    assert history.total_turns == len(history.turns) + len(house.store.archive(CONVERSATION.id)) == 30
+    assert history.total_turns == len(history.turns) + len(world.store.archived_turns(CONVERSATION.id)) == 30
 
 
 def test_what_was_written_can_be_written_upon() -> None:
-    house = House()
+    world = LedgerWorld()
 
-    second = house.take_turn(reading=house.take_turn())
+    second = world.take_turn(reading=world.take_turn())
 
     assert second.revisions == dict.fromkeys(Label, 2)
 
 
 @pytest.mark.requirement("001-089", "001-098")
 def test_an_emergency_is_told_at_its_write_and_not_at_the_next() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(4):
-        house.take_turn()
+        world.take_turn()
 
-    emergency = house.take_turn(message="x" * 29_000)
-    afterwards = house.take_turn()
+    emergency = world.take_turn(message="x" * 29_000)
+    afterwards = world.take_turn()
 
     assert emergency.receipts[0].level is Level.EMERGENCY
     assert emergency.blocks.memory_metadata.system_flags.emergency_mode
@@ -160,84 +166,90 @@ def test_an_emergency_is_told_at_its_write_and_not_at_the_next() -> None:
 
 
 def test_a_stale_writer_is_refused_and_loses_nothing_of_the_other() -> None:
-    house = House()
-    stale = house.read()
-    house.take_turn(message="first")
+    world = LedgerWorld()
+    stale = world.read()
+    world.take_turn(message="first")
 
     with pytest.raises(StaleRevision) as refusal:
-        house.take_turn(message="second", reading=stale)
+        world.take_turn(message="second", reading=stale)
 
     assert refusal.value.facts == {"label": "conversation_history", "stored": 1, "yours": 0}
-    assert house.read().blocks.conversation_history.turns[0].user_message.content == "first"
+    assert world.read().blocks.conversation_history.turns[0].user_message.content == "first"
 
 
 def test_an_invalid_block_is_never_written() -> None:
-    house = House()
-    house.take_turn()
-    reading = house.read()
+    world = LedgerWorld()
+    world.take_turn()
+    reading = world.read()
     session = reading.blocks.active_session
     state = changed(session.conversation_state, current_turn=7)
     bad = replace(reading.blocks, active_session=changed(session, conversation_state=state))
 
     with pytest.raises(BlockInvalid) as refusal:
-        house.ledger.write(house.store, CONVERSATION, reading, bad, actor="staff")
+        world.ledger.write(world.store, CONVERSATION, reading, bad, actor="staff")
 
     assert refusal.value.facts["path"] == "conversation_state.current_turn"
-    assert house.read().blocks == reading.blocks
+    assert world.read().blocks == reading.blocks
 
 
 def test_the_blocks_of_another_conversation_are_not_written_here() -> None:
-    house = House()
+    world = LedgerWorld()
 
     with pytest.raises(BlockInvalid, match="another conversation"):
-        house.ledger.write(
-            house.store, a_conversation("other"), house.read(), some_blocks(turns=1), actor="staff"
+        world.ledger.write(
+            world.store,
+            a_conversation("other"),
+            world.read(),
+            some_blocks(turns=1),
+            actor="staff",
         )
 
 
 @pytest.mark.requirement("001-021", "001-116")
-def test_an_agent_that_is_not_of_this_house_is_refused() -> None:
-    house = House()
-    reading = house.read()
+def test_an_agent_that_is_not_of_this_orchestrator_is_refused() -> None:
+    world = LedgerWorld()
+    reading = world.read()
     blocks = complete_turn(
-        reading.blocks, a_completed_turn(1, agent="ASTROLOGY"), house.clock.now() + timedelta(minutes=2)
+        reading.blocks,
+        a_completed_turn(1, agent="ASTROLOGY"),
+        world.clock.now() + timedelta(minutes=2),
     )
 
-    with pytest.raises(BlockInvalid, match="no agent of this house"):
-        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
+    with pytest.raises(BlockInvalid, match="not a configured agent"):
+        world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="staff")
 
 
 @pytest.mark.requirement("001-086", "001-007")
 def test_without_rotation_a_full_block_refuses_the_write() -> None:
-    house = House(replace(DEFAULTS, rotation_enabled=False))
-    house.take_turn(message="x" * 20_000)
+    world = LedgerWorld(replace(DEFAULTS, rotation_enabled=False))
+    world.take_turn(message="x" * 20_000)
 
     with pytest.raises(BlockTooLarge) as refusal:
-        house.take_turn(message="x" * 20_000)
+        world.take_turn(message="x" * 20_000)
 
     assert refusal.value.facts["most"] == 32_000
-    flags = house.read().blocks.memory_metadata.system_flags
+    flags = world.read().blocks.memory_metadata.system_flags
     assert not flags.memory_rotation_enabled
-    assert len(house.read().blocks.conversation_history.turns) == 1
+    assert len(world.read().blocks.conversation_history.turns) == 1
 
 
 @pytest.mark.requirement("001-088")
 def test_without_validation_only_the_checks_between_blocks_are_left_out() -> None:
-    house = House(replace(DEFAULTS, validation_enabled=False))
-    reading = house.read()
+    world = LedgerWorld(replace(DEFAULTS, validation_enabled=False))
+    reading = world.read()
     blocks = complete_turn(
         reading.blocks,
         a_completed_turn(1, agent="ASTROLOGY"),
-        house.clock.now() + timedelta(minutes=2),
-        house.ledger.limits,
+        world.clock.now() + timedelta(minutes=2),
+        world.ledger.limits,
     )
 
-    written = house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
+    written = world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="staff")
 
     assert not written.blocks.memory_metadata.system_flags.context_validation_enabled
     with pytest.raises(BlockTooLarge):
-        house.ledger.write(
-            house.store,
+        world.ledger.write(
+            world.store,
             CONVERSATION,
             written,
             replace(written.blocks, context_summary="x" * 8_001),
@@ -246,24 +258,24 @@ def test_without_validation_only_the_checks_between_blocks_are_left_out() -> Non
 
 
 def test_a_long_text_is_archived_whole_and_once_when_it_leaves() -> None:
-    house = House()
+    world = LedgerWorld()
     long = "y" * 60_000
-    house.take_turn(message=long)
-    in_the_block = house.read().blocks.conversation_history.turns[0].user_message.content
+    world.take_turn(message=long)
+    in_the_block = world.read().blocks.conversation_history.turns[0].user_message.content
 
     for _ in range(20):
-        house.take_turn()
+        world.take_turn()
 
-    archived = [Turn.model_validate_json(turn.text) for turn in house.store.archive(CONVERSATION.id)]
+    archived = [Turn.model_validate_json(turn.text) for turn in world.store.archived_turns(CONVERSATION.id)]
     assert "characters kept in the archive" in in_the_block
     assert archived[0].user_message.content == long
     assert [turn.turn_id for turn in archived] == list(range(1, len(archived) + 1))
-    assert house.store.held(CONVERSATION.id) == {}
+    assert world.store.shortened_turns(CONVERSATION.id) == {}
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["another answer", "another message"])
 def test_a_long_text_that_was_replaced_does_not_come_back(answered: bool) -> None:
-    house = House()
+    world = LedgerWorld()
     first = a_completed_turn(1, message="y" * 60_000)
     second = a_completed_turn(1, message="short", attempt=2)
     if not answered:
@@ -271,26 +283,26 @@ def test_a_long_text_that_was_replaced_does_not_come_back(answered: bool) -> Non
         first = replace(first, response=None, error="model_unavailable")
         second = replace(second, response=None, error="model_unavailable", user_message=edited)
     for turn in (first, second):
-        reading = house.read()
-        blocks = complete_turn(reading.blocks, turn, house.clock.tick())
-        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=1)
+        reading = world.read()
+        blocks = complete_turn(reading.blocks, turn, world.clock.tick())
+        world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=1)
 
     for _ in range(20):
-        house.take_turn()
+        world.take_turn()
 
-    archived = Turn.model_validate_json(house.store.archive(CONVERSATION.id)[0].text)
+    archived = Turn.model_validate_json(world.store.archived_turns(CONVERSATION.id)[0].text)
     assert archived.user_message.content == "short"
 
 
 # --- what could not stand -----------------------------------------------------------------------------------
 
 
-def spoiled(house: House, label: Label, text: str, *revisions: int) -> Reading:
+def spoiled(world: LedgerWorld, label: Label, text: str, *revisions: int) -> ReadResult:
     """The next reading after somebody went around the ledger and changed a block, and revisions of it."""
-    house.store.tamper(CONVERSATION.id, label, text)
+    world.store.tamper(CONVERSATION.id, label, text)
     for revision in revisions:
-        house.store.tamper(CONVERSATION.id, label, text, revision)
-    return house.read()
+        world.store.tamper(CONVERSATION.id, label, text, revision)
+    return world.read()
 
 
 @pytest.mark.requirement("001-118")
@@ -299,13 +311,13 @@ def spoiled(house: House, label: Label, text: str, *revisions: int) -> Reading:
 def test_a_block_that_cannot_stand_is_quarantined_and_the_last_valid_one_restored(
     label: Label, text: str
 ) -> None:
-    house = House()
-    house.take_turn()
-    before = house.take_turn()
+    world = LedgerWorld()
+    world.take_turn()
+    before = world.take_turn()
 
-    reading = spoiled(house, label, text)
+    reading = spoiled(world, label, text)
 
-    assert house.store.quarantined == [
+    assert world.store.quarantined == [
         (CONVERSATION.id, label, text, "$: is not what was written", "context_extractor")
     ]
     assert reading.blocks == before.blocks
@@ -314,19 +326,19 @@ def test_a_block_that_cannot_stand_is_quarantined_and_the_last_valid_one_restore
     assert (restored.label, restored.action, restored.revision) == (label, Action.UPDATED, 3)
     assert restored.quarantined is not None
     assert [receipt.action for receipt in retrieved] == [Action.RETRIEVED] * 4
-    assert house.take_turn().blocks.next_turn == 4
+    assert world.take_turn().blocks.next_turn == 4
 
 
 def test_a_valid_text_that_nobody_wrote_through_the_ledger_does_not_stand_either() -> None:
-    house = House()
-    house.take_turn()
-    written = house.take_turn()
+    world = LedgerWorld()
+    world.take_turn()
+    written = world.take_turn()
     other = written.blocks.context_summary.replace("Concern: Headache", "Concern: Migraine")
 
-    reading = spoiled(house, Label.CONTEXT_SUMMARY, other)
+    reading = spoiled(world, Label.CONTEXT_SUMMARY, other)
 
     assert reading.blocks == written.blocks
-    assert house.store.quarantined[0][2] == other
+    assert world.store.quarantined[0][2] == other
 
 
 @pytest.mark.parametrize("label", Label)
@@ -334,36 +346,36 @@ def test_a_valid_text_that_nobody_wrote_through_the_ledger_does_not_stand_either
 def test_when_the_latest_revisions_are_spoiled_too_an_earlier_one_comes_back_and_all_agree(
     label: Label, turns: int
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(turns):
-        house.take_turn()
+        world.take_turn()
 
-    reading = spoiled(house, label, "{", turns, turns - 1)
+    reading = spoiled(world, label, "{", turns, turns - 1)
 
     assert list(agreement.departures(reading.blocks)) == []
-    after = house.take_turn()
+    after = world.take_turn()
     assert list(agreement.departures(after.blocks)) == []
-    left = [turn.turn_id for turn in house.store.archive(CONVERSATION.id)]
+    left = [turn.turn_id for turn in world.store.archived_turns(CONVERSATION.id)]
     active = [turn.turn_id for turn in after.blocks.conversation_history.turns]
     assert left + active == list(range(1, after.blocks.next_turn))
 
 
 @pytest.mark.parametrize("turns", [1, 22])
 def test_when_no_revision_can_be_read_the_conversation_goes_on_after_what_is_archived(turns: int) -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(turns):
-        house.take_turn()
+        world.take_turn()
     for label in Label:
-        spoiled(house, label, "{", *range(1, turns + 2 * len(Label)))
+        spoiled(world, label, "{", *range(1, turns + 2 * len(Label)))
 
-    reading = house.read()
+    reading = world.read()
 
-    archived = len(house.store.archive(CONVERSATION.id))
+    archived = len(world.store.archived_turns(CONVERSATION.id))
     assert list(agreement.departures(reading.blocks)) == []
     assert reading.blocks.next_turn == archived + 1
     for _ in range(22):
-        house.take_turn()
-    assert [turn.turn_id for turn in house.store.archive(CONVERSATION.id)][:archived] == list(
+        world.take_turn()
+    assert [turn.turn_id for turn in world.store.archived_turns(CONVERSATION.id)][:archived] == list(
         range(1, archived + 1)
     )
 
@@ -420,121 +432,121 @@ FORGED = [
 def test_a_block_that_departs_from_the_others_is_quarantined_though_its_digests_fit(
     label: Label, old: str, new: str, reason: str
 ) -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(3):
-        house.take_turn()
-    forged = house.store.load(CONVERSATION.id)[label].text.replace(old, new)
-    house.store.forge(CONVERSATION.id, label, forged)
+        world.take_turn()
+    forged = world.store.load(CONVERSATION.id)[label].text.replace(old, new)
+    world.store.forge(CONVERSATION.id, label, forged)
 
-    reading = house.read()
+    reading = world.read()
 
-    assert house.store.quarantined == [(CONVERSATION.id, label, forged, reason, "context_extractor")]
+    assert world.store.quarantined == [(CONVERSATION.id, label, forged, reason, "context_extractor")]
     assert list(agreement.departures(reading.blocks)) == []
     assert new not in reading.stored[label].text
     assert [each.label for each in reading.receipts if each.quarantined] == [label]
-    after = house.take_turn()
+    after = world.take_turn()
     assert after.blocks.next_turn == (4 if label is Label.CONVERSATION_HISTORY else 5)
-    assert house.ledger.examine(house.store, CONVERSATION, actor="ann")[0] == ()
-    assert len(house.store.quarantined) == 1
+    assert world.ledger.examine(world.store, CONVERSATION, actor="ann")[0] == ()
+    assert len(world.store.quarantined) == 1
 
 
 def test_a_history_whose_turns_do_not_follow_the_archive_is_the_one_at_fault() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(3):
-        house.take_turn()
-    history = house.read().blocks.conversation_history
+        world.take_turn()
+    history = world.read().blocks.conversation_history
     later = tuple(changed(turn, turn_id=turn.turn_id + 5) for turn in history.turns)
-    house.store.forge(
+    world.store.forge(
         CONVERSATION.id, Label.CONVERSATION_HISTORY, changed(history, turns=later, total_turns=8).text
     )
 
-    reading = house.read()
+    reading = world.read()
 
-    assert {kept[1] for kept in house.store.quarantined} == {Label.CONVERSATION_HISTORY}
+    assert {kept[1] for kept in world.store.quarantined} == {Label.CONVERSATION_HISTORY}
     assert [turn.turn_id for turn in reading.blocks.conversation_history.turns] == [1, 2]
     assert list(agreement.departures(reading.blocks)) == []
 
 
 def test_what_was_let_in_without_validation_is_put_right_once_it_is_switched_on() -> None:
-    house = House(replace(DEFAULTS, validation_enabled=False))
+    world = LedgerWorld(replace(DEFAULTS, validation_enabled=False))
     for _ in range(2):
-        house.take_turn()
-    reading = house.read()
+        world.take_turn()
+    reading = world.read()
     state = changed(reading.blocks.active_session.conversation_state, current_turn=9)
     session = changed(reading.blocks.active_session, conversation_state=state)
     blocks = replace(reading.blocks, active_session=session)
-    house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="staff")
-    unchecked = house.read()
-    house.ledger = Ledger(house.clock, DEFAULTS)
+    world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="staff")
+    unchecked = world.read()
+    world.ledger = Ledger(world.clock, DEFAULTS)
 
-    checked = house.read()
+    checked = world.read()
 
     assert unchecked.blocks.active_session.conversation_state.current_turn == 9
     assert checked.blocks.active_session.conversation_state.current_turn == 2
-    assert house.store.quarantined[0][3] == "conversation_state.current_turn: is not the latest turn"
-    assert house.take_turn().blocks.next_turn == 4
+    assert world.store.quarantined[0][3] == "conversation_state.current_turn: is not the latest turn"
+    assert world.take_turn().blocks.next_turn == 4
 
 
 def test_other_limits_than_yesterday_put_no_block_into_quarantine() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(18):
-        house.take_turn()
-    house.ledger = Ledger(
-        house.clock,
+        world.take_turn()
+    world.ledger = Ledger(
+        world.clock,
         replace(
             DEFAULTS, conversation_history_limit=40_000, turns_refused_above=12, turns_most=10, turns_kept=5
         ),
     )
 
-    reading = house.read()
+    reading = world.read()
 
-    assert house.store.quarantined == []
+    assert world.store.quarantined == []
     assert len(reading.blocks.conversation_history.turns) == 18
-    assert len(house.take_turn().blocks.conversation_history.turns) == 5
+    assert len(world.take_turn().blocks.conversation_history.turns) == 5
 
 
 @pytest.mark.requirement("001-102")
 def test_rotating_before_the_first_turn_writes_nothing() -> None:
-    house = House()
+    world = LedgerWorld()
 
-    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+    written = world.ledger.rotate(world.store, CONVERSATION, actor="ann")
 
-    assert house.store.load(CONVERSATION.id) == {}
+    assert world.store.load(CONVERSATION.id) == {}
     assert {(each.action, each.revision) for each in written.receipts} == {(Action.RETRIEVED, 0)}
 
 
 def test_what_is_restored_before_a_rotation_by_hand_has_its_receipt() -> None:
-    house = House()
+    world = LedgerWorld()
     for _ in range(5):
-        house.take_turn()
-    house.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{")
+        world.take_turn()
+    world.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{")
 
-    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+    written = world.ledger.rotate(world.store, CONVERSATION, actor="ann")
 
     assert [each.label for each in written.receipts if each.quarantined] == [Label.MEMORY_METADATA]
     assert written.rotated_out == (1, 2)
 
 
 def test_a_block_that_was_changed_after_it_was_read_is_not_written_over_unseen() -> None:
-    house = House()
-    house.take_turn()
-    reading = house.read()
-    house.store.tamper(CONVERSATION.id, Label.ACTIVE_SESSION, "{}")
+    world = LedgerWorld()
+    world.take_turn()
+    reading = world.read()
+    world.store.tamper(CONVERSATION.id, Label.ACTIVE_SESSION, "{}")
 
     with pytest.raises(StaleRevision):
-        house.take_turn(reading=reading)
+        world.take_turn(reading=reading)
 
-    assert house.take_turn().blocks.next_turn == 3
-    assert [text for _, _, text, *_ in house.store.quarantined] == ["{}"]
+    assert world.take_turn().blocks.next_turn == 3
+    assert [text for _, _, text, *_ in world.store.quarantined] == ["{}"]
 
 
 def test_what_is_examined_is_told_and_left_as_it_is() -> None:
-    house = House()
-    house.take_turn()
-    sound, receipts = house.ledger.examine(house.store, CONVERSATION, actor="ann")
-    house.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{}")
+    world = LedgerWorld()
+    world.take_turn()
+    sound, receipts = world.ledger.examine(world.store, CONVERSATION, actor="ann")
+    world.store.tamper(CONVERSATION.id, Label.MEMORY_METADATA, "{}")
 
-    found, _ = house.ledger.examine(house.store, CONVERSATION, actor="ann")
+    found, _ = world.ledger.examine(world.store, CONVERSATION, actor="ann")
 
     assert sound == ()
     assert [(receipt.action, receipt.actor) for receipt in receipts] == [(Action.RETRIEVED, "ann")] * 4
@@ -542,36 +554,40 @@ def test_what_is_examined_is_told_and_left_as_it_is() -> None:
         (Label.MEMORY_METADATA, "$", "is not what was written"),
         (Label.MEMORY_METADATA, "memory_usage", "is missing"),
     )
-    assert house.store.quarantined == []
+    assert world.store.quarantined == []
 
 
-def test_agents_that_have_left_the_house_stay_valid_where_they_stand() -> None:
-    house = House()
-    house.take_turn()
-    house.ledger = Ledger(house.clock, DEFAULTS, {"SLEEP"})
+def test_agents_that_have_left_the_orchestrator_stay_valid_where_they_stand() -> None:
+    world = LedgerWorld()
+    world.take_turn()
+    world.ledger = Ledger(world.clock, DEFAULTS, {"SLEEP"})
 
-    with pytest.raises(BlockInvalid, match="no agent of this house"):
-        house.ledger.write(
-            house.store,
+    with pytest.raises(BlockInvalid, match="not a configured agent"):
+        world.ledger.write(
+            world.store,
             CONVERSATION,
-            house.read(),
-            complete_turn(house.read().blocks, a_completed_turn(2, agent="ASTROLOGY"), house.clock.tick(600)),
+            world.read(),
+            complete_turn(
+                world.read().blocks,
+                a_completed_turn(2, agent="ASTROLOGY"),
+                world.clock.tick(600),
+            ),
             actor="staff",
         )
-    house.take_turn()
+    world.take_turn()
 
-    assert house.read().blocks.next_turn == 3
+    assert world.read().blocks.next_turn == 3
 
 
 # --- what was -----------------------------------------------------------------------------------------------
 
 
 def test_blocks_are_shown_as_they_stood_after_a_turn_or_at_a_revision() -> None:
-    house = House()
-    texts = [house.take_turn(message=f"message {turn}").stored for turn in range(1, 31)]
+    world = LedgerWorld()
+    texts = [world.take_turn(message=f"message {turn}").stored for turn in range(1, 31)]
 
-    after = house.ledger.look(house.store, CONVERSATION, actor="ann", turn=7)
-    at = house.ledger.look(house.store, CONVERSATION, actor="ann", labels=[Label.ACTIVE_SESSION], revision=9)
+    after = world.ledger.view(world.store, CONVERSATION, actor="ann", turn=7)
+    at = world.ledger.view(world.store, CONVERSATION, actor="ann", labels=[Label.ACTIVE_SESSION], revision=9)
 
     assert after.blocks == texts[6]
     assert at.blocks == {Label.ACTIVE_SESSION: texts[8][Label.ACTIVE_SESSION]}
@@ -579,15 +595,15 @@ def test_blocks_are_shown_as_they_stood_after_a_turn_or_at_a_revision() -> None:
         (Label.ACTIVE_SESSION, 9, "ann")
     ]
     with pytest.raises(BlockInvalid, match="no such revision"):
-        house.ledger.look(house.store, CONVERSATION, actor="ann", revision=31)
+        world.ledger.view(world.store, CONVERSATION, actor="ann", revision=31)
 
 
 def test_only_so_many_revisions_are_kept_as_the_settings_say() -> None:
-    house = House(replace(DEFAULTS, revisions_kept=4))
+    world = LedgerWorld(replace(DEFAULTS, revisions_kept=4))
     for _ in range(9):
-        house.take_turn()
+        world.take_turn()
 
-    kept = house.store.revisions(CONVERSATION.id, Label.ACTIVE_SESSION)
+    kept = world.store.revisions(CONVERSATION.id, Label.ACTIVE_SESSION)
 
     assert [each.revision for each in kept] == [6, 7, 8, 9]
 
@@ -595,30 +611,30 @@ def test_only_so_many_revisions_are_kept_as_the_settings_say() -> None:
 @pytest.mark.requirement("001-099", "001-120")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_rotating_by_hand_archives_all_but_the_protected_turns(enabled: bool) -> None:
-    house = House(replace(DEFAULTS, rotation_enabled=enabled))
+    world = LedgerWorld(replace(DEFAULTS, rotation_enabled=enabled))
     for _ in range(12):
-        house.take_turn()
+        world.take_turn()
 
-    written = house.ledger.rotate(house.store, CONVERSATION, actor="ann")
+    written = world.ledger.rotate(world.store, CONVERSATION, actor="ann")
 
     assert written.rotated_out == tuple(range(1, 10))
     assert len(written.blocks.conversation_history.turns) == 3
     assert written.blocks.memory_metadata.archival_info.total_archived_turns == 9
     assert {receipt.actor for receipt in written.receipts} == {"ann"}
-    assert house.ledger.rotate(house.store, CONVERSATION, actor="ann").rotated_out == ()
+    assert world.ledger.rotate(world.store, CONVERSATION, actor="ann").rotated_out == ()
 
 
 @pytest.mark.requirement("001-086")
 def test_a_full_block_without_rotation_names_the_way_out() -> None:
-    house = House(replace(DEFAULTS, rotation_enabled=False))
+    world = LedgerWorld(replace(DEFAULTS, rotation_enabled=False))
     for _ in range(6):
-        house.take_turn(message="x" * 4_000)
+        world.take_turn(message="x" * 4_000)
 
     with pytest.raises(BlockTooLarge) as refusal:
-        house.take_turn(message="x" * 9_000)
+        world.take_turn(message="x" * 9_000)
     told = as_ours(refusal.value)
-    house.ledger.rotate(house.store, CONVERSATION, actor="ann")
-    written = house.take_turn(message="x" * 9_000)
+    world.ledger.rotate(world.store, CONVERSATION, actor="ann")
+    written = world.take_turn(message="x" * 9_000)
 
     assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
     assert written.blocks.next_turn == 8
@@ -626,47 +642,47 @@ def test_a_full_block_without_rotation_names_the_way_out() -> None:
 
 @pytest.mark.requirement("001-033")
 def test_a_history_full_of_short_turns_without_rotation_names_the_way_out() -> None:
-    house = House(replace(DEFAULTS, rotation_enabled=False))
+    world = LedgerWorld(replace(DEFAULTS, rotation_enabled=False))
     for _ in range(25):
-        house.take_turn()
+        world.take_turn()
 
     with pytest.raises(HistoryFull) as refusal:
-        house.take_turn()
+        world.take_turn()
     told = as_ours(refusal.value)
-    house.ledger.rotate(house.store, CONVERSATION, actor="ann")
-    written = house.take_turn()
+    world.ledger.rotate(world.store, CONVERSATION, actor="ann")
+    written = world.take_turn()
 
     assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
     assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == [23, 24, 25, 26]
 
 
 def test_a_history_that_filled_up_without_rotation_rotates_once_it_is_switched_on() -> None:
-    house = House(replace(DEFAULTS, rotation_enabled=False))
+    world = LedgerWorld(replace(DEFAULTS, rotation_enabled=False))
     for _ in range(25):
-        house.take_turn()
-    house.ledger = Ledger(house.clock, DEFAULTS)
+        world.take_turn()
+    world.ledger = Ledger(world.clock, DEFAULTS)
 
-    written = house.take_turn()
+    written = world.take_turn()
 
     assert written.blocks.next_turn == 27
-    assert [turn.turn_id for turn in house.store.archive(CONVERSATION.id)] == list(range(1, 11))
+    assert [turn.turn_id for turn in world.store.archived_turns(CONVERSATION.id)] == list(range(1, 11))
 
 
 @pytest.mark.parametrize("text", ["\x01" * 9_000, "I am in pain. " * 400])
 def test_the_lowest_limits_hold_three_turns_whatever_is_said(text: str) -> None:
-    house = House(replace(DEFAULTS, conversation_history_limit=4_000, archival_trigger_threshold=3_500))
+    world = LedgerWorld(replace(DEFAULTS, conversation_history_limit=4_000, archival_trigger_threshold=3_500))
 
     for _ in range(5):
-        reading = house.read()
+        reading = world.read()
         turn = replace(
             a_completed_turn(reading.blocks.next_turn, message=text, answer=text),
-            timestamp=house.clock.tick(),
+            timestamp=world.clock.tick(),
             enrichment=ContextEnrichment(previous_context=text, enriched_message=text, relevant_history=()),
         )
-        blocks = complete_turn(reading.blocks, turn, house.clock.now(), house.ledger.limits)
-        house.ledger.write(house.store, CONVERSATION, reading, blocks, actor="context_extractor")
+        blocks = complete_turn(reading.blocks, turn, world.clock.now(), world.ledger.limits)
+        world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="context_extractor")
 
-    assert [turn.turn_id for turn in house.read().blocks.conversation_history.turns] == [3, 4, 5]
+    assert [turn.turn_id for turn in world.read().blocks.conversation_history.turns] == [3, 4, 5]
 
 
 texts = st.one_of(
@@ -681,19 +697,19 @@ texts = st.one_of(
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=30))
 def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[str, str]]) -> None:
-    house = House()
+    world = LedgerWorld()
 
     for message, answer in said:
-        written = house.take_turn(message, answer)
+        written = world.take_turn(message, answer)
 
         assert list(agreement.departures(written.blocks)) == []
         for label in Label:
             assert len(render(label, written.blocks)) <= DEFAULTS.of(label)
         assert len(written.blocks.conversation_history.turns) >= min(3, written.blocks.next_turn - 1)
 
-    held = house.store.held(CONVERSATION.id)
-    kept = [held.get(turn.turn_id, turn.text) for turn in house.read().blocks.conversation_history.turns]
-    archived = [turn.text for turn in house.store.archive(CONVERSATION.id)]
+    held = world.store.shortened_turns(CONVERSATION.id)
+    kept = [held.get(turn.turn_id, turn.text) for turn in world.read().blocks.conversation_history.turns]
+    archived = [turn.text for turn in world.store.archived_turns(CONVERSATION.id)]
     turns = [json.loads(text) for text in (*archived, *kept)]
     assert [(turn["user_message"]["content"], turn["agent_response"]["content"]) for turn in turns] == said
     assert [turn["turn_id"] for turn in turns] == list(range(1, len(said) + 1))

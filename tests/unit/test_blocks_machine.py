@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from memory_blocks import agreement
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
-from memory_blocks.ledger import Ledger, Reading, Written
+from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label, Turn, render
 from memory_blocks.stores.in_memory import InMemoryBlockStore
@@ -41,14 +41,14 @@ class Blocks(RuleBasedStateMachine):
         self.ledger = Ledger(self.clock, DEFAULTS, {"GENERAL_HEALTH", "SLEEP"})
         self.said: list[tuple[str, str | None]] = []
         self.stood: dict[int, str] = {}
-        self.kept: tuple[Reading, int] | None = None
+        self.kept: tuple[ReadResult, int] | None = None
         self.tampered = 0
         self.attempt = 0
 
-    def read(self) -> Reading:
+    def read(self) -> ReadResult:
         return self.ledger.read(self.store, CONVERSATION, actor="context_extractor")
 
-    def write(self, reading: Reading, turn: CompletedTurn) -> Written:
+    def write(self, reading: ReadResult, turn: CompletedTurn) -> WriteResult:
         turn = replace(turn, timestamp=self.clock.tick())
         blocks = complete_turn(reading.blocks, turn, self.clock.now(), self.ledger.limits)
         written = self.ledger.write(
@@ -59,7 +59,7 @@ class Blocks(RuleBasedStateMachine):
         self.stood[turn.turn_id] = render(Label.CONVERSATION_HISTORY, written.blocks)
         return written
 
-    def a_turn(self, reading: Reading, message: str, answer: str, **changes: Any) -> CompletedTurn:
+    def a_turn(self, reading: ReadResult, message: str, answer: str, **changes: Any) -> CompletedTurn:
         self.attempt += 1
         number = reading.blocks.next_turn
         return replace(a_completed_turn(number, message, answer, attempt=self.attempt), **changes)
@@ -124,7 +124,7 @@ class Blocks(RuleBasedStateMachine):
     @rule(data=st.data())
     def look_back(self, data: st.DataObject) -> None:
         turn = data.draw(st.sampled_from(sorted(self.stood)))
-        looked = self.ledger.look(
+        looked = self.ledger.view(
             self.store, CONVERSATION, actor="ann", labels=[Label.CONVERSATION_HISTORY], turn=turn
         )
         assert looked.blocks[Label.CONVERSATION_HISTORY].text == self.stood[turn]
@@ -140,11 +140,12 @@ class Blocks(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost_or_kept_twice(self) -> None:
         blocks = self.read().blocks
-        held = self.store.held(CONVERSATION.id)
+        held = self.store.shortened_turns(CONVERSATION.id)
         active = blocks.conversation_history.turns
         whole = [_whole(turn, held.get(turn.turn_id)) for turn in active]
         turns = [
-            json.loads(text) for text in (*(t.text for t in self.store.archive(CONVERSATION.id)), *whole)
+            json.loads(text)
+            for text in (*(t.text for t in self.store.archived_turns(CONVERSATION.id)), *whole)
         ]
         assert [turn["turn_id"] for turn in turns] == list(range(1, len(self.said) + 1))
         assert [

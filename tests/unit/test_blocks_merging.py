@@ -7,7 +7,7 @@ import pytest
 from memory_blocks import summary_text
 from memory_blocks.merging import merge
 from memory_blocks.models import Label
-from tests.unit.test_blocks_ledger import House
+from tests.unit.test_blocks_ledger import LedgerWorld
 
 METADATA = Label.MEMORY_METADATA
 
@@ -35,7 +35,7 @@ def test_what_only_one_changed_stands_and_what_both_changed_does_not(
 
 
 def test_notes_of_two_people_stand_one_after_the_other() -> None:
-    base = House().take_turn().blocks.context_summary
+    base = LedgerWorld().take_turn().blocks.context_summary
 
     merged = merge(Label.CONTEXT_SUMMARY, base, f"{base}\nIs in a hurry.", f"{base}\nPrefers tea.")
 

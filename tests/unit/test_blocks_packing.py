@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_blocks.models import Label, render
-from orchestrator.store.packing import pack, unpack
+from orchestrator.store.engine.packing import pack, unpack
 from tests.builders import some_blocks
 
 

@@ -54,10 +54,16 @@ CHANGED: list[tuple[Label, str, object, str, str]] = [
         "turns.0.user_message.mood",
         "I am in pain",
         "turns.0.user_message",
-        "has a field that no block of its kind has",
+        "has an unknown field",
     ),
-    (H, "turns.1.user_message.message_id", "msg_001", SAME, "stands for two messages"),
-    (H, "turns.0.context_enrichment.relevant_history", ["turn_1"], SAME, "names a turn that was not before"),
+    (H, "turns.1.user_message.message_id", "msg_001", SAME, "is used by two messages"),
+    (
+        H,
+        "turns.0.context_enrichment.relevant_history",
+        ["turn_1"],
+        SAME,
+        "names a turn that is not an earlier one",
+    ),
     (
         H,
         "turns.1.context_enrichment.relevant_history",
@@ -87,7 +93,7 @@ CHANGED: list[tuple[Label, str, object, str, str]] = [
         SAME,
         "does not have the form ^[A-Z][A-Z0-9_]{0,63}$",
     ),
-    (H, "turns.1.agent_response.response_id", "resp_001", SAME, "stands for two responses"),
+    (H, "turns.1.agent_response.response_id", "resp_001", SAME, "is used by two responses"),
     (H, "turns.0.turn_status", "DONE", SAME, "is none of PENDING, IN_PROGRESS, COMPLETED"),
     (H, "turns.0.turn_status", ..., SAME, "is missing"),
     (H, "turns.0.error", "model_unavailable", SAME, "a completed turn has none"),
@@ -101,7 +107,7 @@ CHANGED: list[tuple[Label, str, object, str, str]] = [
     (H, "last_updated", "2024-01-15T10:30:30Z", SAME, "is before the latest turn"),
     (H, "last_updated", None, SAME, "is before the latest turn"),
     (H, "schema_version", "0.9", SAME, "is not 1.1"),
-    (H, "mood", "I am in pain", "$", "has a field that no block of its kind has"),
+    (H, "mood", "I am in pain", "$", "has an unknown field"),
     (S, "session_info", ..., SAME, "is missing"),
     (S, "session_info.status", "GONE", SAME, "is none of ACTIVE, PAUSED, ENDED"),
     (S, "session_info.user_id", None, SAME, "is not a text"),
@@ -163,13 +169,13 @@ BROKEN: list[tuple[Label, str, str, str]] = [
     (T, f"{SEED}\ud800", "$", "has a lone surrogate"),
     (T, "I am in pain", "$", "does not have the form ^=== CONVERSATION SUMMARY ==="),
     (T, SEED.replace("SUMMARY ===", "SUMMARY ===="), "title", "is not the first line"),
-    (T, SEED.replace("Z\n", "\n"), "header", "does not tell session, user and start"),
-    (T, SEED.replace(" | User: user_456", ""), "header", "does not tell session, user and start"),
-    (T, SEED.replace("CURRENT TOPIC", "TOPIC"), "header", "does not tell topic, agent and phase"),
+    (T, SEED.replace("Z\n", "\n"), "header", "does not state session, user and start"),
+    (T, SEED.replace(" | User: user_456", ""), "header", "does not state session, user and start"),
+    (T, SEED.replace("CURRENT TOPIC", "TOPIC"), "header", "does not state topic, agent and phase"),
     (T, SEED.replace("--- KEY CONTEXT POINTS ---\n", ""), "KEY CONTEXT POINTS", "is missing"),
     (T, SEED.replace("NEXT LIKELY", "NEXT"), "NEXT LIKELY TOPICS", "is missing"),
-    (T, f"{SEED}\n--- CONVERSATION FLOW ---", "CONVERSATION FLOW", "stands twice"),
-    (T, SEED.replace("--- NEXT", "--- NOTES ---\n--- NEXT"), "CONVERSATION QUALITY", "is out of its place"),
+    (T, f"{SEED}\n--- CONVERSATION FLOW ---", "CONVERSATION FLOW", "occurs twice"),
+    (T, SEED.replace("--- NEXT", "--- NOTES ---\n--- NEXT"), "CONVERSATION QUALITY", "is not in its place"),
     (T, SEED.replace("→ Routed", "Routed"), "CONVERSATION FLOW.0", "is not a turn and what followed"),
     (T, SEED.replace("Turn 2 (", "Turn two ("), "CONVERSATION FLOW.1", "is not a turn and what followed"),
     (T, SEED.replace("• Symptom", "Symptom"), "KEY CONTEXT POINTS.1", "is not a bullet"),
@@ -178,7 +184,7 @@ BROKEN: list[tuple[Label, str, str, str]] = [
         T,
         SEED.replace("User Engagement", "Engagement"),
         "CONVERSATION QUALITY",
-        "does not tell of User Engagement in its place",
+        "does not state User Engagement in its place",
     ),
 ]
 
@@ -236,7 +242,7 @@ def test_an_upgrade_loses_nothing_and_does_nothing_the_second_time(label: Label)
 
 
 @pytest.mark.parametrize("label", Label)
-def test_what_the_house_writes_is_as_published_and_needs_no_upgrade(label: Label) -> None:
+def test_what_the_orchestrator_writes_is_as_published_and_needs_no_upgrade(label: Label) -> None:
     text = render(label, some_blocks(turns=3))
 
     assert departures(label, text) == ()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import client as reference
-from orchestrator.bookmarks import Bookmarks
-from orchestrator.client import Client
+from orchestrator.client import client as reference
+from orchestrator.client.bookmarks import Bookmarks
+from orchestrator.client.client import Client
 from orchestrator.errors import DISCONNECTED, AnamnesisError
-from orchestrator.house import House
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.ports import Transport
 from orchestrator.transports.in_process import End, pair
 from orchestrator.wire.ids import RandomIds
-from tests.houses import ANN, a_house, messages
+from tests.orchestrators import ANN, an_orchestrator, messages
 
 
 class Lossy(End):
@@ -41,13 +41,15 @@ class Lossy(End):
         return frame
 
 
-def calling(house: House, made_of: Callable[[End], End]) -> Callable[[], "asyncio.Future[Transport]"]:
+def calling(
+    orchestrator: Orchestrator, made_of: Callable[[End], End]
+) -> Callable[[], "asyncio.Future[Transport]"]:
     """How a client reaches the house in this process, over lines of that kind."""
     loop, attending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def dial() -> asyncio.Future[Transport]:
         ours, theirs = pair()
-        task = asyncio.create_task(house.attend(theirs, ANN))
+        task = asyncio.create_task(orchestrator.attend(theirs, ANN))
         attending.add(task)
         task.add_done_callback(attending.discard)
         line: asyncio.Future[Transport] = loop.create_future()
@@ -74,8 +76,8 @@ async def test_frames_of_the_server_that_are_lost_are_asked_for_again(
 ) -> None:
     monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
-    async with a_house(embedded).open() as house:
-        dial = calling(house, lambda end: Lossy(end, received=frozenset(lost)))
+    async with an_orchestrator(embedded).open() as orchestrator:
+        dial = calling(orchestrator, lambda end: Lossy(end, received=frozenset(lost)))
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
@@ -92,14 +94,14 @@ async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
 ) -> None:
     monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
-    async with a_house(embedded).open() as house:
-        dial = calling(house, lambda end: Lossy(end, sent=frozenset(lost), received=frozenset()))
+    async with an_orchestrator(embedded).open() as orchestrator:
+        dial = calling(orchestrator, lambda end: Lossy(end, sent=frozenset(lost), received=frozenset()))
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
         numbers = await answers(client, "I am having a headache", "8")
 
-        said = [message.contents for message in await messages(house, client.conversation_id)][::2]
+        said = [message.contents for message in await messages(orchestrator, client.conversation_id)][::2]
         await client.close()
 
     assert numbers == list(range(1, len(numbers) + 1))
@@ -107,9 +109,9 @@ async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
 
 
 async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_error(embedded: str) -> None:
-    async with a_house(embedded).open() as house:
+    async with an_orchestrator(embedded).open() as orchestrator:
         lines: list[End] = []
-        dial = calling(house, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
+        dial = calling(orchestrator, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
@@ -133,8 +135,8 @@ async def test_who_comes_again_is_told_what_came_since_the_last_stanza_that_was_
     embedded: str, tmp_path: Path
 ) -> None:
     bookmarks = Bookmarks(tmp_path / "seen", "http://127.0.0.1:8321/")
-    async with a_house(embedded).open() as house:
-        dial = calling(house, lambda end: end)
+    async with an_orchestrator(embedded).open() as orchestrator:
+        dial = calling(orchestrator, lambda end: end)
         client = Client(await dial(), RandomIds(), dial=dial, keep=bookmarks.keep)
         async for _ in client.open():
             pass
@@ -165,8 +167,8 @@ class Renewed(End):
 
 
 async def test_a_server_that_does_not_know_us_any_more_is_told_again_who_we_are(embedded: str) -> None:
-    async with a_house(embedded).open() as house:
-        dial = calling(house, lambda end: end)
+    async with an_orchestrator(embedded).open() as orchestrator:
+        dial = calling(orchestrator, lambda end: end)
         first = await dial()
         assert isinstance(first, End)
         line = Renewed.__new__(Renewed)
@@ -179,7 +181,7 @@ async def test_a_server_that_does_not_know_us_any_more_is_told_again_who_we_are(
         line.renew(second)
 
         numbers = await answers(client, "I am having a headache")
-        said = [message.contents for message in await messages(house, client.conversation_id)][::2]
+        said = [message.contents for message in await messages(orchestrator, client.conversation_id)][::2]
         await client.close()
         await first.close()
 

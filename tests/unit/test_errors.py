@@ -1,4 +1,4 @@
-"""Whatever fails is told as a row of the table, and telling it cannot fail."""
+"""Any error can be converted to a row of the table, and the conversion never fails."""
 
 from types import MappingProxyType
 from typing import Any
@@ -9,8 +9,8 @@ from memory_blocks.errors import StaleRevision
 from orchestrator.errors import BUSY, INTERNAL, STALE_REVISION, AnamnesisError, as_ours
 
 
-class Told(Exception):
-    """An error of somebody else, with a name and facts."""
+class Foreign(Exception):
+    """An error of another package, with a name and facts."""
 
     def __init__(self, name: Any, facts: Any) -> None:
         super().__init__("CANARY")
@@ -24,10 +24,10 @@ def test_an_error_of_ours_stays_what_it_is() -> None:
 
 
 def test_an_error_of_the_blocks_becomes_the_row_of_its_name_with_its_facts() -> None:
-    told = as_ours(StaleRevision("medical_records", stored=3, yours=2))
+    ours = as_ours(StaleRevision("medical_records", stored=3, yours=2))
 
-    assert told.problem is STALE_REVISION
-    assert told.facts == {"label": "medical_records", "stored": 3, "yours": 2}
+    assert ours.problem is STALE_REVISION
+    assert ours.facts == {"label": "medical_records", "stored": 3, "yours": 2}
 
 
 NOT_OURS = {
@@ -35,19 +35,19 @@ NOT_OURS = {
     "an attribute that is called like a row": AttributeError("CANARY", name="refused", obj=None),
     "a variable that is called like a row": NameError("CANARY", name="busy_retry"),
     "a module that is called like a row": ImportError("CANARY", name="internal"),
-    "a name that no row has": Told("CANARY", {}),
-    "a name that is no text": Told([], {}),
-    "facts that are no map": Told("stale_revision", ["label"]),
-    "a fact that is missing": Told("stale_revision", {"label": "CANARY"}),
-    "a fact whose name is no text": Told("busy_retry", {1: "CANARY"}),
-    "a fact that takes the row's own place": Told("busy_retry", MappingProxyType({"problem": "CANARY"})),
+    "a name that no row has": Foreign("CANARY", {}),
+    "a name that is no text": Foreign([], {}),
+    "facts that are no map": Foreign("stale_revision", ["label"]),
+    "a fact that is missing": Foreign("stale_revision", {"label": "CANARY"}),
+    "a fact whose name is no text": Foreign("busy_retry", {1: "CANARY"}),
+    "a fact that takes the row's own place": Foreign("busy_retry", MappingProxyType({"problem": "CANARY"})),
 }
 
 
 @pytest.mark.parametrize("error", NOT_OURS.values(), ids=NOT_OURS)
 def test_what_does_not_fit_a_row_is_internal_and_not_quoted(error: Exception) -> None:
-    told = as_ours(error)
+    ours = as_ours(error)
 
-    assert told.problem is INTERNAL
-    assert "CANARY" not in str(told)
-    assert told.__context__ is None
+    assert ours.problem is INTERNAL
+    assert "CANARY" not in str(ours)
+    assert ours.__context__ is None

@@ -1,4 +1,4 @@
-"""`anamnesis extract`: one answer per line, in the same order, whatever a line holds."""
+"""`anamnesis extract` prints one result per input line, in the same order, also for invalid lines."""
 
 import json
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from orchestrator import logs
 from orchestrator.cli import cli
+from orchestrator.ops import logs
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """The command logs quietly; the tests after it do not."""
+def _restore_logs() -> Iterator[None]:
+    """The command reduces logging; restore it for the tests that follow."""
     yield
     logs.configure()
 
@@ -24,13 +24,13 @@ HEADACHE = [
 
 
 def extracted(*lines: object, options: tuple[str, ...] = ("--json",)) -> tuple[int, list[str]]:
-    said = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    ran = CliRunner().invoke(cli, ["extract", *options], input=said)
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    ran = CliRunner().invoke(cli, ["extract", *options], input=text)
     return ran.exit_code, ran.output.splitlines()
 
 
 @pytest.mark.requirement("001-028")
-def test_each_line_gets_its_whole_enrichment_under_its_id() -> None:
+def test_each_line_gets_its_enrichment_and_its_id() -> None:
     code, lines = extracted(
         {"id": "a", "history": HEADACHE, "message": "8"}, {"id": 2, "message": "I have a rash"}
     )
@@ -47,7 +47,7 @@ def test_each_line_gets_its_whole_enrichment_under_its_id() -> None:
     assert (second["relevant_history"], second["facts"][0]["turn"]) == ([], 1)
 
 
-def test_a_line_that_cannot_be_read_gets_an_error_and_the_rest_goes_on() -> None:
+def test_an_invalid_line_gets_an_error_and_the_others_are_processed() -> None:
     code, lines = extracted(
         "no json",
         "[1]",
@@ -56,20 +56,20 @@ def test_a_line_that_cannot_be_read_gets_an_error_and_the_rest_goes_on() -> None
         {"id": "d", "history": HEADACHE, "message": "8"},
     )
 
-    told = [json.loads(line) for line in lines]
+    results = [json.loads(line) for line in lines]
     assert code == 1
-    assert [each.get("error") for each in told] == [
+    assert [each.get("error") for each in results] == [
         "line: is not JSON",
         "line: is not a JSON object",
         "history.0.role: input should be 'user', 'assistant' or 'agent'",
         "message: field required",
         None,
     ]
-    assert [each["id"] for each in told] == [None, None, "b", "c", "d"]
+    assert [each["id"] for each in results] == [None, None, "b", "c", "d"]
     assert "secret" not in "".join(lines)
 
 
-def test_without_json_each_line_is_its_id_and_what_is_meant() -> None:
+def test_without_json_each_line_is_its_id_and_the_enriched_message() -> None:
     code, lines = extracted({"id": "a", "history": HEADACHE, "message": "8"}, options=())
 
     assert (code, lines) == (0, ["a\tUser rates headache severity as 8 out of 10 (severe)"])

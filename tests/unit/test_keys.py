@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.api.keys import FILE, Keys, cookie_for
+from orchestrator.api.keys import FILE, Keys
 from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
 from orchestrator.wire.ids import PersonId
 
@@ -47,22 +47,18 @@ def test_a_wrong_key_has_no_owner(tmp_path: Path, wrong: str) -> None:
     keys.of(ANNA)
 
     assert keys.owner(wrong) is None
-    assert keys.owner_of_cookie(wrong) is None
 
 
 def test_without_a_file_nobody_has_a_key(tmp_path: Path) -> None:
     assert Keys(tmp_path).owner("") is None
 
 
-def test_a_cookie_is_not_the_key_and_neither_opens_the_other_door(tmp_path: Path) -> None:
+def test_looking_for_a_key_makes_none(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
-    key = keys.of(ANNA)
-    cookie = cookie_for(key)
 
-    assert key not in cookie
-    assert keys.owner_of_cookie(cookie) == ANNA
-    assert keys.owner(cookie) is None
-    assert keys.owner_of_cookie(key) is None
+    assert keys.find(ANNA) is None
+    assert not (tmp_path / FILE).exists()
+    assert keys.of(ANNA) == keys.find(ANNA)
 
 
 def test_a_key_that_another_process_made_is_known_at_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A log line holds events and facts of ours; what a person wrote does not get in, whichever way it tries."""
+"""A log line has an event and facts; what a person wrote is never logged, in whichever way it gets there."""
 
 import ast
 import io
@@ -15,23 +15,23 @@ from typing import Any, Literal
 import pytest
 import structlog
 
-from orchestrator import logs
 from orchestrator.errors import FRAME_TOO_LARGE, AnamnesisError
+from orchestrator.ops import logs
 
 CANARY = "my chest hurts since Tuesday"
 FORMATS: tuple[Literal["json", "text"], ...] = ("json", "text")
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is one."""
+    """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
-        """A person is looking."""
+        """Yes."""
         return True
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     """Each test configures logging for itself."""
     before, handlers = structlog.get_config(), logging.getLogger().handlers
     yield
@@ -41,7 +41,7 @@ def _as_it_was() -> Iterator[None]:
 
 @pytest.fixture(params=FORMATS)
 def stream(request: pytest.FixtureRequest) -> io.StringIO:
-    """Where a process in production logs, in either form."""
+    """The log of a process in production, in each format."""
     stream = io.StringIO()
     logs.configure("debug", request.param, stream, strict=False)
     return stream
@@ -55,7 +55,7 @@ def the_line(stream: io.StringIO) -> dict[str, Any]:
 
 
 def as_json(*, strict: bool = False) -> io.StringIO:
-    """Log as JSON into the stream given back."""
+    """Log as JSON into the stream that is returned."""
     stream = io.StringIO()
     logs.configure(format="json", stream=stream, strict=strict)
     return stream
@@ -80,7 +80,7 @@ def a_deep_failure() -> Exception:
     raise AssertionError
 
 
-def test_a_line_is_json_where_nobody_is_looking() -> None:
+def test_a_line_is_json_without_a_terminal() -> None:
     stream = io.StringIO()
     logs.configure(stream=stream)
 
@@ -103,7 +103,7 @@ def test_a_line_is_coloured_text_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert not stream.getvalue().startswith("{")
 
 
-def test_who_asks_for_no_colour_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_no_color_switches_colours_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
     logs.configure(stream=stream)
@@ -114,7 +114,7 @@ def test_who_asks_for_no_colour_gets_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_form_that_was_asked_for_stands_wherever_it_goes(form: Literal["json", "text"]) -> None:
+def test_the_configured_format_is_used_on_any_stream(form: Literal["json", "text"]) -> None:
     stream = Terminal() if form == "json" else io.StringIO()
     logs.configure(format=form, stream=stream)
 
@@ -142,7 +142,7 @@ def test_context_bound_once_is_on_every_line() -> None:
     assert the_line(stream)["turn_id"] == "turn_1"
 
 
-def test_a_logger_of_a_module_follows_whoever_replaces_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_logger_of_a_module_uses_a_replaced_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(format="json")
 
     logs.get_logger().info("turn_done")
@@ -150,7 +150,7 @@ def test_a_logger_of_a_module_follows_whoever_replaces_stderr(capsys: pytest.Cap
     assert json.loads(capsys.readouterr().err)["event"] == "turn_done"
 
 
-def test_nobody_has_to_configure_to_be_safe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_logger_is_safe_without_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     structlog.reset_defaults()
 
     logs.get_logger().info("turn_done", ms=1)
@@ -185,14 +185,14 @@ def test_text_is_hidden_behind_its_length_in_production(
 def test_text_fails_a_test_that_logs_it(misuse: Callable[[Any], None]) -> None:
     stream = as_json(strict=True)
 
-    with pytest.raises(AnamnesisError, match="A log call has") as refused:
+    with pytest.raises(AnamnesisError, match="A log call uses") as refused:
         misuse(logs.get_logger())
 
     assert CANARY not in str(refused.value)
     assert stream.getvalue() == ""
 
 
-def test_tests_are_strict_without_asking() -> None:
+def test_logging_is_strict_in_tests() -> None:
     logs.configure(stream=io.StringIO())
 
     with pytest.raises(AnamnesisError, match="`text`"):
@@ -246,7 +246,7 @@ def test_our_own_error_keeps_its_text() -> None:
     assert the_line(stream)["exception"] == {
         "type": "orchestrator.errors.AnamnesisError",
         "frames": [],
-        "says": "The frame has 9 bytes; at most 8. Split or shorten it.",
+        "says": "The frame has 9 bytes; the limit is 8. Split or shorten it.",
     }
 
 
@@ -260,7 +260,7 @@ def test_the_members_of_a_group_are_shown_too(stream: io.StringIO) -> None:
     assert "TypeError" in stream.getvalue()
 
 
-def test_causes_that_go_in_a_circle_come_to_an_end() -> None:
+def test_causes_that_form_a_cycle_are_listed_once() -> None:
     one, other = KeyError(), ValueError()
     one.__cause__, other.__cause__ = other, one
 
@@ -270,7 +270,7 @@ def test_causes_that_go_in_a_circle_come_to_an_end() -> None:
 @pytest.mark.parametrize(
     "name", ["uvicorn.error", "sqlalchemy.engine", "httpx", "livekit", "asyncio", "alembic"]
 )
-def test_a_library_is_heard_without_its_words(stream: io.StringIO, name: str) -> None:
+def test_a_librarys_log_is_kept_without_its_text(stream: io.StringIO, name: str) -> None:
     logging.getLogger(name).warning("got %s", CANARY, exc_info=a_deep_failure())
     logging.getLogger(name).error(f"got {CANARY}")  # noqa: G004
     logging.getLogger(name).critical(CANARY, extra={"said": CANARY})
@@ -281,7 +281,7 @@ def test_a_library_is_heard_without_its_words(stream: io.StringIO, name: str) ->
         assert fact in stream.getvalue()
 
 
-def test_a_library_is_heard_from_warnings_upwards(stream: io.StringIO) -> None:
+def test_a_librarys_log_is_kept_from_warnings_upwards(stream: io.StringIO) -> None:
     library = logging.getLogger("tests.chatty")
     library.setLevel(logging.DEBUG)
 
@@ -303,7 +303,7 @@ def test_the_servers_own_access_log_is_off(stream: io.StringIO) -> None:
     assert stream.getvalue() == ""
 
 
-def test_configuring_twice_says_everything_once() -> None:
+def test_configuring_twice_logs_everything_once() -> None:
     logs.configure(stream=io.StringIO())
     stream = as_json()
 
@@ -314,7 +314,7 @@ def test_configuring_twice_says_everything_once() -> None:
 
 def log_calls() -> list[tuple[str, ast.Call]]:
     """Every log call and every binding of context in our packages, with its place."""
-    checkout = Path(logs.__file__).parents[1]
+    checkout = Path(logs.__file__).parents[2]
     return [
         (f"{path.relative_to(checkout)}:{call.lineno}", call)
         for package in ("orchestrator", "agents", "memory_blocks")
@@ -329,36 +329,36 @@ def log_calls() -> list[tuple[str, ast.Call]]:
     ]
 
 
-def test_every_log_call_there_is_keeps_to_the_vocabulary() -> None:
+def test_every_log_call_uses_only_keys_of_the_vocabulary() -> None:
     allowed = logs.VOCABULARY | {"exc_info"}
 
-    strange = [place for place, call in log_calls() if not {key.arg for key in call.keywords} <= allowed]
+    wrong = [place for place, call in log_calls() if not {key.arg for key in call.keywords} <= allowed]
 
     assert len(log_calls()) > 4
-    assert strange == []
+    assert wrong == []
 
 
-def test_every_log_call_there_is_names_its_event_in_the_source() -> None:
+def test_every_log_call_has_a_literal_event() -> None:
     events = [(place, said) for place, call in log_calls() for said in call.args]
 
     assert [place for place, said in events if not re.fullmatch("'[a-z_]+'", ast.unparse(said))] == []
 
 
-LAST_WORDS = {
-    "an error nobody caught": "raise ValueError(canary)",
+UNCAUGHT = {
+    "an uncaught error": "raise ValueError(canary)",
     "an error in a thread": "t = threading.Thread(target=int, args=(canary,)); t.start(); t.join()",
     "an error in a finalizer": "Falling()",
     "a warning": "warnings.warn(canary, stacklevel=1)",
-    "a task nobody waited for": "asyncio.run(forgetful())",
+    "a task that was not awaited": "asyncio.run(forgetful())",
     "a log call that cannot be formatted": "chatty.warning('%d', canary)",
 }
 
 
-@pytest.mark.parametrize("statement", LAST_WORDS.values(), ids=LAST_WORDS.keys())
-def test_what_python_prints_by_itself_is_watched_as_well(statement: str) -> None:
+@pytest.mark.parametrize("statement", UNCAUGHT.values(), ids=UNCAUGHT.keys())
+def test_what_python_prints_by_itself_is_redacted(statement: str) -> None:
     program = textwrap.dedent(f"""
         import asyncio, gc, logging, sys, threading, warnings
-        from orchestrator import logs
+        from orchestrator.ops import logs
 
         class Falling:
             def __del__(self):
@@ -376,7 +376,7 @@ def test_what_python_prints_by_itself_is_watched_as_well(statement: str) -> None
         chatty.addHandler(logging.StreamHandler())
         canary = sys.argv[1]
         logs.configure()
-        logs.watch_last_words()
+        logs.redact_uncaught_errors()
         {statement}
     """)
 

@@ -1,4 +1,4 @@
-"""A built wheel carries all that a house needs; an editable install reads the checkout's own."""
+"""A built wheel contains all that a server needs; an editable install reads the files of the checkout."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from tests.commands import a_distribution
 from tools.toolchain import CHECKOUT
 
 FOLDERS = ("orchestrator", "agents", "memory_blocks", "config")
-FILES = ("pyproject.toml", "hatch_build.py", "README.md", "CHANGELOG.md", ".gitignore")
+FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore")
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def test_a_wheel_carries_what_it_needs_and_nothing_that_only_a_checkout_needs(ch
         "orchestrator/_config/default.toml",
         "orchestrator/_console/index.html",
         "orchestrator/errors.py",
+        "anamnesis-0.1.0.dist-info/licenses/LICENSE",
     } <= names
     assert {name.partition("/")[0] for name in names} == {
         "orchestrator",
@@ -68,7 +69,7 @@ def test_nothing_is_built_without_the_page(
 ) -> None:
     shutil.rmtree(checkout / "console")
 
-    with pytest.raises(FileNotFoundError, match=r"the house would have no page.*make wheel"):
+    with pytest.raises(FileNotFoundError, match=r"the server would have no page.*make wheel"):
         built(checkout, builder)
 
 
@@ -94,8 +95,8 @@ def told_by(installed: Path, code: str) -> str:
     return subprocess.check_output(python, env={**os.environ, "PYTHONPATH": found}, text=True)
 
 
-def test_the_house_of_a_wheel_finds_its_page(installed: Path) -> None:
-    page = told_by(installed, "from orchestrator.api.app import built_console; print(built_console())")
+def test_the_orchestrator_of_a_wheel_finds_its_page(installed: Path) -> None:
+    page = told_by(installed, "from orchestrator.api.routes import page; print(page.built_console())")
 
     assert Path(page.strip()) == installed / "orchestrator" / "_console"
 
@@ -111,9 +112,9 @@ for found in collisions(): print(found.status, found.says)"""
     (installed / "agents" / "__init__.py").unlink()
     uninstalled = told_by(installed, look)
 
-    lost = "failed `agents` is not as it was installed: agents/__init__.py"
-    assert before == "ok no other distribution brings a package of our names\n"
-    assert written_over == f"{lost}; it is also brought by openai-agents.\n"
+    lost = "failed `agents` has changed since it was installed: agents/__init__.py"
+    assert before == "ok no other distribution has a package with one of our names\n"
+    assert written_over == f"{lost}; it is also in openai-agents.\n"
     assert uninstalled == f"{lost}.\n"
 
 

@@ -1,4 +1,4 @@
-"""A process is present until it ends, however it ends."""
+"""A process counts as alive until it ends, however it ends."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ def test_a_process_that_was_killed_is_gone(tmp_path: Path) -> None:
     ours.leave()
 
 
-def test_one_is_never_gone_oneself_until_one_leaves(tmp_path: Path) -> None:
+def test_a_process_is_alive_to_itself_and_others_until_it_leaves(tmp_path: Path) -> None:
     ours, other = Presence(tmp_path, "proc_ours"), Presence(tmp_path, "proc_other")
 
     assert not ours.is_gone("proc_ours")
@@ -43,7 +43,7 @@ def test_one_is_never_gone_oneself_until_one_leaves(tmp_path: Path) -> None:
     other.leave()
 
 
-def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_a_name_cannot_refer_to_a_file_outside_the_folder(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("kept")
     ours = Presence(tmp_path / "present", "proc_ours")

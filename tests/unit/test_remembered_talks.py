@@ -1,15 +1,15 @@
-"""What was understood of a conversation is taken up again by its next turn, however many are held at once."""
+"""The local brain caches what it understood of a conversation, for many conversations at once."""
 
 import pytest
 
-from agents.enriching import Enricher
-from agents.known import Exchange
-from agents.lexicon import load
-from agents.understanding import Understanding
+from agents.local.enriching import Enricher
+from agents.local.lexicon import load
+from agents.local.understanding import Understanding
+from agents.values import Exchange
 from orchestrator.settings import shipped_config
 
 
-def test_two_hundred_conversations_in_turn_are_each_understood_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_turn_of_two_hundred_conversations_is_understood_once(monkeypatch: pytest.MonkeyPatch) -> None:
     enricher, understood = Enricher(load(shipped_config() / "lexicon.toml")), 0
     understand = Understanding.understand
 

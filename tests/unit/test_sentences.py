@@ -1,4 +1,4 @@
-"""Where a stream of text is cut into sentences."""
+"""A stream of text is cut into sentences."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.sentences import MOST, sentences
+from agents.sentences import MAX_SENTENCE, sentences
 
 
 async def streamed(fragments: Iterable[str]) -> AsyncIterator[str]:
@@ -63,11 +63,11 @@ def test_a_sentence_ends_where_a_reader_would_say(expected: list[str]) -> None:
     assert cut(text) == cut(*text) == expected
 
 
-def test_nothing_said_makes_no_sentence() -> None:
+def test_an_empty_text_has_no_sentence() -> None:
     assert cut() == cut("", "") == []
 
 
-async def test_a_sentence_comes_as_soon_as_the_next_one_begins() -> None:
+async def test_a_sentence_is_yielded_as_soon_as_the_next_one_begins() -> None:
     async def endless() -> AsyncIterator[str]:
         for fragment in ("I under", "stand. ", "How"):
             yield fragment
@@ -77,7 +77,7 @@ async def test_a_sentence_comes_as_soon_as_the_next_one_begins() -> None:
         assert await anext(spoken) == "I understand. "
 
 
-async def test_closing_closes_the_stream_behind() -> None:
+async def test_closing_the_generator_closes_the_stream() -> None:
     closed = asyncio.Event()
 
     async def endless() -> AsyncIterator[str]:
@@ -93,7 +93,7 @@ async def test_closing_closes_the_stream_behind() -> None:
     assert closed.is_set()
 
 
-async def test_a_failing_stream_fails_after_what_was_whole() -> None:
+async def test_a_failing_stream_fails_after_its_complete_sentences() -> None:
     async def failing() -> AsyncIterator[str]:
         yield "One. Two. Thr"
         raise ConnectionError
@@ -105,16 +105,16 @@ async def test_a_failing_stream_fails_after_what_was_whole() -> None:
         await anext(spoken)
 
 
-def test_a_text_without_end_is_cut_at_a_space() -> None:
+def test_a_text_without_full_stops_is_cut_at_a_space() -> None:
     text = "word " * 1_000
 
     parts = cut(text)
 
     assert "".join(parts) == text
-    assert all(len(part) <= MOST and part.endswith(" ") for part in parts)
+    assert all(len(part) <= MAX_SENTENCE and part.endswith(" ") for part in parts)
 
 
-def test_a_text_without_spaces_is_cut_all_the_same() -> None:
+def test_a_text_without_spaces_is_cut_at_the_maximum_length() -> None:
     assert [len(part) for part in cut("x" * 4_500)] == [2_000, 2_000, 500]
 
 
@@ -140,14 +140,14 @@ texts = st.lists(st.sampled_from(words + marks), max_size=25).map("".join) | st.
 
 
 @given(texts, st.lists(st.integers(0, 6_000), max_size=12))
-def test_the_cut_depends_on_the_text_alone_and_loses_nothing(text: str, places: list[int]) -> None:
+def test_sentences_depend_on_the_text_alone_and_nothing_is_lost(text: str, places: list[int]) -> None:
     ends = [0, *sorted(place for place in places if place <= len(text)), len(text)]
     fragments = [text[start:end] for start, end in pairwise(ends)]
 
     whole = cut(text)
 
     assert "".join(whole) == text
-    assert all(0 < len(sentence) <= MOST for sentence in whole)
+    assert all(0 < len(sentence) <= MAX_SENTENCE for sentence in whole)
     assert cut(*fragments) == whole
 
 
@@ -156,7 +156,7 @@ def test_one_character_at_a_time_makes_no_difference(text: str) -> None:
     assert cut(*text) == cut(text)
 
 
-def test_a_text_that_comes_all_at_once_is_cut_as_one_that_comes_bit_by_bit() -> None:
+def test_one_large_fragment_is_cut_like_many_small_ones() -> None:
     text = "".join(f"This is the sentence with the number {number}. " for number in range(50_000))
 
     whole = cut(text)

@@ -1,4 +1,4 @@
-"""Sessions and turns when something else goes wrong: the store, the blocks, the timing of two events."""
+"""Sessions and turns when the store fails, the blocks change, or two things happen at once."""
 
 import asyncio
 import json
@@ -12,28 +12,28 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agents.brains.scripted import ScriptedBrain
+from agents.models.scripted import ScriptedBrain
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Conversation as Person
 from memory_blocks.models import Label, SessionStatus, changed
-from orchestrator import telemetry
-from orchestrator.clock import SystemClock
 from orchestrator.errors import BUSY, STORAGE_UNAVAILABLE, AnamnesisError
-from orchestrator.house import House
-from orchestrator.mirror import record
-from orchestrator.outbox import Outbox, Page, _Listener, uninterrupted
+from orchestrator.ops import telemetry
+from orchestrator.ops.clock import SystemClock
+from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.block_store import SqlBlockStore
-from orchestrator.store.database import Store, Transaction
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.frame_records import record
 from orchestrator.store.rows import Frame as StoredFrame
 from orchestrator.store.rows import Lease
-from orchestrator.turnstile import Ticket, Turnstile
+from orchestrator.turn.outbox import ConversationWrite, Outbox, _Follower, uninterrupted
+from orchestrator.turn.queue import ClaimedTurn, TurnQueue
 from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import AssistantMessage, MemoryTrace
 from tests.builders import START
-from tests.houses import a_house, history, message, messages, meta, over_websockets, turn
-from tests.peers import (
+from tests.orchestrators import an_orchestrator, history, message, messages, meta, over_websockets, turn
+from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     ERROR,
     SENTENCE,
@@ -45,7 +45,7 @@ from tests.peers import (
     conversing,
     visiting,
 )
-from tests.world import keep_receipts
+from tests.stored_turns import keep_receipts
 
 # --- the store fails ----------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ Work = Callable[..., Awaitable[Any]]
 
 
 def failing(work: Work, *errors: AnamnesisError, at: Callable[..., bool] = lambda *_, **__: True) -> Work:
-    """The same, but where `at` says so it fails, once for each error."""
+    """The same function, but calls for which `at` is true fail, once for each error."""
     left = list(errors)
 
     async def fail_or_work(*args: Any, **more: Any) -> Any:
@@ -66,115 +66,123 @@ def failing(work: Work, *errors: AnamnesisError, at: Callable[..., bool] = lambd
 
 
 def is_step(name: str) -> Callable[..., bool]:
-    """Whether a commit is of that step."""
+    """Selects the commits of a step."""
     return lambda *_, step, **__: step == name
 
 
-def is_look(name: str) -> Callable[..., bool]:
-    """Whether a read is of that kind."""
+def is_read(name: str) -> Callable[..., bool]:
+    """Selects the reads of a function."""
     return lambda work: getattr(getattr(work, "func", None), "__name__", "") == name
 
 
 async def test_a_message_that_could_not_be_stored_is_not_acknowledged_and_may_be_sent_again(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with a_house(embedded, bad_frames_per_minute=2).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(embedded, bad_frames_per_minute=2).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         busy = [AnamnesisError(BUSY)] * 5
-        commit = house._outbox.commit
-        monkeypatch.setattr(house._outbox, "commit", failing(commit, *busy, at=is_step("accept")))
+        commit = orchestrator._outbox.commit
+        monkeypatch.setattr(orchestrator._outbox, "commit", failing(commit, *busy, at=is_step("accept")))
 
-        for _ in busy:  # more than a peer may do wrong, but it did nothing wrong
+        for _ in busy:  # more than the limit of bad frames, which these are not
             await peer.send(USER_MESSAGE, stanza=2, id="msg_1", content="hello")
             refused = await peer.next()
             assert (refused.stanza, refused.code, refused.body["originatingId"]) == (0, 204, "msg_1")
-        assert await messages(house, peer.conversation_id) == []
+        assert await messages(orchestrator, peer.conversation_id) == []
 
         await peer.send(USER_MESSAGE, stanza=2, id="msg_1", content="hello")
         assert (await peer.answer())[0].type == ACKNOWLEDGEMENT
 
 
-async def test_a_turn_whose_end_could_not_be_stored_is_closed_by_whoever_comes_by_next(
+async def test_a_turn_whose_end_could_not_be_stored_is_closed_by_the_next_worker(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = asyncio.Event()
     brain = ScriptedBrain(answers=[("One. ", "Two. ", "Thr", hold, "ee.")])
-    async with a_house(embedded, brain, lease_seconds=0.2).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(embedded, brain, lease_seconds=0.2).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         message_id = await peer.say()
         await peer.until_type(SENTENCE)
-        lost, commit = AnamnesisError(STORAGE_UNAVAILABLE), house._outbox.commit
-        monkeypatch.setattr(house._outbox, "commit", failing(commit, lost, at=is_step("end")))
+        lost, commit = AnamnesisError(STORAGE_UNAVAILABLE), orchestrator._outbox.commit
+        monkeypatch.setattr(orchestrator._outbox, "commit", failing(commit, lost, at=is_step("end")))
         hold.set()
 
         error = (await peer.answer())[-1]
 
         assert (error.code, error.meta) == (501, {"error": "interrupted"})
-        assert (await turn(house, message_id)).state == "failed"
+        assert (await turn(orchestrator, message_id)).state == "failed"
         await peer.ask("And now?")
 
 
-async def test_a_connection_that_cannot_follow_is_closed_and_told_the_rest_when_it_comes_back(
+async def test_a_connection_that_cannot_follow_is_closed_and_gets_the_rest_when_it_reconnects(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with a_house(embedded).open() as house:
-        async with conversing(house) as peer:
-            told = await peer.ask()
-        async with visiting(house) as again:
+    async with an_orchestrator(embedded).open() as orchestrator:
+        async with conversing(orchestrator) as peer:
+            frames = await peer.ask()
+        async with visiting(orchestrator) as again:
             unavailable = AnamnesisError(STORAGE_UNAVAILABLE)
             monkeypatch.setattr(
-                house.store, "read", failing(house.store.read, unavailable, at=is_look("_after"))
+                orchestrator.store,
+                "read",
+                failing(orchestrator.store.read, unavailable, at=is_read("_after")),
             )
             await again.open(peer.conversation_id, stanza=0, lastSequenceSeen=0)
             assert await again.gone()
-        async with visiting(house) as again:
+        async with visiting(orchestrator) as again:
             await again.open(peer.conversation_id, stanza=0, lastSequenceSeen=0)
-            assert [(await again.next()).packet for _ in told] == [frame.packet for frame in told]
+            assert [(await again.next()).packet for _ in frames] == [frame.packet for frame in frames]
 
 
-async def test_a_house_goes_on_watching_the_others_after_the_store_failed_it_once(
+async def test_an_orchestrator_continues_to_follow_other_processes_after_a_failed_read(
     embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = asyncio.Event()
     brain = ScriptedBrain(answers=[("One. ", "Two. ", "Thr", hold, "ee.")])
-    async with a_house(embedded, brain).open() as here, a_house(embedded).open() as there:
+    async with an_orchestrator(embedded, brain).open() as here, an_orchestrator(embedded).open() as there:
         async with conversing(here) as peer:
             await peer.say()
             await peer.until_type(SENTENCE)
         async with visiting(there) as moved:
             await moved.open(peer.conversation_id, stanza=0)
             unavailable = AnamnesisError(STORAGE_UNAVAILABLE)
-            read = failing(there.store.read, unavailable, at=is_look("_standing"))
+            read = failing(there.store.read, unavailable, at=is_read("_standing"))
             monkeypatch.setattr(there.store, "read", read)
             hold.set()
             async with conversing(here) as other:
-                await other.ask()  # something to notice
+                await other.ask()  # a change of the store
                 await moved.answer()
 
 
 # --- the blocks ---------------------------------------------------------------------------------------------
 
 
-async def test_blocks_that_somebody_changed_meanwhile_are_read_again(embedded: str) -> None:
+async def test_blocks_that_were_changed_during_a_turn_are_read_again(embedded: str) -> None:
     hold = asyncio.Event()
     brain = ScriptedBrain(answers=[("Hi.",), (hold, "Since when?")])
-    async with a_house(embedded, brain).open() as house, conversing(house) as peer:
+    async with an_orchestrator(embedded, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("Hello")
         await peer.say("My knee hurts")
         await peer.until_type(START_ANSWER)
-        await house.store.write(lambda tx: _pause(tx, peer.conversation_id))
+        await orchestrator.store.write(lambda tx: _pause(tx, peer.conversation_id))
         hold.set()
         frames = await peer.answer()
 
         done = [frame.body["action"] for frame in frames if frame.type == TRACE]
         assert done == [*["retrieved"] * 4, "updated", *["retrieved"] * 4, *["updated"] * 4]
-        assert len((await history(house, peer.conversation_id)).turns) == 2
-        revisions = await house.store.read(
+        assert len((await history(orchestrator, peer.conversation_id)).turns) == 2
+        revisions = await orchestrator.store.read(
             lambda tx: tx.blocks.revisions(peer.conversation_id, Label.ACTIVE_SESSION)
         )
         assert [each.actor for each in revisions] == ["context_extractor", "staff", "context_extractor"]
 
 
 def _pause(tx: Transaction, conversation_id: str) -> None:
-    """What someone on the staff does to a block, through a ledger of their own."""
+    """Change a block as staff do, through another ledger."""
     ledger, store = Ledger(SystemClock()), SqlBlockStore(tx.blocks)
     person = Person(conversation_id, "ann", tx.conversations.lock(conversation_id).created_at)
     reading = ledger.read(store, person, actor="staff")
@@ -184,29 +192,32 @@ def _pause(tx: Transaction, conversation_id: str) -> None:
     keep_receipts(tx, conversation_id, ledger.write(store, person, reading, after, actor="staff").receipts)
 
 
-async def test_a_turn_that_the_blocks_cannot_hold_fails_and_what_was_said_stays(embedded: str) -> None:
+async def test_a_turn_that_does_not_fit_into_the_blocks_fails_and_its_sentences_stay(embedded: str) -> None:
     limits = replace(DEFAULTS, conversation_history_limit=200, rotation_enabled=False)
     brain = ScriptedBrain(answers=[("One. ", "Two.")])
-    async with a_house(embedded, brain, limits=limits).open() as house, conversing(house) as peer:
+    async with (
+        an_orchestrator(embedded, brain, limits=limits).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
         frames = await peer.ask("I am having a headache")
 
         assert (frames[-1].type, frames[-1].code) == (ERROR, 402)
-        row = await message(house, frames[1].body["id"])
+        row = await message(orchestrator, frames[1].body["id"])
         assert (row.contents, row.completion_status) == ("One. ", "failed")
-        assert await house.store.read(lambda tx: tx.blocks.load(peer.conversation_id)) == {}
+        assert await orchestrator.store.read(lambda tx: tx.blocks.load(peer.conversation_id)) == {}
 
 
-async def test_what_is_stored_in_the_background_is_told_when_it_happens(embedded: str) -> None:
-    async with a_house(embedded).open() as house, conversing(house) as peer:
+async def test_a_memory_that_is_stored_in_the_background_is_traced_at_once(embedded: str) -> None:
+    async with an_orchestrator(embedded).open() as orchestrator, conversing(orchestrator) as peer:
         frames = await peer.ask()
         answer_id = frames[1].body["id"]
 
-        def remember(page: Page) -> None:
-            memory = page.tx.memories.add("Drinks tea", user_id="ann")
-            page.say(
+        def remember(write: ConversationWrite) -> None:
+            memory = write.tx.memories.add("Drinks tea", user_id="ann")
+            write.say(
                 MemoryTrace(
                     id=TraceId("trace_later"),
-                    conversation_id=page.conversation_id,
+                    conversation_id=write.conversation_id,
                     previous_id=MessageId(answer_id),
                     memory_id=MemoryId(memory.id),
                     action="stored",
@@ -215,12 +226,12 @@ async def test_what_is_stored_in_the_background_is_told_when_it_happens(embedded
                 )
             )
 
-        await Outbox(house.store).commit(peer.conversation_id, remember, step="recall")
+        await Outbox(orchestrator.store).commit(peer.conversation_id, remember, step="recall")
 
-        told = await peer.next()
-        assert (told.type, told.body["id"], told.body["previousId"]) == (TRACE, "trace_later", answer_id)
-        assert "memoryType" not in told.body
-        stored = await house.store.read(lambda tx: tx.traces.get("trace_later"))
+        trace = await peer.next()
+        assert (trace.type, trace.body["id"], trace.body["previousId"]) == (TRACE, "trace_later", answer_id)
+        assert "memoryType" not in trace.body
+        stored = await orchestrator.store.read(lambda tx: tx.traces.get("trace_later"))
         assert stored is not None
         assert (stored.message_id, stored.memory_type, stored.meta) == (answer_id, None, {"background": True})
 
@@ -233,7 +244,7 @@ def a_frame(stanza_id: int) -> StoredFrame:
 
 
 @pytest.mark.parametrize(
-    ("heard", "taken", "look"),
+    ("arriving", "taken", "must_read_store"),
     [
         ([-4, -5, -6], [-4, -5, -6], False),
         ([-2, -3, -4], [-4], False),
@@ -243,91 +254,95 @@ def a_frame(stanza_id: int) -> StoredFrame:
         ([-6, -4, -5], [-4, -5], True),
     ],
 )
-def test_stanzas_are_taken_in_their_order_whatever_the_order_they_are_heard_of_in(
-    heard: list[int], taken: list[int], look: bool
+def test_stanzas_are_taken_in_their_order_even_if_they_arrive_in_another(
+    arriving: list[int], taken: list[int], must_read_store: bool
 ) -> None:
-    listener = _Listener(look=False)
-    for stanza_id in heard:
-        listener.hear([a_frame(stanza_id)])
+    follower = _Follower(must_read_store=False)
+    for stanza_id in arriving:
+        follower.add([a_frame(stanza_id)])
 
-    assert [frame.stanza_id for frame in listener.take(seen=3)] == taken
-    assert (listener.look, listener.known) == (look, -min(heard))
-    assert listener.take(seen=9) == []
+    assert [frame.stanza_id for frame in follower.take(seen=3)] == taken
+    assert (follower.must_read_store, follower.known) == (must_read_store, -min(arriving))
+    assert follower.take(seen=9) == []
 
 
-class Scene:
-    """A turnstile over no store, with a turn that runs until it is stopped."""
+class QueueWithoutStore:
+    """A queue without a store, with a turn that runs until it is stopped."""
 
     def __init__(self) -> None:
-        async def nothing(_: Ticket) -> None: ...
+        async def nothing(_: ClaimedTurn) -> None: ...
 
         store: Any = None
-        self.turnstile = Turnstile(store, nothing, holder="proc_1", lease_seconds=15, deadline_seconds=30)
+        self.queue = TurnQueue(store, nothing, holder="proc_1", lease_seconds=15, deadline_seconds=30)
 
-    def running(self, number: int) -> Ticket:
+    def running(self, number: int) -> ClaimedTurn:
         class Numbered:
             conversation_id = "conv_1"
 
         numbered: Any = Numbered()
         numbered.number = number
-        ticket = Ticket(numbered, Lease("conv_1", "proc_1", 1, datetime.max.replace(tzinfo=START.tzinfo)))
-        self.turnstile._tickets["conv_1"] = ticket
-        return ticket
+        claimed = ClaimedTurn(
+            numbered, Lease("conv_1", "proc_1", 1, datetime.max.replace(tzinfo=START.tzinfo))
+        )
+        self.queue._running["conv_1"] = claimed
+        return claimed
 
 
-def test_a_stop_that_comes_late_does_not_hit_the_next_turn() -> None:
-    scene = Scene()
-    ticket = scene.running(number=2)
+def test_a_late_stop_does_not_stop_the_next_turn() -> None:
+    queue = QueueWithoutStore()
+    claimed = queue.running(number=2)
 
-    scene.turnstile.stop("conv_1", 1)
-    scene.turnstile.stop("conv_2", 2)
-    assert not ticket.stopped
+    queue.queue.stop("conv_1", 1)
+    queue.queue.stop("conv_2", 2)
+    assert not claimed.stopped
 
-    scene.turnstile.stop("conv_1", 2)
-    assert ticket.stopped
+    queue.queue.stop("conv_1", 2)
+    assert claimed.stopped
 
 
-async def run(ticket: Ticket, *, stop_again: bool) -> None:
-    """A turn that would never end."""
+async def run(claimed: ClaimedTurn, *, stop_again: bool) -> None:
+    """A turn that does not end by itself."""
     async with asyncio.timeout(60) as scope:
-        with ticket.stoppable(scope):
+        with claimed.stoppable(scope):
             try:
                 await asyncio.Event().wait()
             finally:
                 if stop_again:
-                    ticket.stop()
+                    claimed.stop()
 
 
 @pytest.mark.parametrize("stop_again", [False, True])
-async def test_a_turn_stopped_before_it_began_ends_at_its_first_wait(stop_again: bool) -> None:
-    ticket = Scene().running(number=1)
-    ticket.stop()
+async def test_a_turn_that_was_stopped_before_it_began_ends_at_its_first_await(stop_again: bool) -> None:
+    claimed = QueueWithoutStore().running(number=1)
+    claimed.stop()
 
     with pytest.raises(TimeoutError):
-        await run(ticket, stop_again=stop_again)
-    ticket.stop()  # which is too late to do anything
+        await run(claimed, stop_again=stop_again)
+    claimed.stop()  # too late: nothing happens
 
 
-async def test_a_turn_may_be_stopped_again_while_it_is_ending() -> None:
-    ticket = Scene().running(number=1)
-    running = asyncio.create_task(run(ticket, stop_again=True))
+async def test_a_turn_may_be_stopped_again_while_it_ends() -> None:
+    claimed = QueueWithoutStore().running(number=1)
+    running = asyncio.create_task(run(claimed, stop_again=True))
     await asyncio.sleep(0)
 
-    ticket.stop()
-    ticket.stop()
+    claimed.stop()
+    claimed.stop()
 
     with pytest.raises(TimeoutError):
         await running
 
 
-async def test_what_must_not_be_interrupted_is_finished_first(caplog: pytest.LogCaptureFixture) -> None:
+async def test_uninterrupted_work_is_finished_before_the_cancellation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     begun, go, done = asyncio.Event(), asyncio.Event(), []
 
     async def work() -> None:
         begun.set()
         await go.wait()
         done.append("all of it")
-        raise ValueError("nobody is left to hear this")
+        raise ValueError("nobody waits for this")
 
     task = asyncio.create_task(uninterrupted(work()))
     await begun.wait()
@@ -341,7 +356,7 @@ async def test_what_must_not_be_interrupted_is_finished_first(caplog: pytest.Log
     assert caplog.records == []
 
 
-# --- seen from outside --------------------------------------------------------------------------------------
+# --- telemetry and meta -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("003-137", "003-165")
@@ -351,13 +366,16 @@ async def test_a_turns_spans_continue_the_trace_of_its_message_and_the_answer_na
 ) -> None:
     trace_id = "0af7651916cd43dd8448eb211c80319c"
     named = {"messaging.trace_id": trace_id, "messaging.span_id": "b7ad6b7169203331"}
-    async with a_house(embedded).open() as house, conversing(house, features=features) as peer:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        conversing(orchestrator, features=features) as peer,
+    ):
         await peer.say(meta=named)
         frames = await peer.answer()
         begun = frames[1 if features else -1]
 
         assert begun.meta["messaging.trace_id"] == trace_id
-        assert await meta(house, begun.body["id"]) == begun.meta
+        assert await meta(orchestrator, begun.body["id"]) == begun.meta
     finished = {span.name: span for span in spans.get_finished_spans()}  # a turn ends after its last frame
     assert {"turn", "read", "extract", "recall", "classify", "answer"} <= set(finished)
     assert {format(span.context.trace_id, "032x") for span in finished.values()} == {trace_id}
@@ -367,7 +385,7 @@ async def test_a_turns_spans_continue_the_trace_of_its_message_and_the_answer_na
 
 
 @pytest.mark.requirement("003-139", "003-032")
-def test_what_an_answer_tells_of_itself_are_rows_about_it(loose_store: Store) -> None:
+def test_the_meta_of_an_answer_is_stored_as_rows(loose_store: Store) -> None:
     def tell(tx: Transaction) -> dict[str, str]:
         conversation = tx.conversations.create("ann")
         question = tx.messages.append(conversation.id, "user", "hello")
@@ -392,14 +410,14 @@ async def test_a_person_may_hold_several_conversations_at_once(embedded: str) ->
         yield go_on
         yield "Since when?"
 
-    async def ask_alone(house: House) -> str:
-        async with conversing(house) as peer:
+    async def ask_alone(orchestrator: Orchestrator) -> str:
+        async with conversing(orchestrator) as peer:
             await peer.ask("hello")
             return peer.conversation_id
 
     brain = ScriptedBrain(answers=map(answer, reached))
-    async with a_house(embedded, brain).open() as house, asyncio.TaskGroup() as beside:
-        waiting = [beside.create_task(ask_alone(house)) for _ in reached]
+    async with an_orchestrator(embedded, brain).open() as orchestrator, asyncio.TaskGroup() as beside:
+        waiting = [beside.create_task(ask_alone(orchestrator)) for _ in reached]
         for here in reached:
             await here.wait()
         go_on.set()
@@ -407,7 +425,7 @@ async def test_a_person_may_hold_several_conversations_at_once(embedded: str) ->
     assert len({task.result() for task in waiting}) == 3
 
 
-# --- what is said of connections ----------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------------
 
 
 def connections_open(way: str) -> int:
@@ -416,9 +434,12 @@ def connections_open(way: str) -> int:
     return int(count)
 
 
-async def test_connections_are_counted_by_the_way_they_came(embedded: str, tmp_path: Path) -> None:
-    async with a_house(embedded).open() as house, over_websockets(house, tmp_path) as opening:
-        async with conversing(house), opening() as socket:
+async def test_connections_are_counted_by_transport(embedded: str, tmp_path: Path) -> None:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        over_websockets(orchestrator, tmp_path) as opening,
+    ):
+        async with conversing(orchestrator), opening() as socket:
             await Peer(WebSocketLine(socket)).open()
 
             assert (connections_open("in_process"), connections_open("websocket")) == (1, 1)
@@ -430,16 +451,20 @@ async def test_connections_are_counted_by_the_way_they_came(embedded: str, tmp_p
 async def test_a_refused_frame_is_logged_with_its_conversation(
     embedded: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with a_house(embedded).open() as house, conversing(house) as peer:
+    async with an_orchestrator(embedded).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.request(99)
 
     [refused] = [line for line in capsys.readouterr().err.splitlines() if "frame_refused" in line]
     assert json.loads(refused)["conversation_id"] == peer.conversation_id
 
 
-async def test_a_connection_that_is_taken_over_is_no_refused_frame(embedded: str) -> None:
+async def test_a_takeover_is_not_counted_as_a_refused_frame(embedded: str) -> None:
     before = refused_frames()
-    async with a_house(embedded).open() as house, conversing(house) as first, visiting(house) as second:
+    async with (
+        an_orchestrator(embedded).open() as orchestrator,
+        conversing(orchestrator) as first,
+        visiting(orchestrator) as second,
+    ):
         await second.open(first.conversation_id)
 
         assert (await first.next()).code == 202

@@ -1,4 +1,4 @@
-"""Settings come in layers, the last one wins, and what is wrong is refused by name without being quoted."""
+"""Settings are read in layers, and the last layer wins; an error names the setting, never its value."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from memory_blocks.models import MOST_TURNS
+from memory_blocks.models import MAX_TURNS
 from orchestrator.errors import AnamnesisError
 from orchestrator.settings import FOLDERS, KEYS, VARIABLES, Letta, load, shipped_config
 
@@ -47,7 +47,7 @@ def test_every_shipped_setting_has_a_comment_above_it() -> None:
     assert [line for above, line in settings if not above.startswith("# ")] == []
 
 
-def test_without_layers_the_shipped_defaults_stand() -> None:
+def test_without_layers_the_shipped_defaults_are_used() -> None:
     settings = load(environment={})
 
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
@@ -99,7 +99,7 @@ def test_an_overlay_may_hold_other_files_than_settings(tmp_path: Path, other: st
     assert load(tmp_path, environment={}) == load(environment={})
 
 
-def test_an_overlay_with_nothing_that_is_read_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_overlay_without_any_file_that_is_read_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "defaults.toml").touch()
 
     with pytest.raises(
@@ -134,7 +134,18 @@ def test_an_unknown_variable_of_ours_is_refused_by_name_with_the_nearest_one() -
         load(environment={"ANAMNESIS_SEVER_PORT": "1"})
 
 
-def test_variables_that_are_read_elsewhere_or_belong_to_others_are_left_alone() -> None:
+@pytest.mark.parametrize("text", ["[letta]\nshow_seconds = 1.0", "[livekit]\nlook_seconds = 1.0"])
+def test_the_old_name_of_a_setting_is_refused_with_the_new_one(tmp_path: Path, text: str) -> None:
+    with pytest.raises(AnamnesisError, match=r"It is called `(letta\.sync|livekit\.poll)_seconds` now\."):
+        load(an_overlay(tmp_path, text), environment={})
+
+
+def test_the_old_name_of_a_variable_is_refused_with_the_new_one() -> None:
+    with pytest.raises(AnamnesisError, match=r"It is called `ANAMNESIS_LETTA_SYNC_SECONDS` now\."):
+        load(environment={"ANAMNESIS_LETTA_SHOW_SECONDS": "1"})
+
+
+def test_variables_that_are_not_settings_are_ignored() -> None:
     others = {
         "ANAMNESIS_CACHE_DIR": "x",
         "ANAMNESIS_TEST_SEED": "1",
@@ -180,8 +191,8 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("ANAMNESIS_BLOCKS_CONTEXT_SUMMARY_LIMIT", "1", "should be greater than or equal to 1000"),
         ("ANAMNESIS_TURN_ATTEMPTS", "0", "should be greater than or equal to 1"),
         ("ANAMNESIS_BLOCKS_ROTATION_ENABLED", "maybe", "should be a valid boolean"),
-        ("ANAMNESIS_BLOCKS_TURNS_REFUSED_ABOVE", str(MOST_TURNS + 1), "should be less than or equal to 25"),
-        ("ANAMNESIS_BLOCKS_TURNS_MOST", str(MOST_TURNS), "should be less than or equal to 24"),
+        ("ANAMNESIS_BLOCKS_TURNS_REFUSED_ABOVE", str(MAX_TURNS + 1), "should be less than or equal to 25"),
+        ("ANAMNESIS_BLOCKS_TURNS_MOST", str(MAX_TURNS), "should be less than or equal to 24"),
         ("ANAMNESIS_BLOCKS_TURNS_KEPT", "21", "must be at most `turns_most`, which is 20"),
         ("ANAMNESIS_BLOCKS_WARNING_SHARE", "0.9", "must be at most `archive_share`, which is 0.85"),
         ("ANAMNESIS_LOGS_LEVEL", "loud", "should be 'debug', 'info', 'warning' or 'error'"),
@@ -238,9 +249,9 @@ def test_a_secret_is_not_shown_by_the_settings(key: str) -> None:
 
     settings = load(environment={variable: value})
 
-    shown = repr(settings) + str(settings) + settings.model_dump_json() + settings.shown(key)
+    shown = repr(settings) + str(settings) + settings.model_dump_json() + settings.display(key)
     assert SECRET not in shown
-    assert "*****" in settings.shown(key)
+    assert "*****" in settings.display(key)
 
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
@@ -273,13 +284,13 @@ def test_pydantics_own_error_does_not_quote_the_value() -> None:
         ({"XDG_DATA_HOME": "/xdg", "ANAMNESIS_DATA_DIR": "~/mine"}, "~/mine"),
     ],
 )
-def test_the_data_folder_is_the_one_given_or_the_usual_one(environment: dict[str, str], folder: str) -> None:
+def test_the_data_folder_is_the_one_given_or_the_default(environment: dict[str, str], folder: str) -> None:
     assert load(environment=environment).data.dir == Path(folder).expanduser()
 
 
 @pytest.mark.parametrize("key", FOLDERS)
 @pytest.mark.parametrize(("named", "found"), [("kept", "overlay/kept"), ("/d", "/d"), ("~/mine", "~/mine")])
-def test_a_relative_folder_in_an_overlay_is_beside_it_and_not_where_one_stands(
+def test_a_relative_folder_in_an_overlay_is_relative_to_the_overlay(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str, named: str, found: str
 ) -> None:
     section, name = key.split(".")
@@ -291,7 +302,7 @@ def test_a_relative_folder_in_an_overlay_is_beside_it_and_not_where_one_stands(
     assert getattr(getattr(settings, section), name) == tmp_path / Path(found).expanduser()
 
 
-def test_a_relative_folder_in_a_variable_is_where_one_stands(
+def test_a_relative_folder_in_a_variable_is_relative_to_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -303,13 +314,13 @@ def test_a_relative_folder_in_a_variable_is_where_one_stands(
 
 @pytest.mark.parametrize("home", ["", "relative"])
 @pytest.mark.parametrize("given", [{}, {"data.dir": "~/mine"}], ids=["usual", "given"])
-def test_a_home_that_is_no_whole_path_is_refused_rather_than_followed(
+def test_a_home_that_is_not_an_absolute_path_is_refused(
     monkeypatch: pytest.MonkeyPatch, home: str, given: dict[str, object]
 ) -> None:
     monkeypatch.setenv("HOME", home)
 
     with pytest.raises(
-        AnamnesisError, match=r"`data\.dir` .*: begins with ~, and HOME is not the whole path"
+        AnamnesisError, match=r"`data\.dir` .*: begins with ~, but HOME is not an absolute path"
     ):
         load(given=given, environment={})
 
@@ -331,7 +342,7 @@ def test_without_a_usable_home_another_data_folder_may_be_named(monkeypatch: pyt
         ({"ANAMNESIS_DATA_DIR": "/d"}, "", "/d/models"),
     ],
 )
-def test_models_lie_in_the_folder_given_or_beside_what_set_up_keeps(
+def test_the_models_folder_is_the_one_given_or_one_in_the_cache(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], home: str, folder: str
 ) -> None:
     monkeypatch.setenv("HOME", home)
@@ -339,7 +350,7 @@ def test_models_lie_in_the_folder_given_or_beside_what_set_up_keeps(
     assert load(environment=environment).models.dir == Path(folder)
 
 
-def test_the_data_folder_is_made_when_needed_and_is_its_owners_alone(tmp_path: Path) -> None:
+def test_the_data_folder_is_created_when_needed_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
     data = load(given={"data.dir": str(tmp_path / "a" / "b")}, environment={}).data
 
     before, folder = data.dir.exists(), data.prepare()
@@ -348,10 +359,12 @@ def test_the_data_folder_is_made_when_needed_and_is_its_owners_alone(tmp_path: P
     assert data.prepare() == folder
 
 
-def test_a_data_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_data_folder_that_cannot_be_created_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(AnamnesisError, match=r"`data.dir` .*: cannot be made a folder \(Not a directory\)"):
+    with pytest.raises(
+        AnamnesisError, match=r"`data.dir` .*: the folder cannot be created \(Not a directory\)"
+    ):
         load(given={"data.dir": str(tmp_path / "file" / "b")}, environment={}).data.prepare()
 
 
@@ -360,7 +373,7 @@ def test_a_data_folder_that_cannot_be_written_to_is_refused_by_name(
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
 
-    with pytest.raises(AnamnesisError, match=r"`data.dir` .*: is a folder that we may not write to"):
+    with pytest.raises(AnamnesisError, match=r"`data.dir` .*: is a folder that this user may not write to"):
         load(given={"data.dir": str(tmp_path)}, environment={}).data.prepare()
 
 
@@ -372,7 +385,7 @@ def test_the_database_is_the_one_given_or_a_file_in_the_data_folder(tmp_path: Pa
     assert load(given=given, environment={"ANAMNESIS_DATABASE_URL": elsewhere}).database_url() == elsewhere
 
 
-def test_a_data_folder_that_an_address_cannot_name_is_refused() -> None:
+def test_a_data_folder_with_a_question_mark_is_refused() -> None:
     with pytest.raises(AnamnesisError, match="must not contain a question mark"):
         load(given={"data.dir": "/what?"}, environment={})
 

@@ -1,4 +1,4 @@
-"""What is counted, timed and joined, and that nobody's words are among it."""
+"""Metrics and spans, and that they never contain what a person wrote."""
 
 import asyncio
 import subprocess
@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from orchestrator import telemetry
 from orchestrator.api.server import listening
 from orchestrator.errors import FRAME_TOO_LARGE, MODEL_UNAVAILABLE, AnamnesisError
+from orchestrator.ops import telemetry
 from orchestrator.wire.messages import MESSAGES
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -24,7 +24,7 @@ SAID = "my chest hurts"
 
 
 def number(name: str, **labels: str) -> float:
-    """What one series says now; the registry is the process's, so tests look at differences."""
+    """The current value of a series. The registry belongs to the process, so tests compare differences."""
     text, _ = telemetry.exposition()
     return sum(
         sample.value
@@ -43,14 +43,14 @@ def test_a_turn_is_counted_by_the_outcome_it_was_given(outcome: telemetry.Outcom
     begun = number("anamnesis_turns_started_total")
     before = number("anamnesis_turns_finished_total", outcome=outcome)
 
-    with telemetry.turn() as watched:
-        watched.outcome = outcome
+    with telemetry.turn() as result:
+        result.outcome = outcome
 
     assert number("anamnesis_turns_started_total") == begun + 1
     assert number("anamnesis_turns_finished_total", outcome=outcome) == before + 1
 
 
-def test_a_turn_left_alone_is_completed() -> None:
+def test_a_turn_without_an_outcome_is_completed() -> None:
     before = number("anamnesis_turns_finished_total", outcome="completed")
 
     with telemetry.turn():
@@ -64,7 +64,7 @@ def fail_in_a_turn() -> None:
         raise RuntimeError(SAID)
 
 
-def test_a_turn_that_an_error_leaves_has_failed() -> None:
+def test_a_turn_that_raises_has_failed() -> None:
     before = number("anamnesis_turns_finished_total", outcome="failed")
 
     with pytest.raises(RuntimeError):
@@ -97,7 +97,7 @@ def test_frames_traces_and_writes_are_counted() -> None:
     telemetry.frame_received("UserMessage")
     telemetry.frame_sent("MemoryTrace")
     telemetry.frame_refused(FRAME_TOO_LARGE)
-    telemetry.trace_kept("retrieved")
+    telemetry.trace_stored("retrieved")
     with telemetry.store_write():
         pass
 
@@ -166,9 +166,7 @@ def test_a_turn_continues_the_trace_its_message_names(spans: InMemorySpanExporte
         {"messaging.trace_id": SAID, "messaging.span_id": SAID},
     ],
 )
-def test_a_trace_that_is_not_named_well_is_begun_anew(
-    spans: InMemorySpanExporter, meta: dict[str, object]
-) -> None:
+def test_a_malformed_parent_is_ignored(spans: InMemorySpanExporter, meta: dict[str, object]) -> None:
     with telemetry.turn(meta):
         pass
 
@@ -199,7 +197,7 @@ def test_outside_a_span_there_are_no_ids(spans: InMemorySpanExporter) -> None:
 def test_without_an_endpoint_nothing_of_opentelemetry_is_imported() -> None:
     program = """
 import sys
-from orchestrator import telemetry
+from orchestrator.ops import telemetry
 telemetry.start("")
 with telemetry.turn({"messaging.trace_id": "0af7651916cd43dd8448eb211c80319c"}), telemetry.station("read"):
     assert telemetry.ids() == {}
@@ -230,7 +228,7 @@ async def test_spans_reach_a_collector(given: str) -> None:
     assert bytes.fromhex(TRACE) in body
 
 
-async def test_it_is_known_whether_the_collector_takes_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_known_whether_the_collector_accepts_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")  # milliseconds, instead of five seconds
     status = 400
 
@@ -239,16 +237,16 @@ async def test_it_is_known_whether_the_collector_takes_the_spans(monkeypatch: py
 
     async def send_until(reached: bool) -> None:
         async with asyncio.timeout(30):
-            while telemetry.reached() is not reached:
+            while telemetry.collector_reached() is not reached:
                 with telemetry.turn(NAMED):
                     await asyncio.sleep(0.02)
 
-    assert telemetry.reached() is None
+    assert telemetry.collector_reached() is None
     async with listening(Starlette(routes=[Route("/{path:path}", collect, methods=["POST"])])) as server:
         telemetry.start(f"http://127.0.0.1:{server.port}")
-        assert telemetry.reached() is True
+        assert telemetry.collector_reached() is True
         await send_until(False)
         status = 200
         await send_until(True)
         await asyncio.to_thread(telemetry.stop)
-    assert telemetry.reached() is None
+    assert telemetry.collector_reached() is None

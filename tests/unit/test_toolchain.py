@@ -11,6 +11,7 @@ import pytest
 from tools import bootstrap, toolchain
 from tools.bootstrap import once
 from tools.progress import SetupError, run
+from tools.servers.process import running_process
 
 PYTHON = Path(sys.executable)
 AN_INSTALLER = """
@@ -172,7 +173,7 @@ def test_what_set_up_has_started_ends_with_it(tmp_path: Path) -> None:
     program = (
         "import pathlib, sys; from tools import bootstrap\n"
         f"bootstrap.CHECKOUT = pathlib.Path({str(tmp_path)!r})\n"
-        f"bootstrap.make_ready = lambda: bootstrap.run([sys.executable, '-c', {child!r}], otherwise='')\n"
+        f"bootstrap.make_ready = lambda: bootstrap.run([sys.executable, '-c', {child!r}], hint='')\n"
         "bootstrap.main([])"
     )
 
@@ -199,12 +200,28 @@ def test_a_lock_that_cannot_be_had_says_what_to_do_next(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_says_what_it_printed_and_what_to_do_next() -> None:
     with pytest.raises(SetupError, match=r"ended with 3:\nno such thing\nTry another\."):
-        run([PYTHON, "-c", "print('no such thing'); exit(3)"], otherwise="Try another.")
+        run([PYTHON, "-c", "print('no such thing'); exit(3)"], hint="Try another.")
 
 
 def test_a_command_that_does_not_exist_says_what_to_do_next() -> None:
     with pytest.raises(SetupError, match=r"No such file or directory\.\nInstall it\."):
-        run(["/does/not/exist"], otherwise="Install it.")
+        run(["/does/not/exist"], hint="Install it.")
+
+
+def test_a_server_that_ends_before_it_answers_is_reported_with_its_log(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise ConnectionError
+
+    server = running_process(
+        "It",
+        [PYTHON, "-c", "exit('the port is taken')"],
+        folder=tmp_path,
+        connect=refuse,
+        refusals=(ConnectionError,),
+        hint="Free the port.",
+    )
+    with pytest.raises(SetupError, match=r"(?s)It did not start.*the port is taken\nFree the port\."), server:
+        pass
 
 
 A_GO = """#!/bin/sh

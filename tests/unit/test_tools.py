@@ -1,4 +1,4 @@
-"""Tools take what their schema allows, work things out rightly, and are asked for in plain words."""
+"""Tools accept what their schema allows and calculate correctly; people ask for them in plain words."""
 
 from datetime import date
 from typing import Any
@@ -7,14 +7,14 @@ import pytest
 
 from agents.errors import ToolRefused
 from agents.tools.built_in import built_in
+from agents.tools.requests import find_tool_request, result_sentence
 from agents.tools.toolbox import Tool, Toolbox
-from agents.tools.wishes import told, wish_in
 
 TOOLBOX = Toolbox(built_in(lambda: date(2024, 3, 10)))
 
 
-def used(name: str, **arguments: Any) -> Any:
-    """What a built-in tool gives."""
+def run_tool(name: str, **arguments: Any) -> Any:
+    """The result of a built-in tool."""
     TOOLBOX.check(name, arguments)
     run = TOOLBOX.find(name).run
     assert run is not None
@@ -44,8 +44,10 @@ def used(name: str, **arguments: Any) -> Any:
         ("days_since", {"date": "12-24"}, {"days": 77, "date": "2023-12-24"}),
     ],
 )
-def test_a_built_in_tool_works_it_out(name: str, arguments: dict[str, Any], result: dict[str, Any]) -> None:
-    assert used(name, **arguments) == result
+def test_a_built_in_tool_calculates_its_result(
+    name: str, arguments: dict[str, Any], result: dict[str, Any]
+) -> None:
+    assert run_tool(name, **arguments) == result
 
 
 @pytest.mark.parametrize(
@@ -67,16 +69,16 @@ def test_a_built_in_tool_works_it_out(name: str, arguments: dict[str, Any], resu
         ("days_since", {"date": "2023-02-30"}, "no day of the calendar"),
     ],
 )
-def test_what_a_tool_does_not_take_is_refused_without_being_quoted(
+def test_invalid_arguments_are_refused_and_not_quoted(
     name: str, arguments: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises(ToolRefused) as refused:
-        used(name, **arguments)
+        run_tool(name, **arguments)
 
     assert rule in refused.value.rule
 
 
-def test_a_schema_that_is_none_is_noticed_at_once() -> None:
+def test_an_invalid_schema_is_refused_when_the_toolbox_is_created() -> None:
     with pytest.raises(Exception, match="is not valid under any"):
         Toolbox([Tool("broken", "", {"type": "nonsense"})])
 
@@ -103,25 +105,27 @@ def test_a_schema_that_is_none_is_noticed_at_once() -> None:
         ("how many days since the 24th of December 2023", "days_since", {"date": "2023-12-24"}),
     ],
 )
-def test_a_person_asks_for_a_tool_in_plain_words(message: str, tool: str, arguments: dict[str, Any]) -> None:
-    wish = wish_in(message)
+def test_a_message_in_plain_words_is_found_to_ask_for_a_tool(
+    message: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    request = find_tool_request(message)
 
-    assert wish is not None
-    assert (wish.tool, wish.arguments) == (tool, arguments)
-    assert told(wish, used(tool, **arguments)).endswith(". ")
+    assert request is not None
+    assert (request.tool, request.arguments) == (tool, arguments)
+    assert result_sentence(request, run_tool(tool, **arguments)).endswith(". ")
 
 
 @pytest.mark.parametrize("measures", ["1.65, 82 kilos", "165 cm, 82 kg", "82 kg, 1,65 m"])
-def test_what_was_said_before_is_worked_out_when_it_is_asked_for(measures: str) -> None:
-    wish = wish_in("what's my BMI then?", measures)
+def test_measures_stated_earlier_are_used(measures: str) -> None:
+    request = find_tool_request("what's my BMI then?", measures)
 
-    assert wish is not None
-    assert wish.arguments == {"height_m": 1.65, "weight_kg": 82.0}
-    assert wish_in("what does that mean?", measures) is None
+    assert request is not None
+    assert request.arguments == {"height_m": 1.65, "weight_kg": 82.0}
+    assert find_tool_request("what does that mean?", measures) is None
 
 
 @pytest.mark.parametrize(
-    ("message", "measures", "tells"),
+    ("message", "measures", "start"),
     [
         (
             "what's my bmi if I weigh 75",
@@ -133,15 +137,15 @@ def test_what_was_said_before_is_worked_out_when_it_is_asked_for(measures: str) 
         ("what's my bmi?", "180 cm, 90 kg, 81 kg", "At 1.8 m and 81 kg"),
     ],
 )
-def test_the_latest_weight_counts_and_is_told(message: str, measures: str, tells: str) -> None:
-    wish = wish_in(message, measures)
+def test_the_latest_weight_is_used_and_named_in_the_result(message: str, measures: str, start: str) -> None:
+    request = find_tool_request(message, measures)
 
-    assert wish is not None
-    assert told(wish, used(wish.tool, **wish.arguments)).startswith(tells)
+    assert request is not None
+    assert result_sentence(request, run_tool(request.tool, **request.arguments)).startswith(start)
 
 
 @pytest.mark.parametrize(
-    ("message", "about", "age", "whose", "grown"),
+    ("message", "about", "age", "whose", "is_adult"),
     [
         ("my son is 120 cm and 24 kg, what's his bmi", "", "", "his", False),
         ("what's my daughter's bmi? 130 cm and 30 kg", "", "", "your daughter's", False),
@@ -153,23 +157,23 @@ def test_the_latest_weight_counts_and_is_told(message: str, measures: str, tells
         ("what's my bmi? 165 cm and 70 kg", "", "", "your", True),
     ],
 )
-def test_a_child_is_not_measured_by_what_is_usual_for_adults(
-    message: str, about: str, age: str, whose: str, grown: bool
+def test_a_childs_body_mass_index_is_not_compared_with_adults(
+    message: str, about: str, age: str, whose: str, is_adult: bool
 ) -> None:
-    wish = wish_in(message, about=about, age=age)
+    request = find_tool_request(message, about=about, age=age)
 
-    assert wish is not None
-    sentence = told(wish, used(wish.tool, **wish.arguments))
+    assert request is not None
+    sentence = result_sentence(request, run_tool(request.tool, **request.arguments))
     assert f"{whose} body mass index" in sentence
-    assert ("usual for adults" in sentence) is grown
+    assert ("usual for adults" in sentence) is is_adult
 
 
-def test_what_is_known_of_a_relative_is_not_taken_for_the_persons_own() -> None:
-    assert wish_in("what's my bmi?", "120 cm, 25 kg", about="son") is None
-    assert wish_in("what's his bmi?", "180 cm, 90 kg") is None
+def test_measures_of_a_relative_are_not_used_for_the_person() -> None:
+    assert find_tool_request("what's my bmi?", "120 cm, 25 kg", about="son") is None
+    assert find_tool_request("what's his bmi?", "180 cm, 90 kg") is None
 
 
-def test_a_smaller_box_has_the_tools_it_names_and_no_others() -> None:
+def test_a_restricted_toolbox_has_only_the_named_tools() -> None:
     box = TOOLBOX.only(["days_since", "nobody_knows"])
 
     assert [tool.name for tool in box.tools] == ["days_since"]
@@ -189,5 +193,5 @@ def test_a_smaller_box_has_the_tools_it_names_and_no_others() -> None:
         "",
     ],
 )
-def test_nobody_is_served_who_did_not_ask(message: str) -> None:
-    assert wish_in(message) is None
+def test_a_message_that_asks_for_no_calculation_uses_no_tool(message: str) -> None:
+    assert find_tool_request(message) is None

@@ -1,28 +1,28 @@
-"""A server that answers anybody is waited for longer than a silent one, though not for ever."""
+"""The timeout is longer for a server that answers other requests than for a silent one, but finite."""
 
 import asyncio
 from time import monotonic
 
 import pytest
 
-from orchestrator.waiting import Waiting
+from orchestrator.ops.waiting import Waiting
 
 LONG, SHORT = 600.0, 0.05
 
 
-async def test_one_that_answers_others_is_waited_for() -> None:
-    heard = 0
+async def test_waits_while_the_server_answers_other_requests() -> None:
+    calls = 0
 
-    def heard_at() -> float:
-        nonlocal heard
-        heard += 1
-        if heard == 3:
+    def last_answer_at() -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
             work.set_result(None)
         return monotonic()
 
     work = asyncio.get_running_loop().create_future()
 
-    assert await Waiting(SHORT, LONG, heard_at).ends(work)
+    assert await Waiting(SHORT, LONG, last_answer_at).finishes(work)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ async def test_one_that_answers_others_is_waited_for() -> None:
     [Waiting(SHORT, LONG), Waiting(SHORT, LONG, lambda: 0.0), Waiting(LONG, SHORT, monotonic)],
     ids=["never answered", "silent", "too long in all"],
 )
-async def test_one_that_is_silent_or_takes_too_long_is_not_and_what_it_does_goes_on(waiting: Waiting) -> None:
+async def test_gives_up_on_a_silent_or_slow_server_without_cancelling_the_work(waiting: Waiting) -> None:
     work = asyncio.get_running_loop().create_future()
 
-    assert not await waiting.ends(work)
+    assert not await waiting.finishes(work)
     assert not work.done()
 
 
-async def test_who_is_waited_for_in_turn_has_half_of_that_time() -> None:
+async def test_an_inner_step_gets_half_of_the_time() -> None:
     assert Waiting(2.0, 10.0, monotonic).halved() == Waiting(1.0, 5.0, monotonic)

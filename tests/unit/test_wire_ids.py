@@ -40,7 +40,7 @@ def test_no_two_ids_are_the_same() -> None:
     assert len({ids.new(TRACE) for _ in range(10_000)}) == 10_000
 
 
-def test_every_character_is_as_likely_as_any_other() -> None:
+def test_all_characters_are_equally_likely() -> None:
     ids = RandomIds()
 
     seen = Counter("".join(ids.new("") for _ in range(10_000)))

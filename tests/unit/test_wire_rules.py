@@ -1,4 +1,4 @@
-"""What is wrong with a frame is said in our words, whatever pydantic would say."""
+"""Validation errors are reported in our own words and never with pydantic's text."""
 
 from datetime import date
 from typing import Any
@@ -14,7 +14,7 @@ SECRET = "CANARY"
 
 
 class _Unusual(Wire):
-    """Has a field whose errors are in no table of ours; pydantic quotes the value in some of them."""
+    """A field whose errors we have no text for; pydantic quotes the value in some of them."""
 
     the_day: date
 
@@ -25,7 +25,7 @@ def the_error(fields: dict[str, Any]) -> ValidationError:
     return caught.value
 
 
-def test_an_error_that_nobody_foresaw_is_told_without_the_value() -> None:
+def test_an_unknown_kind_of_error_is_reported_without_the_value() -> None:
     refused = refusal(the_error({"theDay": SECRET}), within="body.")
 
     assert refused.problem == INVALID_FIELD
@@ -40,5 +40,5 @@ def test_a_missing_field_is_named_as_on_the_wire() -> None:
     assert refused.facts == {"field": "theDay"}
 
 
-def test_the_same_can_be_said_of_a_part_that_is_not_a_frame() -> None:
+def test_an_error_can_be_written_as_one_text() -> None:
     assert in_words(the_error({})) == "`theDay`: is missing."

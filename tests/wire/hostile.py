@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgpack
 
 from orchestrator.errors import AnamnesisError
-from orchestrator.wire.codec import MOST_IN_FRAME, decode
+from orchestrator.wire.codec import MAX_FRAME_BYTES, decode
 from orchestrator.wire.messages import Sender
 from tests.wire.snapshots import kept
 
@@ -174,7 +174,7 @@ def outcomes(seed: int, count: int) -> Counter[str]:
     seen: Counter[str] = Counter()
     for number, frame in enumerate(frames(seed, count)):
         try:
-            decode(frame, sender=senders[number % 2], most=MOST_IN_FRAME)
+            decode(frame, sender=senders[number % 2], max_bytes=MAX_FRAME_BYTES)
             seen["decoded"] += 1
         except AnamnesisError as error:
             quoted = "CANARY" in str(error) or error.__context__ is not None or error.__cause__ is not None
@@ -182,7 +182,7 @@ def outcomes(seed: int, count: int) -> Counter[str]:
     return seen
 
 
-def filled_with(item: bytes, *, size: int = MOST_IN_FRAME) -> bytes:
+def filled_with(item: bytes, *, size: int = MAX_FRAME_BYTES) -> bytes:
     """A frame of nearly `size` bytes that keeps every limit, filled with one small item many times."""
     row = b"\xdc" + (10_000).to_bytes(2, "big") + item * 10_000
     rows = (size - 100) // len(row)

@@ -150,7 +150,7 @@ BODIES: Final[Mapping[str, Body]] = {
         memory_id=MemoryId("mem_history"),
         memory_type="memory_block",
         action="updated",
-        content="Turn 4: the headache began three days ago.",
+        content="turn 4 added: User says the headache began three days ago",
         metadata={
             "label": "conversation_history",
             "agent": "CONTEXT_EXTRACTOR",
@@ -160,7 +160,7 @@ BODIES: Final[Mapping[str, Body]] = {
             "utilization": 25.4,
             "level": "normal",
             "digest": "9f86d081884c7d65",
-            "changed": ["turns.4"],
+            "changed": ["turns.turn_4", "total_turns", "last_updated"],
         },
     ),
     "MemoryTrace of a long-term memory": MemoryTrace(

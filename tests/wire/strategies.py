@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from orchestrator.clock import cut_to_milliseconds
+from orchestrator.ops.clock import cut_to_milliseconds
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.messages import (
     Acknowledgement,

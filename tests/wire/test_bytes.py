@@ -6,7 +6,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from orchestrator.wire.codec import MOST_IN_PACKET, as_json, decode, encode
+from orchestrator.wire.codec import MAX_PACKET_BYTES, as_json, decode, encode
 from orchestrator.wire.messages import MESSAGES, Body, Sender, name_of
 from tests.wire.samples import ASKED, BODIES, ENVELOPES, HERE
 from tests.wire.snapshots import kept
@@ -46,7 +46,7 @@ def test_a_message_has_the_bytes_it_had(name: str) -> None:
 def test_the_bytes_of_a_message_give_the_message(name: str) -> None:
     envelope = ENVELOPES[name]
 
-    assert decode(kept()[name], sender=a_sender(envelope.body), most=MOST_IN_PACKET) == envelope
+    assert decode(kept()[name], sender=a_sender(envelope.body), max_bytes=MAX_PACKET_BYTES) == envelope
 
 
 @pytest.mark.requirement("000-004")
@@ -100,7 +100,7 @@ def test_the_example_of_the_first_document_comes_back_as_it_was() -> None:
 def test_the_example_of_the_first_document_is_understood_as_it_is_written_there() -> None:
     frame = msgpack.packb({"stanzaId": -1, "conversationId": HERE, "type": 14, "body": SEED_EXAMPLE})
 
-    assert decode(frame, sender="server", most=MOST_IN_PACKET) == ENVELOPES[EXAMPLE]
+    assert decode(frame, sender="server", max_bytes=MAX_PACKET_BYTES) == ENVELOPES[EXAMPLE]
 
 
 def test_an_envelope_as_json_is_one_line_with_the_names_of_the_wire() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from orchestrator.errors import AnamnesisError
-from orchestrator.wire.codec import MOST_IN_FRAME, open_frame
+from orchestrator.wire.codec import MAX_FRAME_BYTES, open_frame
 from tests.wire.hostile import BOMBS, CLAIMS, filled_with, frames, outcomes
 
 MIB = 1024 * 1024
@@ -80,10 +80,10 @@ FILLINGS = {
 
 @pytest.mark.parametrize("item", FILLINGS.values(), ids=FILLINGS)
 def test_the_frame_that_swells_most_needs_less_than_a_hundred_times_its_size(item: bytes) -> None:
-    frame = filled_with(item, size=MOST_IN_FRAME // 4)
+    frame = filled_with(item, size=MAX_FRAME_BYTES // 4)
 
     with less_than(100 * len(frame)):
-        open_frame(frame, most=MOST_IN_FRAME)
+        open_frame(frame, max_bytes=MAX_FRAME_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_little_is_called_for_each_map_that_is_not_written_as_we_do(item: bytes,
 
     sys.setprofile(count)
     try:
-        open_frame(frame, most=MOST_IN_FRAME)
+        open_frame(frame, max_bytes=MAX_FRAME_BYTES)
     finally:
         sys.setprofile(None)
 
@@ -111,4 +111,4 @@ def test_little_is_called_for_each_map_that_is_not_written_as_we_do(item: bytes,
 )
 def test_a_frame_that_claims_more_than_it_holds_costs_little(claim: bytes) -> None:
     with less_than(MIB // 2), pytest.raises(AnamnesisError):
-        open_frame(b"\x81\xa4body" + claim, most=MOST_IN_FRAME)
+        open_frame(b"\x81\xa4body" + claim, max_bytes=MAX_FRAME_BYTES)

@@ -10,7 +10,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.errors import AnamnesisError, Problem
 from orchestrator.wire import codec, rules
-from orchestrator.wire.codec import MOST_IN_FRAME, MOST_IN_PACKET, decode, open_frame, read
+from orchestrator.wire.codec import MAX_FRAME_BYTES, MAX_PACKET_BYTES, decode, open_frame, read
 from orchestrator.wire.messages import BY_TYPE, CLIENT, SERVER, Body, MemoryTrace, Sender, UserMessage
 from tests.wire.samples import ENVELOPES, HERE
 from tests.wire.snapshots import kept
@@ -39,9 +39,9 @@ def raw(value: bytes) -> bytes:
     return whole.replace(packed("HERE"), value)
 
 
-def refusal(frame: bytes, *, sender: Sender = "client", most: int = MOST_IN_FRAME) -> AnamnesisError:
+def refusal(frame: bytes, *, sender: Sender = "client", max_bytes: int = MAX_FRAME_BYTES) -> AnamnesisError:
     with pytest.raises(AnamnesisError) as caught:
-        decode(frame, sender=sender, most=most)
+        decode(frame, sender=sender, max_bytes=max_bytes)
     return caught.value
 
 
@@ -127,12 +127,12 @@ WITHIN_LIMITS = {
 
 @pytest.mark.parametrize("frame", WITHIN_LIMITS.values(), ids=WITHIN_LIMITS)
 def test_what_nobody_knows_is_ignored_while_it_keeps_the_limits(frame: bytes) -> None:
-    assert decode(frame, sender="client", most=MOST_IN_FRAME).body == UserMessage.model_validate(
+    assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).body == UserMessage.model_validate(
         a_body(), by_alias=True
     )
 
 
-@pytest.mark.parametrize("most", [MOST_IN_PACKET, MOST_IN_FRAME])
+@pytest.mark.parametrize("most", [MAX_PACKET_BYTES, MAX_FRAME_BYTES])
 def test_a_frame_is_as_large_as_its_carrier_allows_and_no_larger(most: int) -> None:
     shortest = len(raw(packed([])))
     filling = [b"a" * 250_000] * ((most - shortest) // 250_020)
@@ -141,13 +141,13 @@ def test_a_frame_is_as_large_as_its_carrier_allows_and_no_larger(most: int) -> N
     largest = raw(packed([*filling, b"a" * (room + most - len(largest))]))
 
     assert len(largest) == most
-    assert decode(largest, sender="client", most=most)
-    assert refusal(largest, most=most - 1).problem == errors.FRAME_TOO_LARGE
-    assert refusal(largest, most=most - 1).facts == {"size": most, "most": most - 1}
+    assert decode(largest, sender="client", max_bytes=most)
+    assert refusal(largest, max_bytes=most - 1).problem == errors.FRAME_TOO_LARGE
+    assert refusal(largest, max_bytes=most - 1).facts == {"size": most, "most": most - 1}
 
 
 def test_the_limits_are_those_of_the_protocol() -> None:
-    assert (MOST_IN_PACKET, MOST_IN_FRAME) == (15_360, 1_048_576)
+    assert (MAX_PACKET_BYTES, MAX_FRAME_BYTES) == (15_360, 1_048_576)
 
 
 ENVELOPE: dict[str, tuple[bytes, Problem, str]] = {
@@ -243,7 +243,7 @@ def test_a_nul_in_a_text_is_refused_wherever_we_would_keep_it(frame: bytes) -> N
 
 
 def test_a_nul_in_a_field_that_nobody_knows_is_ignored_with_the_field() -> None:
-    assert decode(a_frame(a_body(extra="\0")), sender="client", most=MOST_IN_FRAME)
+    assert decode(a_frame(a_body(extra="\0")), sender="client", max_bytes=MAX_FRAME_BYTES)
 
 
 WRONG_VALUES: dict[str, tuple[int, dict[str, Any], str]] = {
@@ -256,7 +256,7 @@ WRONG_VALUES: dict[str, tuple[int, dict[str, Any], str]] = {
     "binary data in a tool's result": (
         7,
         {"success": True, "result": {SECRET: b"x"}},
-        "`body.result`: must hold only text, numbers, true, false, null, lists and maps.",
+        "`body.result`: must contain only text, numbers, true, false, null, lists and maps.",
     ),
     "an error code that is a list": (
         7,
@@ -430,7 +430,7 @@ def test_a_message_without_one_of_its_fields_is_refused_or_still_whole(name: str
 
 
 def test_an_opened_frame_can_be_named_although_it_is_refused() -> None:
-    frame = open_frame(a_frame(a_body(content=8), stanzaId=41), most=MOST_IN_FRAME)
+    frame = open_frame(a_frame(a_body(content=8), stanzaId=41), max_bytes=MAX_FRAME_BYTES)
 
     with pytest.raises(AnamnesisError):
         read(frame, sender="client")
@@ -446,7 +446,7 @@ def test_an_opened_frame_can_be_named_although_it_is_refused() -> None:
     ],
 )
 def test_what_a_frame_gives_for_its_names_is_not_repeated_unless_it_can_be_one(frame: bytes) -> None:
-    opened = open_frame(frame, most=MOST_IN_FRAME)
+    opened = open_frame(frame, max_bytes=MAX_FRAME_BYTES)
 
     assert (opened.stanza_id, opened.message_id) == (None, None)
 

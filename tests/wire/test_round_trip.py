@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import AnamnesisError
-from orchestrator.wire.codec import MOST_IN_FRAME, as_json, decode, encode
+from orchestrator.wire.codec import MAX_FRAME_BYTES, as_json, decode, encode
 from orchestrator.wire.messages import BY_TYPE, MESSAGES, Body, ControlStop, Sender
 from tests.wire.strategies import BODIES, envelopes, ids, patient, values
 
@@ -33,8 +33,9 @@ def test_what_is_encoded_is_decoded_as_it_was(kind: type[Body], data: st.DataObj
 
     frame = encode(envelope)
 
-    assert decode(frame, sender=a_sender(kind), most=MOST_IN_FRAME) == envelope
-    assert decode(longest(msgpack.unpackb(frame)), sender=a_sender(kind), most=MOST_IN_FRAME) == envelope
+    assert decode(frame, sender=a_sender(kind), max_bytes=MAX_FRAME_BYTES) == envelope
+    longer = longest(msgpack.unpackb(frame))
+    assert decode(longer, sender=a_sender(kind), max_bytes=MAX_FRAME_BYTES) == envelope
     assert json.loads(as_json(envelope))["name"] == kind.__name__
 
 
@@ -62,10 +63,10 @@ def longest(value: Any) -> bytes:
 def is_decoded_or_refused(frame: bytes, sender: Sender) -> bool:
     """Nothing else can happen; an error of another kind would come out of here."""
     try:
-        envelope = decode(frame, sender=sender, most=MOST_IN_FRAME)
+        envelope = decode(frame, sender=sender, max_bytes=MAX_FRAME_BYTES)
     except AnamnesisError as error:
         return error.problem.number in {101, 102, 103, 104, 105, 203} and error.__context__ is None
-    return decode(encode(envelope), sender=sender, most=MOST_IN_FRAME) == envelope
+    return decode(encode(envelope), sender=sender, max_bytes=MAX_FRAME_BYTES) == envelope
 
 
 @patient

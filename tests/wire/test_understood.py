@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from orchestrator.errors import INVALID_FIELD, TURN_TIMED_OUT, AnamnesisError
-from orchestrator.wire.codec import MOST_IN_FRAME, decode, encode
+from orchestrator.wire.codec import MAX_FRAME_BYTES, decode, encode
 from orchestrator.wire.envelope import Envelope, error_envelope
 from orchestrator.wire.ids import ConversationId, ErrorId, MemoryId, MessageId, RandomIds, TraceId
 from orchestrator.wire.messages import (
@@ -40,7 +40,7 @@ def understood(kind: type[B], *, number: int | None = None, **fields: Any) -> B:
         "body": {"conversationId": HERE, "id": "any_1"} | fields,
     }
     sender = "client" if "client" in kind.SENDERS else "server"
-    body = decode(msgpack.packb(frame), sender=sender, most=MOST_IN_FRAME).body  # type: ignore[arg-type]
+    body = decode(msgpack.packb(frame), sender=sender, max_bytes=MAX_FRAME_BYTES).body  # type: ignore[arg-type]
     assert isinstance(body, kind)
     return body
 
@@ -271,7 +271,7 @@ def test_a_first_configuration_has_no_conversation_yet(on_the_envelope: Any, in_
     frame = {name: value for name, value in fields.items() if value is not ...}
     body = {} if in_the_body is ... else {"conversationId": in_the_body}
 
-    envelope = decode(msgpack.packb(frame | {"body": body}), sender="client", most=MOST_IN_FRAME)
+    envelope = decode(msgpack.packb(frame | {"body": body}), sender="client", max_bytes=MAX_FRAME_BYTES)
 
     assert (envelope.conversation_id, envelope.body) == ("", Configuration())
 
@@ -279,13 +279,13 @@ def test_a_first_configuration_has_no_conversation_yet(on_the_envelope: Any, in_
 def test_a_configuration_may_name_its_conversation_on_the_envelope_alone() -> None:
     frame = msgpack.packb({"stanzaId": 1, "type": 12, "conversationId": HERE, "body": {}})
 
-    assert decode(frame, sender="client", most=MOST_IN_FRAME).conversation_id == HERE
+    assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).conversation_id == HERE
 
 
 def test_a_configuration_may_name_it_in_the_body_alone() -> None:
     frame = msgpack.packb({"stanzaId": 1, "type": 12, "body": {"conversationId": HERE}})
 
-    assert decode(frame, sender="client", most=MOST_IN_FRAME).conversation_id == HERE
+    assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).conversation_id == HERE
 
 
 def test_meta_holds_scalars_of_every_kind() -> None:
@@ -293,7 +293,7 @@ def test_meta_holds_scalars_of_every_kind() -> None:
     meta |= {"ä" * 128: "ä" * 1024}  # as long as they may be
     frame = {"stanzaId": 1, "type": 12, "conversationId": HERE, "meta": meta, "body": {}}
 
-    assert decode(msgpack.packb(frame), sender="client", most=MOST_IN_FRAME).meta == meta
+    assert decode(msgpack.packb(frame), sender="client", max_bytes=MAX_FRAME_BYTES).meta == meta
 
 
 @pytest.mark.parametrize("meta", [..., None, {}])
@@ -301,7 +301,9 @@ def test_no_meta_and_empty_meta_are_the_same(meta: Any) -> None:
     frame = {"stanzaId": 1, "type": 12, "conversationId": HERE, "body": {}}
 
     envelope = decode(
-        msgpack.packb(frame if meta is ... else frame | {"meta": meta}), sender="client", most=MOST_IN_FRAME
+        msgpack.packb(frame if meta is ... else frame | {"meta": meta}),
+        sender="client",
+        max_bytes=MAX_FRAME_BYTES,
     )
 
     assert envelope.meta is None
@@ -373,7 +375,7 @@ def test_an_error_becomes_a_message_that_says_what_to_do_next() -> None:
     assert envelope.body.recoverable is True
     assert envelope.body.originating_id == "msg_1"
     assert envelope.body.message == str(error)
-    assert decode(encode(envelope), sender="server", most=MOST_IN_FRAME) == envelope
+    assert decode(encode(envelope), sender="server", max_bytes=MAX_FRAME_BYTES) == envelope
 
 
 def test_a_refusal_belongs_to_its_connection_only() -> None:
@@ -390,7 +392,7 @@ def test_a_refusal_belongs_to_its_connection_only() -> None:
 def test_the_longest_text_can_be_sent(content: str) -> None:
     envelope = Envelope(-1, HERE, an_answer(content))
 
-    assert decode(encode(envelope), sender="server", most=MOST_IN_FRAME) == envelope
+    assert decode(encode(envelope), sender="server", max_bytes=MAX_FRAME_BYTES) == envelope
 
 
 def test_a_longer_text_is_refused_here_already_and_not_by_the_other_side() -> None:

@@ -1,1 +1,1 @@
-"""Servers the tests talk to, started for as long as somebody needs them."""
+"""Servers for tests, each a command that starts one and stops it when the test run ends."""

@@ -1,10 +1,9 @@
-"""Keeps a server up for as long as somebody needs it, and never longer, however that somebody ends."""
+"""Keeps a server running until the test run that started it has ended, even if it was killed."""
 
 import argparse
 import contextlib
 import fcntl
 import signal
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -14,29 +13,22 @@ from tools.progress import SetupError
 
 
 def keep(server: Callable[[], AbstractContextManager[str]], arguments: Sequence[str] | None = None) -> None:
-    """Start the server, print its address as one line, stop it on a signal or once `--while-locked` is free.
+    """Start the server and print its address as one line. Stop it on a signal or at the end of a test run.
 
-    A test run holds that lock. The system frees it when the run ends, even by SIGKILL; nothing stays behind.
+    A test run holds a lock on the file of `--while-locked`. The system releases that lock when the run ends,
+    also after SIGKILL, so no server outlives its test run.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--while-locked", type=Path, help="stop once no process holds a lock on this file")
-    watched: Path | None = parser.parse_args(arguments).while_locked
+    lock_file: Path | None = parser.parse_args(arguments).while_locked
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with contextlib.suppress(KeyboardInterrupt), server() as address:
             print(address, flush=True)
-            if watched is None:
+            if lock_file is None:
                 signal.pause()
             else:
-                with watched.open() as lock:
+                with lock_file.open() as lock:
                     fcntl.flock(lock, fcntl.LOCK_SH)
     except SetupError as failure:
         sys.exit(str(failure))
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port of the loopback that nobody listens on at this moment."""
-    with contextlib.closing(socket.socket(type=kind)) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

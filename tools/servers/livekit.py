@@ -1,7 +1,7 @@
 """A LiveKit server on free loopback ports: `python -m tools.servers.livekit`.
 
-It prints `ws://KEY:SECRET@127.0.0.1:PORT`, for the key and secret are made anew each time. It listens on no
-other interface and asks no host outside for its address.
+It prints `ws://KEY:SECRET@127.0.0.1:PORT`; key and secret are new each time. It listens on the loopback
+interface only, and asks no other host for its address.
 """
 
 import json
@@ -9,25 +9,23 @@ import secrets
 import socket
 import subprocess
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from tools.progress import SetupError
-from tools.servers.keeper import free_port, keep
-from tools.toolchain import ensure_livekit
+import httpx
 
-SECONDS_TO_START = 60
+from tools.servers.keeper import keep
+from tools.servers.process import free_port, running_process
+from tools.toolchain import ensure_livekit
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a LiveKit server is, and what it lets one in with."""
+    """The address of a LiveKit server, with its key and secret."""
 
     url: str
     api_key: str
@@ -39,7 +37,7 @@ class Address:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells `anamnesis` of it."""
+        """The environment variables that connect `anamnesis` to it."""
         return {
             "LIVEKIT_URL": self.url,
             "LIVEKIT_API_KEY": self.api_key,
@@ -48,7 +46,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """What `str` made of one."""
+        """The reverse of `str`."""
         parts = urlsplit(text)
         return cls(
             f"{parts.scheme}://{parts.hostname}:{parts.port}", parts.username or "", parts.password or ""
@@ -56,7 +54,7 @@ class Address:
 
 
 def new_address() -> Address:
-    """A free port with a key of its own; a server may be started there, killed, and started again."""
+    """A free port with a new key. A server can be started there, killed, and started again."""
     return Address(
         f"ws://127.0.0.1:{free_port()}",
         f"key{secrets.token_hex(6)}",
@@ -66,7 +64,7 @@ def new_address() -> Address:
 
 @contextmanager
 def running_livekit(address: Address | None = None, webhooks: Sequence[str] = ()) -> Iterator[Address]:
-    """The address of a server that is up during the body; it tells `webhooks` who comes and goes."""
+    """A server during the body, which reports joining and leaving participants to `webhooks`."""
     address = address or new_address()
     with livekit_process(address, webhooks):
         yield address
@@ -74,31 +72,29 @@ def running_livekit(address: Address | None = None, webhooks: Sequence[str] = ()
 
 @contextmanager
 def livekit_process(address: Address, webhooks: Sequence[str] = ()) -> Iterator[subprocess.Popen[bytes]]:
-    """The same by its process, for who wants to stop it in its tracks."""
+    """The same, but yields the process, for tests that send it signals."""
     executable = ensure_livekit()
     with tempfile.TemporaryDirectory(prefix="anamnesis-livekit-", ignore_cleanup_errors=True) as folder:
-        config, log = Path(folder, "livekit.yaml"), Path(folder, "log")
+        config = Path(folder, "livekit.yaml")
         config.touch(mode=0o600)
         config.write_text(json.dumps(_configuration(address, webhooks)))  # every JSON text is a YAML text
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                [executable, "--config", config],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        try:
-            _wait_until_it_answers(server, address, log)
+        with running_process(  # killed at the end, because on SIGTERM it would wait for its participants
+            "LiveKit",
+            [executable, "--config", config],
+            folder=Path(folder),
+            connect=partial(_connect, address.url),
+            refusals=(httpx.HTTPError,),
+            cwd=folder,
+        ) as server:
             yield server
-        finally:
-            server.kill()  # nothing of it is kept, and it waits for participants when it is asked politely
-            server.wait()
 
 
 def _configuration(address: Address, webhooks: Sequence[str]) -> dict[str, object]:
-    """ICE over TCP would listen on every interface, and without STUN servers clients get public ones."""
+    """The configuration file.
+
+    ICE over TCP is off, because it would listen on every interface. A STUN server is named, because clients
+    would otherwise be given public ones.
+    """
     configuration: dict[str, object] = {
         "port": urlsplit(address.url).port,
         "bind_addresses": ["127.0.0.1"],
@@ -120,17 +116,8 @@ def _configuration(address: Address, webhooks: Sequence[str]) -> dict[str, objec
     return configuration
 
 
-def _wait_until_it_answers(server: subprocess.Popen[bytes], address: Address, log: Path) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while True:
-        try:
-            urllib.request.urlopen(address.url.replace("ws://", "http://"), timeout=5).close()  # noqa: S310
-            return
-        except (URLError, OSError):
-            if server.poll() is not None or time.monotonic() > deadline:
-                said = log.read_text(errors="replace")
-                raise SetupError(f"LiveKit did not start within {SECONDS_TO_START} s:\n{said}") from None
-            time.sleep(0.05)
+def _connect(url: str) -> None:
+    httpx.get(url.replace("ws://", "http://"), timeout=5, trust_env=False).raise_for_status()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Brings a database to the schema this program needs, and tells which one it has."""
+"""Upgrades a database to the schema that this program needs, and reports which one it has."""
 
 import os
 from dataclasses import dataclass
@@ -12,51 +12,52 @@ from orchestrator.errors import (
     SCHEMA_NEWER,
     AnamnesisError,
 )
-from orchestrator.store import drift, refusals
-from orchestrator.store.drivers import Driver, Sqlite, driver_for
+from orchestrator.store.checks import drift
+from orchestrator.store.engine import refusals
+from orchestrator.store.engine.drivers import Driver, Sqlite, driver_for
 from orchestrator.store.tables import metadata
 
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
-"""Every schema there has been, oldest first; the last is the one this program needs."""
+"""All versions of the schema, oldest first. This program needs the last."""
 
 _NEEDED: Final = REVISIONS[-1]
-_LOCK: Final = 0x616E616D  # "anam": whoever upgrades a Postgres database holds this lock
+_LOCK: Final = 0x616E616D  # "anam": the advisory lock that an upgrade of PostgreSQL holds
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """The schema a database has, if any, and the one we need."""
+    """The schema version of a database, if any, and the one we need."""
 
     found: str | None
     needed: str = _NEEDED
 
     @property
     def is_current(self) -> bool:
-        """Whether the two are the same."""
+        """Whether the database has the version we need."""
         return self.found == self.needed
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer program than this one has been here."""
+        """Whether a newer version of this program has upgraded it."""
         return self.found is not None and self.found not in REVISIONS
 
 
 def status(url: str, *, busy_seconds: float = 5.0) -> SchemaStatus:
-    """Look, and change nothing: an SQLite file that is not there is not made. Another's is refused."""
+    """Read the schema version, without creating an SQLite file. Raises for a database of another program."""
     driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
     if isinstance(driver, Sqlite) and not _exists(driver):
         return SchemaStatus(None)
     try:
         connection = driver.connect(writing=False)
         try:
-            found, is_ours = _look(driver, connection)
+            found, is_ours = _inspect(driver, connection)
         finally:
             connection.close()
     except driver.errors as error:
         refused = driver.refusal_at_start(error)
     else:
         if len(found) > 1:
-            several = f"it says it has the schemas {', '.join(found)} at once"
+            several = f"it has several schema versions: {', '.join(found)}"
             refused = AnamnesisError(DATABASE_UNUSABLE, where=driver.name, rule=several)
         elif is_ours:
             return SchemaStatus(found[0] if found else None)
@@ -66,7 +67,7 @@ def status(url: str, *, busy_seconds: float = 5.0) -> SchemaStatus:
 
 
 def missing(url: str, *, busy_seconds: float = 5.0) -> list[str]:
-    """What a database lacks of the schema that it says is ours, by name."""
+    """The names of tables, columns and rules that the database lacks, although its version is ours."""
     driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
     try:
         connection = driver.connect(writing=False)
@@ -86,24 +87,25 @@ def _exists(file: Sqlite) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        refused = refusals.of_file(error, file.name)
+        refused = refusals.from_file(error, file.name)
     raise refused
 
 
 def _prepare(file: Sqlite) -> None:
-    """Make the file, which only its owner may read, or find out that it may not be written to."""
+    """Create the file, readable only by its owner; raises if it is not writable."""
     try:
         os.close(os.open(file.path, os.O_CREAT | os.O_RDWR, 0o600))
         return
     except OSError as error:
-        refused = refusals.of_file(error, file.name)
+        refused = refusals.from_file(error, file.name)
     raise refused
 
 
-def _look(driver: Driver, connection: Any) -> tuple[list[str], bool]:
-    """The schema, which should be one at most, and whether what is there can be ours.
+def _inspect(driver: Driver, connection: Any) -> tuple[list[str], bool]:
+    """The schema versions in the database (at most one is right), and whether the tables can be ours.
 
-    A file is for one program; on a server others may have tables beside ours, but none of the same name.
+    An SQLite file belongs to one program. On a server, other programs may have tables, but not with our
+    names.
     """
     if driver.one_writer:
         tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -120,10 +122,10 @@ def _look(driver: Driver, connection: Any) -> tuple[list[str], bool]:
 
 
 def upgrade(url: str, *, to: str = "head", busy_seconds: float = 30.0) -> None:
-    """Bring an empty or older database to our schema, all steps in one transaction; a newer one is refused.
+    """Upgrade an empty or older database to our schema in one transaction; raises for a newer one.
 
-    Of several processes that do this at once, one does the work and the others find it done. Only tests of
-    later steps name another schema than the latest.
+    If several processes do this at the same time, one does the work and the others find it done. Only tests
+    pass another version than the latest.
     """
     driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
     if isinstance(driver, Sqlite):

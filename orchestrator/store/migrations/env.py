@@ -1,4 +1,4 @@
-"""What Alembic runs: the steps, on the connection and in the transaction it is given."""
+"""Alembic's entry point: runs the migrations in the transaction of the given connection."""
 
 from alembic import context
 

@@ -1,7 +1,7 @@
-"""The first tables: what the protocol says happened, and what turns, replay and blocks need beside it.
+"""The first tables: those of the protocol, and those for turns, replay and blocks.
 
-The SQL lies beside this file, for each database, as it was released: a later change of `tables.py` must not
-change what this step does.
+The SQL of each database is in a file next to this one, as it was released, because later changes of
+`tables.py` must not change what this migration does.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make every table."""
+    """Create all tables."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

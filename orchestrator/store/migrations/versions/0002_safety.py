@@ -1,6 +1,6 @@
-"""What the guard did, and whom it is to be told.
+"""The tables of safety events and of alerts to staff.
 
-The SQL lies beside this file, for each database, as it was released.
+The SQL of each database is in a file next to this one, as it was released.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the two tables."""
+    """Create the two tables."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

@@ -1,6 +1,6 @@
-"""Conversations are found by how long nobody has spoken in them.
+"""An index to find conversations by status and last change.
 
-The SQL lies beside this file, for each database, as it was released.
+The SQL of each database is in a file next to this one, as it was released.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make the index."""
+    """Create the index."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

@@ -1,6 +1,6 @@
-"""Which agents, blocks and passages in Letta stand for a conversation.
+"""The tables of the agents, blocks and passages in Letta.
 
-The SQL lies beside this file, for each database, as it was released.
+The SQL of each database is in a file next to this one, as it was released.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make the three tables."""
+    """Create the three tables."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

@@ -1,6 +1,6 @@
-"""What a brain was about to say when it was refused.
+"""The table of sentences of a brain that the guard refused.
 
-The SQL lies beside this file, for each database, as it was released.
+The SQL of each database is in a file next to this one, as it was released.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Create the table."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

@@ -1,6 +1,6 @@
-"""What the guard heard in a message that came in a SyncRequest, and so is of no turn, is kept, too.
+"""Safety events without a turn, for messages that came in a SyncRequest.
 
-The SQL lies beside this file, for each database, as it was released.
+The SQL of each database is in a file next to this one, as it was released.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Let an event have no turn; SQLite can only make its table anew, with what was in it."""
+    """Make the column `turn` optional. SQLite needs a new table for this, with a copy of the rows."""
     bind = op.get_bind()
     script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
     for statement in filter(str.strip, script.split(";\n")):

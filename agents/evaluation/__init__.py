@@ -1,0 +1,1 @@
+"""Measures routing, follow-ups and safety on files of cases."""

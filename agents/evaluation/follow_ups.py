@@ -1,0 +1,142 @@
+"""How well follow-ups are understood: cases with what an enriched message must and must not say."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.errors import UnreadableLine
+from agents.values import Enrichment, Exchange
+
+_MOST_TEXT: Final = 100_000
+
+
+class Utterance(BaseModel):
+    """One thing that was said, by either side. Other fields of a record may stand beside these."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    role: Literal["user", "assistant", "agent"]
+    text: Annotated[str, Field(max_length=_MOST_TEXT)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    id: str | int | float | None = None
+    history: tuple[Utterance, ...] = ()
+    message: Annotated[str, Field(max_length=_MOST_TEXT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A message to be understood, after the turns before it; `opening` was said before the first of them."""
+
+    id: str | int | float | None
+    message: str
+    exchanges: tuple[Exchange, ...]
+    opening: str
+
+
+def read_line(line: bytes | str) -> Asked:
+    """The message of one JSON line, or `UnreadableLine`."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UnreadableLine("line", "is not JSON") from None
+    if not isinstance(record, dict):
+        raise UnreadableLine("line", "is not a JSON object")
+    try:
+        asked = _Line.model_validate(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(str(step) for step in first["loc"])
+        own = record.get("id")
+        rule = first["msg"][:1].lower() + first["msg"][1:]
+        raise UnreadableLine(path, rule, own if isinstance(own, str | int | float) else None) from None
+    opening, exchanges = turns_of(asked.history)
+    return Asked(asked.id, asked.message, exchanges, opening)
+
+
+def turns_of(history: Iterable[Utterance]) -> tuple[str, tuple[Exchange, ...]]:
+    """What was said before the first turn, and the turns: each begins where the person speaks."""
+    opening: list[str] = []
+    turns: list[tuple[str, list[str]]] = []
+    for each in history:
+        if each.role == "user":
+            turns.append((each.text, []))
+        else:
+            (turns[-1][1] if turns else opening).append(each.text)
+    return "\n".join(opening), tuple(
+        Exchange(number, said, "\n".join(answers)) for number, (said, answers) in enumerate(turns, start=1)
+    )
+
+
+class Enrich(Protocol):
+    """Makes a message stand on its own; `opening` was said before the first exchange."""
+
+    def __call__(self, message: str, history: Sequence[Exchange], *, opening: str = "") -> Enrichment: ...
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    value: str
+
+
+class Case(BaseModel):
+    """A message after its history: words that its enrichment has and lacks, facts that it brought, and facts
+    that are not known after it, whoever said something of the kind; one without a value is of any.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    history: tuple[Utterance, ...]
+    message: str
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    facts: tuple[_Fact, ...] = ()
+    not_facts: tuple[_Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was made of a case, and what is wrong with it."""
+
+    case: Case
+    enrichment: Enrichment
+    wrong: tuple[str, ...]
+
+
+def load_cases(path: Path) -> tuple[Case, ...]:
+    """The cases of a file, one JSON object per line."""
+    return tuple(
+        Case.model_validate(json.loads(line))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line
+    )
+
+
+def resolve(case: Case, enrich: Enrich) -> Outcome:
+    """The case as the extractor resolves it."""
+    opening, exchanges = turns_of(case.history)
+    found = enrich(case.message, exchanges, opening=opening)
+    low = found.enriched_message.lower()
+    now = len(exchanges) + 1
+    wrong = [f"lacks {word!r}" for word in case.has if word.lower() not in low]
+    wrong += [f"has {word!r}" for word in case.lacks if word.lower() in low]
+    for fact in case.facts:
+        if not any(
+            each.kind == fact.kind and fact.value.lower() in each.value.lower() and each.turn == now
+            for each in found.facts
+        ):
+            wrong.append(f"no fact {fact.kind} = {fact.value!r} of turn {now}")
+    for fact in case.not_facts:
+        if any(each.kind == fact.kind and fact.value.lower() in each.value.lower() for each in found.facts):
+            wrong.append(f"fact {fact.kind} = {fact.value!r}")
+    return Outcome(case, found, tuple(wrong))

@@ -1,0 +1,1 @@
+"""Brains with a language model."""

@@ -1,0 +1,239 @@
+"""The brain with a language model. A fallback brain goes first, and does the model's work where it fails."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic
+from typing import Final, Protocol, TypeVar
+
+from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
+from agents.models import usage
+from agents.models.prompts import (
+    CLASSIFIER,
+    EXTRACTOR,
+    ModelRequest,
+    answer_request,
+    classify_request,
+    extract_request,
+    message_with_repair,
+    parse_enrichment,
+    parse_intent,
+    without_control_characters,
+)
+from agents.models.retries import Breaker, RetryPolicy, call_with_retries
+from agents.ports import Brain, Brief, Embedded, ToolUser
+from agents.roster import Roster
+from agents.sentences import has_whole_sentence
+from agents.tools.toolbox import Tool
+from agents.values import UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
+
+T = TypeVar("T")
+
+MAX_ANSWER: Final = 12_000
+"""Maximum length of an answer. A longer one is cut: a model that repeats itself never ends on its own."""
+
+_NO_ANSWER: Final = "the model did not answer"
+_UNREADABLE: Final = "the model's reply could not be read"
+
+
+class Model(Protocol):
+    """A language model, or agents with one. Raises `ModelTrouble`, and records its cost in `usage`."""
+
+    @property
+    def name(self) -> str:
+        """The model's name in ServerInfo."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a request may be sent again if it is unknown whether the first one arrived."""
+        ...
+
+    async def decide(self, request: ModelRequest) -> str:
+        """Return one whole reply, which should fit the request's schema."""
+        ...
+
+    def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
+        """Yield a reply in fragments, and use tools on the way. Closing the generator ends the request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceThresholds:
+    """From this confidence on, the fallback brain's enrichment (`context`) or intent is used as it is."""
+
+    context: float = 0.75
+    intent: float = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What may differ between brains with a model."""
+
+    tools: Sequence[Tool] = ()
+    thresholds: ConfidenceThresholds = field(default_factory=ConfidenceThresholds)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: Breaker = field(default_factory=Breaker)
+
+
+class ModelBrain:
+    """Asks a model what the fallback brain is not sure of.
+
+    `prompts` are the system prompts of the extractor and the classifier, by role.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        fallback: Brain,
+        roster: Roster,
+        prompts: Mapping[str, str],
+        options: ModelOptions | None = None,
+    ) -> None:
+        options = options or ModelOptions()
+        self._model, self._fallback, self._roster, self._prompts = model, fallback, roster, prompts
+        self._tools, self._thresholds = tuple(options.tools), options.thresholds
+        self._policy, self.breaker = options.retry_policy, options.breaker
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
+        """The fallback brain's enrichment if it is sure, else the model's together with the known facts."""
+        local = await self._fallback.extract(message, blocks)
+        if local.quality >= self._thresholds.context:
+            return local
+        request = extract_request(self._prompts[EXTRACTOR], message, blocks)
+        found, failure = await self._decide(request, parse_enrichment)
+        if found is None:
+            usage.current().add_reasoning(f"The local brain read the message, since {failure}")
+            return local
+        facts = dict.fromkeys((*local.facts, *found.facts))
+        still_open = {"asked_before": local.asked_before, "passed_over": local.passed_over}
+        return found.model_copy(update={"facts": tuple(facts), **still_open})
+
+    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
+        """The fallback brain's intent if it is sure, else the model's. The reasoning says which one it is."""
+        local, sure = await self._fallback.classify(enrichment, blocks, embedded), self._thresholds.intent
+        if local.intent != UNCLEAR and local.confidence >= sure:
+            return _because(local, f"sure without the model: {local.confidence:.2f} is at least {sure:.2f}")
+        request = classify_request(self._prompts[CLASSIFIER], enrichment, blocks, self._roster)
+        found, failure = await self._decide(request, partial(parse_intent, intents=self._roster.intents))
+        return found or _because(local, f"the local brain decided, since {failure}")
+
+    async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
+        """The model's answer; the fallback brain's if the model fails before its first whole sentence.
+
+        Nothing is sent before that. If the model fails later, its whole sentences stay: `AnswerCut`.
+        """
+        answer = self._fallback.speak(brief)
+        if not brief.specialist.says:
+            with suppress(ModelTrouble):
+                answer = await self._call(partial(self._start_answer, brief))
+        async with aclosing(answer) as fragments:
+            async for fragment in fragments:
+                yield fragment
+
+    # --- asking the model -----------------------------------------------------------------------------------
+
+    async def _decide(self, request: ModelRequest, parse: Callable[[str], T]) -> tuple[T | None, str]:
+        """The model's parsed reply, after at most one repair; or None and why there is none."""
+        turn_usage = usage.current()
+        try:
+            reply = await self._call(partial(self._reply, request))
+            try:
+                return parse(reply), ""
+            except UnreadableReply as unreadable:
+                turn_usage.repairs += 1
+                repair = replace(request, message=message_with_repair(request.message, unreadable.rule))
+            return parse(await self._call(partial(self._reply, repair))), ""
+        except ModelTrouble:
+            return None, _NO_ANSWER
+        except UnreadableReply:
+            turn_usage.fallback_reason = turn_usage.fallback_reason or "reply_unreadable"
+            return None, _UNREADABLE
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call the model with retries. After a final failure the model is not called again in this turn."""
+        turn_usage = usage.current()
+        if turn_usage.given_up:
+            raise ModelTrouble("given_up")
+        try:
+            if self._seconds_left() <= 0:
+                raise ModelTrouble("budget", counts_against_model=False)
+            deadline = monotonic() + self._seconds_left()
+            return await call_with_retries(call, self.breaker, self._policy, deadline)
+        except ModelTrouble as trouble:
+            turn_usage.given_up, turn_usage.fallback_reason = True, trouble.kind
+            raise
+
+    async def _reply(self, request: ModelRequest) -> str:
+        async with self._reply_timeout():
+            return await self._model.decide(request)
+
+    def _seconds_left(self) -> float:
+        """How many seconds of this turn's budget are left."""
+        return usage.current().started + self._policy.budget_seconds - monotonic()
+
+    async def _start_answer(self, brief: Brief) -> AsyncGenerator[str, None]:
+        """Wait for the first whole sentence, and return the answer from its beginning."""
+        tools = [tool for tool in self._tools if tool.name in brief.specialist.tools]
+        fragments = self._model.speak(answer_request(brief, tools), brief.tools)
+        text = ""
+        try:
+            async with self._reply_timeout():
+                async for fragment in fragments:
+                    text += without_control_characters(fragment)
+                    if has_whole_sentence(text):
+                        break
+            if not text.strip():
+                raise ModelTrouble("said_nothing")
+        except BaseException:
+            await fragments.aclose()
+            raise
+        return self._continue_answer(text, fragments)
+
+    async def _continue_answer(
+        self, text: str, fragments: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[str, None]:
+        length = len(text)
+        async with aclosing(fragments):
+            yield text
+            try:
+                while length <= MAX_ANSWER:
+                    async with self._timeout(self._policy.stall_seconds):
+                        fragment = without_control_characters(await anext(fragments))
+                    length += len(fragment)
+                    yield fragment
+            except StopAsyncIteration:
+                return
+            except ModelTrouble as trouble:
+                reason = trouble.kind
+            else:
+                reason = "too_long"
+        usage.current().cut_reason = reason
+        raise AnswerCut(self.name, "speak")
+
+    def _reply_timeout(self) -> AbstractAsyncContextManager[None]:
+        """The time limit of one reply, or what is left of the turn's budget if that is less."""
+        left, reply = self._seconds_left(), self._policy.reply_seconds
+        return self._timeout(left, "budget") if left < reply else self._timeout(reply)
+
+    @asynccontextmanager
+    async def _timeout(self, seconds: float, kind: str = "timed_out") -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise ModelTrouble(kind, retryable=self._model.repeatable) from None
+
+
+def _because(intent: Intent, why: str) -> Intent:
+    return intent.model_copy(update={"reasoning": f"{intent.reasoning}; {why}"})

@@ -1,0 +1,177 @@
+"""Letta agents as a model: one per role of a conversation, each with a copy of the four blocks.
+
+The agents keep no messages between two requests. So no answer affects the next one, and no tool call stays
+pending. A request whose outcome is unknown is not sent again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agents.errors import ModelTrouble
+from agents.models import usage
+from agents.models.http import HttpClient, text_or_empty
+from agents.models.prompts import ModelRequest, message_with_results, without_control_characters
+from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
+from agents.ports import ToolUser
+from agents.tools.toolbox import Tool
+
+_NORMAL_ENDS: Final = ("end_turn", "requires_approval", "max_steps", "max_tokens_exceeded", "tool_rule")
+_CANCEL_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of an agent, as far as its events were received; `begun` once it has sent any message."""
+
+    id: str = ""
+    reasoning: str = ""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    begun: bool = False
+    ended: bool = False
+
+
+class LettaAgents:
+    """The agents of one Letta server. `agent_for` returns an agent's id by conversation and role."""
+
+    repeatable = False
+
+    def __init__(
+        self, base_url: str, key: str, model: str, agent_for: Callable[[str, str], Awaitable[str]]
+    ) -> None:
+        self._http = HttpClient(base_url, key, repeatable=False)
+        self._model, self._agent_for = model, agent_for
+        self._cancellations: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """The model that the agents use."""
+        return self._model
+
+    async def close(self) -> None:
+        """Wait for cancellations that are being sent, then close the connections."""
+        await asyncio.gather(*self._cancellations)
+        await self._http.close()
+
+    async def check_health(self) -> None:
+        """Raise `ModelTrouble` if the server does not respond."""
+        await self._http.fetch("GET", "v1/health/")
+
+    async def decide(self, request: ModelRequest) -> str:
+        """Return the agent's last message as a whole. Its schema is a setting of the agent."""
+        agent_id = await self._agent_for(request.conversation_id, request.role)
+        texts: dict[str, str] = {}
+        async with aclosing(self._run(agent_id, request.message, (), _Run())) as messages:
+            async for message_id, fragment in messages:
+                texts[message_id] = texts.get(message_id, "") + fragment
+        return list(texts.values())[-1] if texts else ""
+
+    async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
+        """Yield the agent's text as it arrives. Tools run here; the agent continues with their results."""
+        agent_id = await self._agent_for(request.conversation_id, request.role)
+        message, said = request.message, ""
+        all_results: list[tuple[str, str]] = []
+        for number in range(MAX_ROUNDS):
+            run = _Run()
+            offered = request.tools if number < MAX_ROUNDS - 1 else ()
+            try:
+                async with aclosing(self._run(agent_id, message, offered, run)) as messages:
+                    async for _, fragment in messages:
+                        said += fragment
+                        yield fragment
+            except ModelTrouble as trouble:
+                # a retry starts over, and would run the tools of earlier rounds twice
+                trouble.retryable = trouble.retryable and number == 0
+                raise
+            if not run.calls:
+                return
+            results = await run_tool_calls(run.calls.values(), tools)
+            all_results += [(call.name, result) for call, result in results]
+            message = message_with_results(request.message, said, all_results)
+
+    async def _run(
+        self, agent_id: str, message: str, tools: tuple[Tool, ...], run: _Run
+    ) -> AsyncGenerator[tuple[str, str], None]:
+        """Yield the text of one run, each fragment with its message's id. Leaving early cancels the run."""
+        turn_usage = usage.current()
+        turn_usage.requests += 1
+        body: dict[str, Any] = {
+            "messages": [{"role": "user", "content": message}],
+            "stream_tokens": True,
+        }
+        if tools:
+            body["client_tools"] = [_tool_description(tool) for tool in tools]
+        over = False
+        path = f"v1/agents/{agent_id}/messages/stream"
+        try:
+            async with aclosing(self._http.stream_events(path, body)) as events:
+                async for event in events:
+                    if fragment := _add_event(run, event):
+                        yield text_or_empty(event.get("id")), fragment
+            over = True
+        except ModelTrouble:
+            over = not run.id or run.ended
+            raise
+        finally:
+            if not over:
+                self._cancel(agent_id, run.id)
+        if not run.ended:
+            raise ModelTrouble("broken_off")
+        turn_usage.add_reasoning(without_control_characters(run.reasoning))
+
+    def _cancel(self, agent_id: str, run_id: str) -> None:
+        """Cancel a run in the background, since nobody reads its text any more."""
+
+        async def cancel() -> None:
+            with suppress(ModelTrouble, TimeoutError):
+                async with asyncio.timeout(_CANCEL_SECONDS):
+                    runs = {"run_ids": [run_id]} if run_id else {}
+                    await self._http.fetch("POST", f"v1/agents/{agent_id}/messages/cancel", runs)
+
+        task = asyncio.create_task(cancel())
+        self._cancellations.add(task)
+        task.add_done_callback(self._cancellations.discard)
+
+
+def _tool_description(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def _add_event(run: _Run, event: Mapping[str, Any]) -> str:
+    """Add one event of the stream to the run, and return the text in it."""
+    run.id = run.id or text_or_empty(event.get("run_id"))
+    kind = text_or_empty(event.get("message_type"))
+    run.begun = run.begun or (kind.endswith("_message") and kind != "error_message")
+    match kind:
+        case "assistant_message":
+            return _content_text(event.get("content"))
+        case "reasoning_message":
+            run.reasoning += text_or_empty(event.get("reasoning"))
+        case "approval_request_message":
+            _add_calls(run, event)
+        case "usage_statistics":
+            usage.current().add_tokens(event.get("prompt_tokens"), event.get("completion_tokens"))
+        case "stop_reason":
+            run.ended = event.get("stop_reason") in _NORMAL_ENDS
+        case "error_message":
+            run.ended = True
+            error = text_or_empty(event.get("error_type")) or "failed"
+            retried_by_letta = error.startswith("llm")
+            raise ModelTrouble(error, retryable=not run.begun and not retried_by_letta)
+    return ""
+
+
+def _content_text(content: object) -> str:
+    if isinstance(content, list):
+        return "".join(text_or_empty(part.get("text")) for part in content if isinstance(part, dict))
+    return text_or_empty(content)
+
+
+def _add_calls(run: _Run, event: Mapping[str, Any]) -> None:
+    calls = event.get("tool_calls") or event.get("tool_call")
+    for piece in calls if isinstance(calls, list) else [calls]:
+        if isinstance(piece, dict):
+            call = run.calls.setdefault(text_or_empty(piece.get("tool_call_id")), ToolCall())
+            call.add(piece.get("tool_call_id"), piece.get("name"), piece.get("arguments"))

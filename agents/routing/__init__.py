@@ -1,0 +1,1 @@
+"""Which intent a message belongs to, learned from examples."""

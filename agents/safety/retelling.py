@@ -1,0 +1,97 @@
+"""What a retelling adds to what was heard: only danger that this message brings. Pure.
+
+A message is retold so that it stands on its own, with what earlier ones said and often without its "no" or
+its "years ago". So a rule that the retelling alone fires counts unless the person's own words take it back
+and unless it was known before; what was known counts again where the message says how it is with it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agents.questions import last_question
+from agents.safety.guard import Reason, Verdict
+from agents.utterance import asks_back
+from agents.values import Enrichment
+
+CLOSING: Final = "closing"
+"""The phase of a message that takes leave, and so answers nothing."""
+HOW_IT_IS: Final = frozenset(("severity", "progression"))
+"""The kinds of answer that mean nothing without what they rate: "8" to "How bad is the chest pain?"."""
+
+
+class Explainer(Protocol):
+    """Says which rules a text fires, and which it takes back."""
+
+    def explain(self, text: str) -> Sequence[Reason]:
+        """Every rule that fired or was stopped, with the words that did it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was said before a message: by the person, in whose words or retold ones, and by the assistant."""
+
+    own: tuple[str, ...] = ()
+    retold: tuple[str, ...] = ()
+    answer: str = ""
+
+
+_WORD: Final = re.compile(r"[a-z]+")
+_STEM: Final = 4
+"""How many letters make two forms of a word the same: breath and breathing."""
+_LIGHT: Final = frozenset(
+    ("a", "an", "feeling", "from", "had", "has", "have", "having", "is", "of", "the", "with")
+)
+_DENIES: Final = re.compile(
+    r"\W*(?:no|none|not|nope|nah|never|nothing|zero|0)\b(?:\W+\w+){0,2}\W*", re.IGNORECASE
+)
+_LEANS: Final = re.compile(r"\W*(?:and |yes |but )?(?:it|this|that|they)\b", re.IGNORECASE)
+
+
+def replies(said: str, enrichment: Enrichment) -> bool:
+    """Whether a message says how it is with what was asked about, and so nothing by itself."""
+    if enrichment.phase == CLOSING or asks_back(said) or _DENIES.fullmatch(said):
+        return False
+    return not HOW_IT_IS.isdisjoint(enrichment.answers) or _LEANS.match(said) is not None
+
+
+def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -> Verdict:
+    """The danger that the retelling of a message adds to the message itself."""
+    question, is_reply = last_question(before.answer) or "", replies(said, enrichment)
+    own_words = {word[:_STEM] for word in _WORD.findall(said.lower())}
+    heard = [
+        reason
+        for reason in guard.explain(enrichment.enriched_message)
+        if not reason.stopped_by and _brings(reason, own_words)
+    ]
+    asked = guard.explain(question) if question else ()
+    heard += asked if is_reply else ()
+    if not heard:
+        return Verdict()
+    own, stopped = _rules(guard, (said,))
+    earlier, stopped_earlier = _rules(guard, before.own)
+    old = (stopped - own) | (stopped_earlier - earlier - own)
+    if not is_reply:
+        old |= earlier | _rules(guard, (enrichment.previous_context, *before.retold))[0]
+        old |= {reason.rule.id for reason in asked}
+    verdict = Verdict()
+    for rule in (reason.rule for reason in heard if reason.rule.id not in old):
+        verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+    return verdict
+
+
+def _brings(reason: Reason, own_words: set[str]) -> bool:
+    """Whether a rule fired by more than the person's own words, which the rules have judged already."""
+    told = (word for phrase in reason.heard for word in _WORD.findall(phrase.lower()) if word not in _LIGHT)
+    return any(word[:_STEM] not in own_words for word in told)
+
+
+def _rules(guard: Explainer, texts: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The rules that some texts fire, and those that some speak of and take back."""
+    reasons = [reason for text in texts if text for reason in guard.explain(text)]
+    return (
+        frozenset(reason.rule.id for reason in reasons if not reason.stopped_by),
+        frozenset(reason.rule.id for reason in reasons if reason.stopped_by),
+    )

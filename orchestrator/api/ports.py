@@ -1,0 +1,71 @@
+"""What the HTTP API needs from the rest of the orchestrator."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, Protocol
+
+from orchestrator.ports import Transport
+
+
+class Health(Protocol):
+    """The state of the server."""
+
+    @property
+    def status(self) -> Literal["ok", "degraded"]:
+        """`ok` if every part works."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """For each part by name: `ok`, or `down: ` and the name of the reason."""
+        ...
+
+
+class Orchestrator(Protocol):
+    """Serves conversations."""
+
+    async def attend(self, transport: Transport, person_id: str) -> None:
+        """Serve one connection until it ends."""
+        ...
+
+    async def health(self) -> Health:
+        """Check every part now."""
+        ...
+
+
+class Admission(Protocol):
+    """What a client needs to join a LiveKit room."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def room(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def token(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def expires_at(self) -> datetime: ...
+
+
+class Rooms(Protocol):
+    """The LiveKit rooms of the conversations."""
+
+    @property
+    def url(self) -> str:
+        """The address clients connect to."""
+        ...
+
+    async def create(self, person_id: str) -> str:
+        """Start a conversation of that person and create its room; returns the id of both."""
+        ...
+
+    async def admit(self, person_id: str, conversation_id: str) -> Admission:
+        """Make a token for the owner of a conversation."""
+        ...
+
+    def receive_webhook(self, body: bytes, authorization: str) -> None:
+        """Take a webhook from LiveKit; a wrong signature is refused."""
+        ...

@@ -1,0 +1,27 @@
+"""`/health`: which parts of the server work."""
+
+import asyncio
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from orchestrator.api.ports import Orchestrator
+
+HEALTH_SECONDS: Final = 5
+
+
+def build_router(orchestrator: Orchestrator) -> APIRouter:
+    """Build the route. Anyone may call it."""
+    router = APIRouter()
+
+    @router.api_route("/health", methods=["GET", "HEAD"])
+    async def show() -> JSONResponse:
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                health = await orchestrator.health()
+        except TimeoutError:
+            return JSONResponse({"status": "degraded", "parts": {"house": "down: no_answer"}})
+        return JSONResponse({"status": health.status, "parts": dict(health.parts)})
+
+    return router

@@ -1,0 +1,183 @@
+"""Chooses the brain that answers: by the settings, and by whether the model is available."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from agents.errors import AgentError
+from agents.models.retries import Breaker, RetryPolicy
+from agents.ports import Brain
+from agents.roster import Roster
+from agents.tools.toolbox import Toolbox
+from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
+from orchestrator.prompts import PromptFiles
+from orchestrator.settings import Settings
+from orchestrator.wire.messages import ModelInfo
+
+if TYPE_CHECKING:
+    from agents.models.letta import LettaAgents
+    from agents.models.openai import ChatModel
+
+AgentFor: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Gives the id of a Letta agent by conversation and role; raises `ModelTrouble` if there is none."""
+
+
+CHECK_SECONDS: Final = 5.0
+"""How often the model is checked, and how long a check may take."""
+
+
+async def _nothing() -> None:
+    """Closes a brain that holds nothing open."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrainName:
+    """The name of a brain, as ServerInfo gives it."""
+
+    model: ModelInfo
+    backend: str
+
+
+class ModelStatus:
+    """Whether the model answers. While it does not, the local brain answers in its place."""
+
+    def __init__(self, failures: int, rest_seconds: float, check: Callable[[], Awaitable[None]]) -> None:
+        self.breaker = _RecoveringBreaker(failures, rest_seconds)
+        self._check, self._is_reachable = check, True
+
+    @property
+    def available(self) -> bool:
+        """False while the last check failed, and from when the breaker opens until the model has answered."""
+        return self._is_reachable and self.breaker.has_recovered
+
+    async def keep_checking(self) -> None:
+        """Runs until cancelled: checks the model, so that a failure is known before a turn needs it.
+
+        A check that takes too long changes nothing: the model may only be busy.
+        """
+        while True:
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CHECK_SECONDS):
+                        await self._check()
+                        self._is_reachable = True
+            except AnamnesisError:
+                self._is_reachable = False
+            await asyncio.sleep(CHECK_SECONDS)
+
+
+class _RecoveringBreaker(Breaker):
+    """A breaker that knows whether the model has answered since the breaker last opened."""
+
+    has_recovered = True
+
+    def record_success(self) -> None:
+        super().record_success()
+        self.has_recovered = True
+
+    def record_failure(self, retry_after: float | None) -> None:
+        super().record_failure(retry_after)
+        self.has_recovered = self.has_recovered and not self.is_open
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedBrain:
+    """A brain, its name, the name of its fallback, and how to check and close it."""
+
+    brain: Brain
+    name: BrainName
+    fallback: BrainName
+    check: Callable[[], Awaitable[None]] | None = None
+    close: Callable[[], Awaitable[None]] = _nothing
+    status: ModelStatus | None = None
+
+    def now(self) -> BrainName:
+        """The name of the brain that answers now."""
+        return self.name if self.status is None or self.status.available else self.fallback
+
+
+def choose(
+    settings: Settings,
+    local: Brain,
+    roster: Roster,
+    prompts: PromptFiles,
+    toolbox: Toolbox,
+    agent_for: AgentFor | None = None,
+) -> SelectedBrain:
+    """The brain that the settings name: Letta, else a chat endpoint, else the local brain.
+
+    Only the library of the chosen one is imported. With Letta, `agent_for` finds its agents.
+    """
+    if settings.letta.base_url and agent_for is not None:
+        model, name = _letta(settings, agent_for)
+    elif settings.chat.endpoint:
+        model, name = _chat(settings)
+    else:
+        return SelectedBrain(local, _local_name(local), _local_name(local))
+
+    from agents.models.fallback import ConfidenceThresholds, ModelBrain, ModelOptions
+    from agents.models.prompts import CLASSIFIER, EXTRACTOR
+
+    rules, check = settings.brain, _with_our_errors(model.check_health)
+    status = ModelStatus(rules.breaker_failures, rules.breaker_seconds, check)
+    brain = ModelBrain(
+        model,
+        local,
+        roster,
+        {
+            EXTRACTOR: prompts.prompt_named("context_extractor").text,
+            CLASSIFIER: prompts.prompt_named("intent_classifier").text,
+        },
+        ModelOptions(
+            tools=toolbox.tools,
+            thresholds=ConfidenceThresholds(rules.sure_context, rules.sure_intent),
+            retry_policy=RetryPolicy(
+                rules.reply_seconds, rules.stall_seconds, rules.budget_seconds, rules.attempts
+            ),
+            breaker=status.breaker,
+        ),
+    )
+    return SelectedBrain(brain, name, _local_name(local), check, model.close, status)
+
+
+def _local_name(local: Brain) -> BrainName:
+    return BrainName(ModelInfo(name=local.name, provider="anamnesis"), "embedded")
+
+
+def _letta(settings: Settings, agent_for: AgentFor) -> "tuple[LettaAgents | ChatModel, BrainName]":
+    from agents.models.letta import LettaAgents
+
+    letta = settings.letta
+    model = LettaAgents(letta.base_url, letta.api_key.get_secret_value(), letta.model, agent_for)
+    return model, BrainName(ModelInfo(name=model.name, provider="letta"), "letta")
+
+
+def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
+    from agents.models.openai import ChatModel
+    from agents.models.prompts import CLASSIFIER, EXTRACTOR
+
+    chat = settings.chat
+    if not chat.model:
+        where = settings.origins.get("chat.endpoint", "")
+        raise AnamnesisError(BAD_SETTING, key="chat.endpoint", where=where, rule="needs chat.model, too")
+    model = ChatModel(
+        chat.endpoint,
+        chat.api_key.get_secret_value(),
+        chat.model,
+        {EXTRACTOR: chat.extractor_model, CLASSIFIER: chat.classifier_model},
+    )
+    return model, BrainName(ModelInfo(name=model.name, provider="openai-style"), "chat")
+
+
+def _with_our_errors(check: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    """The same check, raising an AnamnesisError instead of an error of the agents."""
+
+    async def check_model() -> None:
+        try:
+            await check()
+        except AgentError as error:
+            raise as_ours(error) from None
+
+    return check_model

@@ -1,0 +1,1 @@
+"""Connections: who is connected, and what is done with each frame."""

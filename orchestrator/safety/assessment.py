@@ -1,0 +1,226 @@
+"""The values of the safety monitor: what was found in a message, and what is done about it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, Literal, TypeAlias
+
+from agents.safety import after_danger
+from agents.safety.guard import MEANT, Verdict
+from agents.values import EMERGENCY, UNCLEAR, Intent
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.rows import SafetyEvent
+from orchestrator.wire.envelope import Scalar
+from orchestrator.wire.messages import Safety
+
+Stage: TypeAlias = Literal["message", "enriched", "answer"]
+
+LANGUAGE: Final = "language."
+"""Prefix of the rule that is recorded for a message in another language; the language's code follows."""
+
+NOT_CLASSIFIED: Final = Intent(intent=UNCLEAR, confidence=0.0, reasoning="The message is not classified yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the safety checks found in a message. Several assessments add up and never cancel each other."""
+
+    verdict: Verdict = field(default_factory=Verdict)
+    failed: bool = False
+    """Whether a check failed. The person then reads a sentence of caution first."""
+    language: str | None = None
+    """The language of a message that is not in English, which the rules cannot judge."""
+    uncertain: bool = False
+    """Whether the message may be an emergency. The person then reads the emergency number first."""
+
+    @property
+    def is_danger(self) -> bool:
+        """Whether the person gets a safety answer."""
+        return self.verdict.flagged
+
+    @property
+    def is_below_classifier(self) -> bool:
+        """Whether the danger classifier could raise the verdict: it never reports the highest tier."""
+        return self.verdict.tier < MEANT
+
+    @property
+    def wire_field(self) -> Safety | None:
+        """The field `safety` of StartAnswer."""
+        kind = self.verdict.kind
+        return None if kind == "none" else Safety(kind=kind, tier=self.verdict.tier)
+
+    @property
+    def meta(self) -> dict[str, Scalar]:
+        """The meta of the first sentence, by which a client recognises a safety answer."""
+        if self.is_danger:
+            return {"safety": self.verdict.kind, "tier": self.verdict.tier}
+        if self.failed:
+            return {"guard": "unavailable"}
+        return {"guard": "unsupported_language"} if self.language else {}
+
+    @property
+    def intent(self) -> Intent:
+        """The intent of a message in danger; it overrides the brain's."""
+        why = f"The guard heard: {', '.join(self.verdict.rule_ids)}"
+        return Intent(intent=EMERGENCY, confidence=1.0, reasoning=why)
+
+    def raised_by(self, other: "Assessment") -> "Assessment":
+        """Both assessments together."""
+        return Assessment(
+            self.verdict.raised_by(other.verdict),
+            self.failed or other.failed,
+            self.language or other.language,
+            self.uncertain or other.uncertain,
+        )
+
+    @classmethod
+    def from_events(cls, events: Iterable[SafetyEvent]) -> "Assessment":
+        """The assessment of a message, read back from the events that were recorded for it."""
+        found = cls()
+        for event in events:
+            if event.kind == "guard_failed":
+                language = next((rule.removeprefix(LANGUAGE) for rule in event.rules), None)
+                found = found.raised_by(cls(failed=language is None, language=language))
+            elif event.kind in ("emergency", "crisis"):
+                kind: Literal["emergency", "crisis"] = "crisis" if event.kind == "crisis" else "emergency"
+                found = found.raised_by(cls(Verdict(kind, event.tier, event.rules)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyNote:
+    """A row for the table `safety_events`, and whether it becomes an alert to staff."""
+
+    stage: Stage
+    kind: str
+    tier: int = 0
+    rules: tuple[str, ...] = ()
+    alert: bool = False
+    refused: str = ""
+    """The text that a brain was not allowed to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRef:
+    """The message that a note is about. A synchronised message belongs to no turn."""
+
+    conversation_id: str
+    message_id: str
+    turn: int | None
+
+
+def write_notes(
+    tx: Transaction, message: MessageRef, notes: Sequence[SafetyNote], *, is_recent: bool = True
+) -> None:
+    """Store the notes. Staff get an alert only if the message is recent."""
+    for note in notes:
+        tx.safety.record(
+            message.conversation_id,
+            message.message_id,
+            message.turn,
+            stage=note.stage,
+            kind=note.kind,
+            tier=note.tier,
+            rules=note.rules,
+            alert=note.alert and is_recent,
+            refused=note.refused,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyRecord:
+    """What the store holds about the safety of a turn's message and of the messages before it."""
+
+    turn: int
+    events: tuple[SafetyEvent, ...] = ()
+    """Recorded for this message."""
+    before: tuple[SafetyEvent, ...] = ()
+    """Dangers that were recorded for earlier messages of the conversation."""
+    last: tuple[SafetyEvent, ...] = ()
+    """Dangers that were recorded for the message right before this one, if it is not long ago."""
+    is_repeated: bool = False
+    """Whether the turn answers its message once more: the person has read the first wording already."""
+
+    @property
+    def earlier(self) -> Assessment:
+        """The assessment of the message right before this one."""
+        return Assessment.from_events(self.last)
+
+    def times_answered(self, verdict: Verdict) -> int:
+        """How often this danger was answered before. The count selects the wording.
+
+        A danger counts as another one if the turn before had none, one of another kind or tier, or an
+        unrelated one. It then starts with the first wording, or with the second one if the person has just
+        read the first.
+        """
+        by_message = groupby(self.before, lambda event: (event.turn, event.message_id))
+        dangers = [(turn, Assessment.from_events(events).verdict) for (turn, _), events in by_message]
+        times, last, last_turn = 0, Verdict(), None
+        for turn, danger in (*dangers, (self.turn, verdict)):
+            follows = turn is None or last_turn is None or turn - last_turn <= 1
+            same_texts = (danger.kind, danger.tier) == (last.kind, last.tier)
+            if same_texts and follows and after_danger.is_same(danger, last):
+                times += 1
+            else:
+                times = int(same_texts and times == 0)
+            last, last_turn = danger, turn
+        return times + self.is_repeated
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDecision:
+    """What is done about a message that came in."""
+
+    assessment: Assessment = field(default_factory=Assessment)
+    first_sentence: str = ""
+    """The first sentence of a safety answer, for a person in danger. It does not wait for the store."""
+    error_prefix: str = ""
+    """What an ErrorMessage about this message begins with: whom to call."""
+    notes: tuple[SafetyNote, ...] = ()
+
+    @property
+    def is_danger(self) -> bool:
+        """Whether the message goes before all others: no limit refuses it, and it stops earlier turns."""
+        return self.assessment.is_danger
+
+    def graver_of(self, other: "MessageDecision") -> "MessageDecision":
+        """The decision about the graver of two messages."""
+        ours, both = self.assessment.verdict, self.assessment.raised_by(other.assessment).verdict
+        return self if (ours.kind, ours.tier) == (both.kind, both.tier) else other
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDecision:
+    """What a turn does about its message, as far as the message is understood."""
+
+    assessment: Assessment
+    sentences: tuple[str, ...]
+    """The safety answer, or the sentence of caution before an ordinary answer. The first one goes first."""
+    times_answered: int
+    """How often this danger was answered before, by which `sentences` were chosen."""
+    error_prefix: str
+    """What an ErrorMessage that ends the turn begins with."""
+    notes: tuple[SafetyNote, ...] = ()
+    """What this step found and the store does not have yet."""
+    say_now: tuple[str, ...] = ()
+    """What the person must read at once, because this step found a graver danger."""
+    reply: tuple[str, ...] | None = None
+    """The rest of the answer, if no specialist answers; None if one does."""
+    preface: tuple[str, ...] = ()
+    """What is said before the specialist's answer."""
+    intent: Intent = NOT_CLASSIFIED
+    needs_classifier: bool = False
+    """Whether the danger classifier must see the message before the turn goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceDecision:
+    """What is done about a text of a brain: it is said, or another one in its place."""
+
+    text: str
+    notes: tuple[SafetyNote, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the brain was not allowed to say it."""
+        return bool(self.notes)

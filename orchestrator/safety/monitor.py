@@ -1,0 +1,334 @@
+"""The safety monitor: decides what is said to a person in danger, what is recorded, and who is alerted.
+
+It is asked three times: when a message comes in, whenever the turn understands more of it, and before a
+sentence goes out. Each answer is a value with the verdict and with what to do about it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from agents.ports import Embedded
+from agents.roster import Specialist
+from agents.safety import after_danger
+from agents.safety.guard import STILL, Reason, Verdict
+from agents.safety.language import Languages
+from agents.safety.output import OutputGuard
+from agents.safety.retelling import Before, added, replies
+from agents.safety.text import MOST
+from agents.safety.wording import ROUTER, Wording
+from agents.utterance import asks_of_something
+from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
+from orchestrator.ops.logs import get_logger
+from orchestrator.safety.assessment import (
+    LANGUAGE,
+    NOT_CLASSIFIED,
+    Assessment,
+    MessageDecision,
+    SafetyNote,
+    SafetyRecord,
+    SentenceDecision,
+    Stage,
+    TurnDecision,
+)
+from orchestrator.safety.context import SHORT_REPLY, MessageContext
+
+log = get_logger()
+
+SURE: Final = 0.9
+"""Minimum confidence of a brain for an emergency that no other check found."""
+
+PART_LENGTH: Final = MOST
+"""How many characters the rules check at a time."""
+PART_OVERLAP: Final = 1_000
+"""How many characters two parts share, so that no phrase is cut in two."""
+MAX_PARTS: Final = 64
+"""How many parts are checked; the largest frame has as many. A longer text counts as not checked."""
+
+TURNS_BACK: Final = 12
+"""How many earlier turns are searched for what was known before."""
+
+
+class RuleGuard(Protocol):
+    """Finds danger in a text by rules. Pure: the same text gives the same verdict."""
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        """The verdict on a message; `context` is what the assistant asked last."""
+        ...
+
+    def explain(self, text: str) -> Sequence[Reason]:
+        """Every rule that fired or was cancelled, with the words that did it."""
+        ...
+
+    def takes_back(self, text: str) -> bool:
+        """Whether the text mentions danger and denies it."""
+        ...
+
+    def says_nothing(self, text: str) -> bool:
+        """Whether the text neither answers a question nor says anything of its own, like "hm"."""
+        ...
+
+    def is_over(self, text: str, earlier: Verdict) -> bool:
+        """Whether the text says only that the earlier danger is over, is taken care of, or never was."""
+        ...
+
+    def still(self, text: str, earlier: Verdict) -> Verdict:
+        """What remains of the earlier danger after this text."""
+        ...
+
+
+class DangerClassifier(Protocol):
+    """Finds danger in the meaning of a message. Pure, and fast: the vector is computed already."""
+
+    def hear(self, embedded: Embedded) -> Verdict:
+        """The verdict on a message by its vector."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What a turn knows about its message. Each station of the turn adds to it."""
+
+    text: str
+    record: SafetyRecord
+    blocks: Blocks | None = None
+    enrichment: Enrichment | None = None
+    embedded: Embedded | None = None
+    intent: Intent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyMonitor:
+    """Checks what people write and what brains say. No setting switches it off.
+
+    No check raises: a check that fails is logged, and the person is answered with caution.
+    """
+
+    guard: RuleGuard
+    output: OutputGuard
+    wording: Wording
+    languages: Languages
+    classifier: DangerClassifier | None = None
+    alerts: bool = False
+    """Whether staff get alerts."""
+    patience: float = 0.3
+    """How many seconds the first sentence to a person in danger waits for the store."""
+
+    def message_received(self, text: str, context: MessageContext | None = None) -> MessageDecision:
+        """Decide about a message that came in, by its words and the conversation before it."""
+        context = context or MessageContext()
+        found = self._check_text(text, context.question)
+        if len(text) <= SHORT_REPLY and context.earlier.is_danger:
+            found = self._check_after_danger(text, context, found)
+        first = self._sentences(found, 0)[0] if found.is_danger else ""
+        prefix = first or f"{self.wording.error} "
+        return MessageDecision(found, first, prefix, self._notes("message", found))
+
+    def message_understood(self, known: Understanding, before: TurnDecision | None = None) -> TurnDecision:
+        """Decide what a turn does, by what it knows now. `before` is the decision of the step before.
+
+        Without one, the turn starts, and what was recorded when the message came in counts.
+        """
+        record, earlier = known.record, known.record.earlier
+        if before is None:
+            return self._first_decision(record, Assessment.from_events(record.events))
+        is_over = known.embedded is None and earlier.is_danger and self._is_over(known.text, earlier)
+        found, intent = (Assessment(), NOT_CLASSIFIED) if is_over else self._check_newest(known)
+        decision = self._raised(record, before, found)
+        if decision.assessment.is_danger:
+            return replace(decision, reply=decision.sentences[1:], intent=decision.assessment.intent)
+        if is_over:
+            over = Intent(intent=EMERGENCY, confidence=1.0, reasoning="The person says that it is over")
+            return replace(decision, reply=(self.wording.settled,), intent=over, needs_classifier=False)
+        preface = [f"{self.wording.error} "] if found.uncertain else []
+        if comes_back := self.wording.comes_back(earlier.verdict):
+            preface.append(comes_back)
+        return replace(decision, intent=intent, preface=tuple(preface))
+
+    def sentence_ready(self, text: str, specialist: Specialist | None = None) -> SentenceDecision:
+        """Decide whether a text of a brain may go out, by the rules for all and those of the specialist."""
+        rules = self.output.refusals(text, specialist.lines if specialist else {})
+        if not rules:
+            return SentenceDecision(text)
+        note = SafetyNote("answer", "refused", rules=tuple(rules), refused=text)
+        return SentenceDecision(self.wording.refused, (note,))
+
+    # --- decisions ------------------------------------------------------------------------------------------
+
+    def _first_decision(self, record: SafetyRecord, found: Assessment) -> TurnDecision:
+        times = record.times_answered(found.verdict)
+        prefix = "" if found.is_danger else f"{self.wording.error} "
+        return TurnDecision(found, self._sentences(found, times), times, prefix)
+
+    def _raised(self, record: SafetyRecord, before: TurnDecision, found: Assessment) -> TurnDecision:
+        """The decision with what this step found. Only a graver danger is said at once; all is recorded."""
+        known = before.assessment
+        now = known.raised_by(found)
+        sentences = self._sentences(now, before.times_answered)
+        is_graver = (now.meta, sentences[:1]) != (known.meta, before.sentences[:1])
+        decision = TurnDecision(
+            now,
+            sentences,
+            before.times_answered,
+            "" if now.is_danger else before.error_prefix,
+            needs_classifier=now.is_below_classifier,
+        )
+        if is_graver:
+            raised = self._first_decision(record, now)
+            decision = replace(
+                decision,
+                sentences=raised.sentences,
+                times_answered=raised.times_answered,
+                say_now=raised.sentences[:1],
+            )
+        fails_now = found.failed and not known.failed
+        if fails_now or is_graver or not set(found.verdict.rule_ids) <= set(known.verdict.rule_ids):
+            decision = replace(decision, notes=self._notes("enriched", replace(found, failed=fails_now)))
+        return decision
+
+    def _sentences(self, found: Assessment, times_answered: int) -> tuple[str, ...]:
+        """What is said before anything else, sentence by sentence."""
+        if found.is_danger:
+            return self.wording.answer(found.verdict, times_answered)
+        if found.failed:
+            return (f"{self.wording.caution} ",)
+        return (f"{self.wording.foreign(found.language)} ",) if found.language else ()
+
+    def _notes(self, stage: Stage, found: Assessment) -> tuple[SafetyNote, ...]:
+        """What is recorded. Staff get no alert for a danger that only continues, nor for a language."""
+        notes = []
+        if found.failed:
+            notes.append(SafetyNote(stage, "guard_failed", alert=self.alerts))
+        elif found.language:
+            notes.append(SafetyNote(stage, "guard_failed", rules=(f"{LANGUAGE}{found.language}",)))
+        if found.is_danger:
+            verdict = found.verdict
+            alert = self.alerts and STILL not in verdict.rule_ids
+            notes.append(SafetyNote(stage, verdict.kind, verdict.tier, verdict.rule_ids, alert))
+        return tuple(notes)
+
+    # --- checks ---------------------------------------------------------------------------------------------
+
+    def _check_newest(self, known: Understanding) -> tuple[Assessment, Intent]:
+        """Check what the last station added: the intent, the vector or the enrichment."""
+        match known:
+            case Understanding(
+                enrichment=Enrichment() as enrichment,
+                embedded=Embedded() as embedded,
+                intent=Intent() as classified,
+            ):
+                found, intent = self._check_intent(known.text, enrichment, embedded, classified)
+                earlier = known.record.earlier
+                return found.raised_by(self._check_topic(known.text, enrichment, intent, earlier)), intent
+            case Understanding(enrichment=Enrichment() as enrichment, embedded=Embedded() as embedded):
+                return self._check_meaning(known.text, enrichment, embedded), NOT_CLASSIFIED
+            case Understanding(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
+                return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
+        return Assessment(), NOT_CLASSIFIED
+
+    def _check_text(self, text: str, question: str | None) -> Assessment:
+        """What the rules find. They check a long text part by part."""
+        parts = tuple(_parts(text))
+        try:
+            found = Assessment(failed=len(parts) > MAX_PARTS)
+            for part in dict.fromkeys((*parts[: MAX_PARTS - 1], parts[-1])):
+                found = found.raised_by(Assessment(self.guard.check(part, question)))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            found = Assessment(failed=True)
+        try:
+            return replace(found, language=self.languages.foreign(text))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return found if found.is_danger else replace(found, failed=True)
+
+    def _check_after_danger(self, text: str, context: MessageContext, found: Assessment) -> Assessment:
+        """What was found, and what remains of the danger before; all of it if the guard fails."""
+        earlier = context.earlier.verdict
+        try:
+            verdict = after_danger.at_once(self.guard, text, context.question or "", earlier, found.verdict)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            verdict = found.verdict.raised_by(earlier)
+        return replace(found, verdict=verdict)
+
+    def _is_over(self, text: str, earlier: Assessment) -> bool:
+        try:
+            return self.guard.is_over(text, earlier.verdict)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return False
+
+    def _check_enriched(self, text: str, enrichment: Enrichment, blocks: Blocks) -> Assessment:
+        """What the rules find in the enriched message and in no message before it."""
+        turns = blocks.conversation_history.turns[-TURNS_BACK:]
+        enrichments = (turn.context_enrichment for turn in turns)
+        before = Before(
+            tuple(turn.user_message.content for turn in turns),
+            tuple(each.enriched_message for each in enrichments if each is not None),
+            turns[-1].agent_response.content if turns and turns[-1].agent_response else "",
+        )
+        try:
+            return Assessment(added(self.guard, text, enrichment, before))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return Assessment(failed=True)
+
+    def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
+        """What the danger classifier finds; nothing if it fails, because the rules have checked before."""
+        if self.classifier is None or _adds_nothing(text, enrichment, embedded):
+            return Assessment()
+        try:
+            return Assessment(self.classifier.hear(embedded))
+        except Exception as error:
+            log.error("danger_classifier_failed", exc_info=error)
+            return Assessment()
+
+    def _check_intent(
+        self, text: str, enrichment: Enrichment, embedded: Embedded, intent: Intent
+    ) -> tuple[Assessment, Intent]:
+        """What it means that a brain takes a message for an emergency, and the intent to go on with.
+
+        If the brain is sure, it is an emergency. Otherwise the intent is unclear, and the person reads the
+        emergency number first, unless their own words deny danger or add nothing.
+        """
+        if intent.intent != EMERGENCY:
+            return Assessment(), intent
+        unclear = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
+        try:
+            is_denied = self.guard.takes_back(text)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            is_denied = False
+        if is_denied or _adds_nothing(text, enrichment, embedded):
+            return Assessment(), unclear
+        if intent.confidence < SURE:
+            return Assessment(uncertain=True), unclear
+        return Assessment(Verdict("emergency", 3, (ROUTER,))), intent
+
+    def _check_topic(
+        self, text: str, enrichment: Enrichment, intent: Intent, earlier: Assessment
+    ) -> Assessment:
+        """The danger of the message before, unless this one changes the topic; all of it if that fails."""
+        try:
+            return Assessment(after_danger.understood(text, enrichment, intent, earlier.verdict))
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            return Assessment(earlier.verdict)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text in parts that the rules can check, cut at spaces: half a word may mean anything."""
+    start = 0
+    while start + PART_LENGTH < len(text):
+        end = start + PART_LENGTH
+        last, again = text.rfind(" ", end - PART_OVERLAP, end), text.find(" ", end - PART_OVERLAP, end)
+        yield text[start : last if last > 0 else end]
+        start = again + 1 if 0 < again < last else end - PART_OVERLAP
+    yield text[start:]
+
+
+def _adds_nothing(text: str, enrichment: Enrichment, embedded: Embedded) -> bool:
+    """Whether all that the enriched message says comes from earlier messages: no reply, no own question."""
+    return embedded.bare and not replies(text, enrichment) and not asks_of_something(text)

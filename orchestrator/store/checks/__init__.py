@@ -1,0 +1,1 @@
+"""Checks that the content of a database is consistent."""

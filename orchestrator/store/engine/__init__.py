@@ -1,0 +1,1 @@
+"""Transactions, connections and statements below the repositories."""

@@ -1,0 +1,1 @@
+"""One turn: from a stored message to a finished answer."""

@@ -1,0 +1,401 @@
+"""The answer of one turn: its stream of sentences, its safety and its record in the blocks, kept together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from time import perf_counter
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+import structlog
+
+from agents.errors import AnswerCut
+from agents.models import usage
+from agents.models.usage import ModelUsage
+from agents.ports import Recalled, ToolUser
+from agents.tools.toolbox import Toolbox
+from agents.values import EMERGENCY, Enrichment
+from memory_blocks.errors import StaleRevision
+from memory_blocks.ledger import ReadResult, WriteResult
+from memory_blocks.models import Blocks
+from memory_blocks.ports import ForeignChange
+from orchestrator.errors import (
+    FENCED,
+    INTERRUPTED,
+    POISON_MESSAGE,
+    TURN_TIMED_OUT,
+    AnamnesisError,
+    as_ours,
+)
+from orchestrator.ops import telemetry
+from orchestrator.ops.logs import get_logger
+from orchestrator.safety.assessment import TurnDecision
+from orchestrator.safety.monitor import Understanding
+from orchestrator.turn import traces
+from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
+from orchestrator.turn.queue import DELAYS, ClaimedTurn
+from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult
+from orchestrator.turn.safety import TurnSafety
+from orchestrator.turn.services import TurnServices
+from orchestrator.turn.stream import AnswerStream
+from orchestrator.turn.tools import TurnTools, close_open_calls
+from orchestrator.wire.envelope import Scalar, error_envelope
+from orchestrator.wire.ids import ErrorId
+
+log = get_logger()
+
+T = TypeVar("T")
+
+OUTCOMES: Final[Mapping[str, telemetry.Outcome]] = MappingProxyType(
+    {
+        TURN_TIMED_OUT.name: "timed_out",
+        POISON_MESSAGE.name: "set_aside",
+        INTERRUPTED.name: "interrupted",
+    }
+)
+"""The outcome that telemetry counts for each of these errors; any other error counts as failed."""
+
+CANNOT_CLOSE: Final = (FENCED, *DELAYS)
+"""Errors after which a turn cannot be closed now: another worker has it, or nothing can be stored."""
+
+MAX_WRITES: Final = 5
+"""How often the blocks are read and written again if another writer changes them in between."""
+
+
+@asynccontextmanager
+async def answering(claimed: ClaimedTurn, services: TurnServices) -> AsyncIterator["Answer"]:
+    """An answer that ends exactly once: completed, stopped, or failed with an error."""
+    turn, seconds = claimed.turn, services.deadline_seconds
+    problem: AnamnesisError | None = None
+    is_cancelled = False
+    with (
+        structlog.contextvars.bound_contextvars(conversation_id=turn.conversation_id, turn=turn.number),
+        telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
+        usage.record() as model_usage,
+    ):
+        answer = Answer(claimed, services, model_usage)
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                with claimed.stoppable(scope):
+                    yield answer
+        except asyncio.CancelledError:
+            problem, is_cancelled = AnamnesisError(INTERRUPTED), True
+        except Exception as error:
+            is_timeout = isinstance(error, TimeoutError) and scope.expired()
+            problem = _timeout(claimed, seconds) if is_timeout else _problem_of(error)
+        watched.outcome = "stopped" if claimed.stopped else "completed"
+        if problem is not None:
+            watched.outcome = OUTCOMES.get(problem.problem.name, "failed")
+        try:
+            with telemetry.station("write"):
+                await answer.end(problem)
+        except AnamnesisError as error:
+            if error.problem is not FENCED:
+                raise
+            watched.outcome = "interrupted"
+            log.warning("turn_lost", error=error.problem.name)
+        if is_cancelled:
+            raise asyncio.CancelledError
+
+
+def _timeout(claimed: ClaimedTurn, seconds: float) -> AnamnesisError | None:
+    """The error of a turn that ran into its deadline; None if the person stopped it."""
+    return None if claimed.stopped else AnamnesisError(TURN_TIMED_OUT, seconds=seconds)
+
+
+def _problem_of(error: Exception) -> AnamnesisError | None:
+    """The error that ended a turn, as a row of our table; None if the answer stays as far as it came."""
+    if isinstance(error, AnswerCut):
+        log.warning("answer_cut")
+        return None
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    ours = as_ours(error)
+    if ours is not error:
+        log.error("turn_failed", exc_info=error)
+    return ours
+
+
+class Answer:
+    """One answer while it is made. It owns the transactions; its three parts do the work inside them."""
+
+    def __init__(self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage) -> None:
+        self._claimed, self._turn, self._services = claimed, claimed.turn, services
+        self._usage = model_usage
+        self._fence = Fence(self._turn.number, claimed.lease.epoch)
+        self._stream = AnswerStream(self._turn)
+        self._safety = TurnSafety(services.monitor, self._turn)
+        self._record = TurnRecord(self._turn, services.ledger)
+        self._routing: Routing | None = None
+        self._started_at = perf_counter()
+        self._context_seconds: float | None = None
+
+    @property
+    def in_danger(self) -> bool:
+        """Whether this is a safety answer."""
+        return self._safety.decision.assessment.is_danger
+
+    async def begin(self) -> Blocks:
+        """Start the answer and read the blocks, as they were before this turn.
+
+        A person in danger gets the first sentence before any block or copy of a block is read. An answer that
+        had begun when its process died is not answered again; a message that fails too often is set aside.
+        """
+        if self._turn.begun:
+            raise AnamnesisError(INTERRUPTED)
+        if self._turn.turn.attempts > self._services.attempts:
+            raise AnamnesisError(POISON_MESSAGE, attempts=self._services.attempts)
+        if self.in_danger:
+            await uninterrupted(self._start_with_safety())
+        changes = await self._services.sync.foreign_changes(self._turn.conversation_id)
+
+        def work(write: ConversationWrite) -> ReadResult:
+            if not self._stream.is_started:
+                self._stream.start(write, self._safety.decision)
+            self._record.adopt(write, changes)
+            return self._record.read(write)
+
+        async def start_and_read() -> tuple[ReadResult, Blocks]:
+            reading = await self._commit(work, step="begin")
+            self._stream.is_started = True
+            return reading, self._record.keep(reading)
+
+        reading, blocks = await uninterrupted(start_and_read())
+        await self._services.sync.copy(self._record.conversation, reading.stored, changes)
+        return blocks
+
+    async def _start_with_safety(self) -> None:
+        await self._commit(lambda write: self._stream.start(write, self._safety.decision), step="begin")
+        self._stream.is_started = True
+
+    async def assess(self, known: Understanding) -> TurnDecision:
+        """Decide by what the turn knows now; record what is new, and say at once what cannot wait."""
+        decision = self._safety.understand(known)
+        if decision.notes:
+            await uninterrupted(self._carry_out(decision))
+        return decision
+
+    async def _carry_out(self, decision: TurnDecision) -> None:
+        def work(write: ConversationWrite) -> None:
+            self._safety.write_notes(write, decision.notes)
+            for sentence in decision.say_now if self._turn.streaming else ():
+                self._stream.send(write, sentence, decision.assessment.meta)
+
+        await self._commit(work, step="sentence")
+        if not self._stream.is_sent_whole:
+            self._stream.said += decision.say_now
+
+    async def show_understanding(self, recalled: Recalled, reason: str) -> None:
+        """Send the traces of the memories that were found and, if the client wants it, the reason."""
+        self._context_seconds = perf_counter() - self._started_at
+        if not recalled.memories and not self._turn.reasoning:
+            return
+        steps = self._stream.number_steps(reason, *self._usage.take_reasoning())
+
+        def work(write: ConversationWrite) -> None:
+            for hit in recalled.memories:
+                trace = traces.of_memory(
+                    hit,
+                    write.tx.ids.new("trace_"),
+                    write.conversation.id,
+                    self._turn.message.id,
+                    actor=ACTOR,
+                    limit=self._services.trace_content_characters,
+                )
+                write.say(trace)
+            self._send_steps(write, steps)
+
+        await self._commit(work, step="recall")
+
+    def route(self, routing: Routing) -> None:
+        """Remember how the message was understood and who answers it, for the blocks."""
+        self._routing = routing
+
+    def tools(self, toolbox: Toolbox) -> ToolUser:
+        """What the specialist calls tools with."""
+        turn = self._turn
+        return TurnTools(
+            toolbox,
+            self._services.outbox,
+            turn.conversation_id,
+            turn.message.id,
+            self._fence,
+            turn.client_has_tools,
+        )
+
+    async def reply(self, enrichment: Enrichment, decision: TurnDecision) -> None:
+        """Say what safety answers in a specialist's place."""
+        self.route(Routing(enrichment, decision.intent, self._services.roster.agents[EMERGENCY]))
+        for sentence in decision.reply or ():
+            await self.say(sentence)
+
+    async def say_checked(self, sentence: str) -> None:
+        """Say a sentence of the brain; if it is not allowed, say once that it is not."""
+        checked = self._safety.check(sentence, self._routing.specialist if self._routing else None)
+        if not checked.is_refused:
+            await self.say(sentence)
+            return
+        await self._commit(lambda write: self._safety.write_notes(write, checked.notes), step="sentence")
+        if not self._stream.has(f"{checked.text} "):
+            await self.say(f"{checked.text} ")
+
+    async def say(self, sentence: str) -> None:
+        """Send the sentence before this one; this one waits for the next, or for the end."""
+        if self._stream.is_sent_whole:
+            return
+        ready = self._stream.hold_back(sentence)
+        if ready is None:
+            return
+        steps = self._stream.number_steps(*self._usage.take_reasoning())
+
+        def work(write: ConversationWrite) -> bool:
+            self._send_steps(write, steps)
+            self._stream.send(write, ready)
+            return self._stop_is_requested(write)
+
+        async def send() -> bool:
+            stop = self._turn.streaming and await self._commit(work, step="sentence")
+            self._stream.said.append(ready)
+            return stop
+
+        if await uninterrupted(send()) and not self._claimed.stopped:
+            self._claimed.stop()
+
+    async def end(self, problem: AnamnesisError | None) -> None:
+        """Write the blocks, send the last sentence or the error, and close the turn."""
+        stopped = problem is None and self._claimed.stopped
+        last = "" if problem or stopped else self._stream.held_back or ""
+        in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
+        steps = self._stream.number_steps(*self._usage.take_reasoning()) if problem is None else []
+        changes = await self._foreign_changes() if in_blocks else ()
+        for attempt in range(1, MAX_WRITES + 2):
+            close = partial(
+                self._close,
+                attempt=attempt,
+                last=last,
+                steps=steps,
+                problem=problem,
+                stopped=stopped,
+                changes=changes if in_blocks else None,
+            )
+            try:
+                written = await self._commit(close, step="end")
+            except StaleRevision as error:
+                self._record.forget()
+                if attempt >= MAX_WRITES:  # the error tells the person that this turn is in no block
+                    log.error("blocks_not_written", error=error.name, attempts=attempt)
+                    problem, last, in_blocks = problem or as_ours(error), "", False
+            except Exception as error:
+                ours = as_ours(error)
+                if ours.problem in CANNOT_CLOSE or attempt > MAX_WRITES:
+                    raise  # the turn stays open; the next worker that takes it ends it
+                log.error("blocks_not_written", exc_info=error)
+                problem, last, in_blocks = problem or ours, "", False
+            else:
+                log.info(
+                    "turn_ended",
+                    error=problem.problem.name if problem else None,
+                    sentences=len(self._stream.said) + bool(last),
+                )
+                if written is not None:
+                    await self._services.sync.copy(self._record.conversation, written.stored, changes)
+                return
+
+    async def _foreign_changes(self) -> Sequence[ForeignChange]:
+        return await self._services.sync.foreign_changes(self._turn.conversation_id)
+
+    async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
+        return await self._services.outbox.commit(self._turn.conversation_id, work, self._fence, step=step)
+
+    # --- inside a transaction -------------------------------------------------------------------------------
+
+    def _close(
+        self,
+        write: ConversationWrite,
+        *,
+        attempt: int,
+        last: str,
+        steps: Sequence[tuple[int, str]],
+        problem: AnamnesisError | None,
+        stopped: bool,
+        changes: Sequence[ForeignChange] | None,
+    ) -> WriteResult | None:
+        """Close the turn. If `changes` is None, the blocks are not written; an empty one writes them."""
+        stream, decision = self._stream, self._safety.decision
+        if problem is None and not stopped and self._stop_is_requested(write):
+            stopped, last = True, ""
+        if problem is not None:
+            close_open_calls(write, self._turn.message.id)
+        if problem is None and not stream.is_started:
+            stream.start(write, decision)
+        text = stream.text + ("" if stream.is_sent_whole else last)
+        written = None
+        if changes is not None:
+            written = self._record.write(write, self._result(text, problem, attempt), changes)
+        if problem is not None and not stream.is_sent_whole:
+            self._send_problem(write, problem)
+            return written
+        meta: dict[str, Scalar] = {**({"stopped": True} if stopped else {}), **_usage_meta(self._usage)}
+        self._send_steps(write, steps)
+        if self._turn.streaming:
+            stream.send(write, last, meta, is_final=True)
+        elif not stream.is_sent_whole:
+            stream.send_whole(write, text, {**meta, **decision.assessment.meta})
+        write.tx.turns.finish(write.conversation.id, self._turn.number)
+        return written
+
+    def _result(self, text: str, problem: AnamnesisError | None, attempt: int) -> TurnResult:
+        return TurnResult(
+            answer=text,
+            answer_id=self._stream.answer_id,
+            routing=self._routing,
+            in_danger=self.in_danger,
+            error=problem.problem.name if problem else None,
+            context_seconds=self._context_seconds,
+            response_seconds=perf_counter() - self._started_at,
+            write_attempts=attempt,
+        )
+
+    def _send_problem(self, write: ConversationWrite, problem: AnamnesisError) -> None:
+        """Send the error that ends the turn. It takes the place of an answer that had not begun."""
+        error = error_envelope(
+            problem,
+            error_id=ErrorId(write.tx.ids.new("err_")),
+            conversation_id=write.conversation_id,
+            originating_id=self._turn.message.id,
+            safety=self._safety.decision.error_prefix,
+        )
+        write.say(error.body, error.meta)
+        if not self._turn.begun and not (self._stream.is_started and self._turn.streaming):
+            write.tx.turns.answer(write.conversation.id, self._turn.number, error.body.id)
+        write.tx.turns.fail(write.conversation.id, self._turn.number, problem.problem.name)
+
+    def _send_steps(self, write: ConversationWrite, steps: Sequence[tuple[int, str]]) -> None:
+        """Send reasons, as far as they may be said."""
+        specialist = self._routing.specialist if self._routing else None
+        checked = [(number, self._safety.check(reason, specialist)) for number, reason in steps]
+        for _, each in checked:
+            self._safety.write_notes(write, each.notes)
+        self._stream.send_steps(write, [(number, each.text) for number, each in checked])
+
+    def _stop_is_requested(self, write: ConversationWrite) -> bool:
+        """Whether the person asked to stop, perhaps through another process."""
+        turn = write.tx.turns.get(write.conversation.id, self._turn.number)
+        return turn is not None and turn.stop_requested
+
+
+def _usage_meta(model_usage: ModelUsage) -> dict[str, Scalar]:
+    """The meta of an answer's last frame about the models that were asked; nothing if none was."""
+    if not model_usage.requests and not model_usage.fallback_reason:
+        return {}
+    meta: dict[str, Scalar] = {
+        "model.asked": model_usage.requests,
+        "model.prompt_tokens": model_usage.prompt_tokens,
+        "model.completion_tokens": model_usage.completion_tokens,
+    }
+    if model_usage.fallback_reason:
+        meta |= {"model.stood_in": "local", "model.trouble": model_usage.fallback_reason}
+    if model_usage.cut_reason:
+        meta |= {"model.cut": model_usage.cut_reason}
+    return meta

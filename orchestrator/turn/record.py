@@ -1,0 +1,181 @@
+"""The memory blocks in one turn: read when it starts, written with the completed turn when it ends."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agents.questions import kinds_asked
+from agents.roster import Specialist
+from agents.specialist import next_topics
+from agents.values import COORDINATOR, EMERGENCY, Enrichment, Intent
+from memory_blocks.adopt import adopt
+from memory_blocks.edits import CompletedTurn, complete_turn
+from memory_blocks.ledger import Ledger, ReadResult, WriteResult
+from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
+from memory_blocks.ports import ForeignChange
+from memory_blocks.trace import Receipt
+from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.turn import traces
+from orchestrator.turn.outbox import ConversationWrite, in_transaction
+from orchestrator.turn.queue import OpenTurn
+
+ACTOR: Final = "context_extractor"
+"""The name under which a turn reads and writes the blocks."""
+
+EARLIER_SESSIONS: Final = 3
+"""How many earlier conversations of the person the first turn of a new one reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a message was understood and which specialist answers it."""
+
+    enrichment: Enrichment
+    intent: Intent
+    specialist: Specialist
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What a turn came to, for the blocks."""
+
+    answer: str
+    answer_id: str
+    routing: Routing | None
+    """None if the turn ended before a specialist was chosen."""
+    in_danger: bool
+    error: str | None
+    """The name of the error that ended the turn."""
+    context_seconds: float | None
+    response_seconds: float
+    write_attempts: int
+
+
+class TurnRecord:
+    """Reads and writes the blocks of one turn's conversation, each with its traces, inside a transaction."""
+
+    def __init__(self, turn: OpenTurn, ledger: Ledger) -> None:
+        self._turn, self._ledger = turn, ledger
+        self._reading: ReadResult | None = None
+        self.conversation = Conversation(
+            turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
+        )
+
+    def read(self, write: ConversationWrite) -> ReadResult:
+        """Read the blocks."""
+        if self._turn.number == 1 and not write.tx.blocks.load(write.conversation.id):
+            self._read_earlier_sessions(write)
+        reading = self._ledger.read(SqlBlockStore(write.tx.blocks), self.conversation, actor=ACTOR)
+        self._trace(write, reading.receipts)
+        return reading
+
+    def keep(self, reading: ReadResult) -> Blocks:
+        """Remember what was read, once the transaction is committed; the blocks without this turn."""
+        self._reading = reading
+        return self._before_this_turn(reading.blocks)
+
+    def forget(self) -> None:
+        """Forget what was read: another writer has changed the blocks, so they are read again."""
+        self._reading = None
+
+    def adopt(self, write: ConversationWrite, changes: Sequence[ForeignChange]) -> ReadResult | None:
+        """Take over what others changed in the copies of the blocks; None if they changed nothing."""
+        if not changes:
+            return None
+        adopted = adopt(self._ledger, SqlBlockStore(write.tx.blocks), self.conversation, changes)
+        self._trace(write, adopted.receipts)
+        return adopted
+
+    def write(
+        self, write: ConversationWrite, result: TurnResult, changes: Sequence[ForeignChange]
+    ) -> WriteResult:
+        """Write the completed turn to the blocks."""
+        reading = self.adopt(write, changes) or self._reading or self.read(write)
+        completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result)
+        blocks = complete_turn(reading.blocks, completed, write.tx.now, self._ledger.limits)
+        written = self._ledger.write(
+            SqlBlockStore(write.tx.blocks),
+            self.conversation,
+            reading,
+            blocks,
+            actor=ACTOR,
+            turn=blocks.conversation_history.total_turns,  # the blocks' own count: some turns are in no block
+        )
+        self._trace(write, written.receipts)
+        return written
+
+    def _read_earlier_sessions(self, write: ConversationWrite) -> None:
+        """Add the person's earlier conversations to what the first turn reads. Each gets a trace of it."""
+        tx, here = write.tx, write.conversation
+        latest = tx.conversations.of_person(here.user_id, limit=EARLIER_SESSIONS + 1)
+        found, receipts = [], []
+        for each in reversed([other for other in latest if other.created_at < here.created_at]):
+            other = Conversation(each.id, each.user_id, each.created_at)
+            if known := self._ledger.earlier_session(SqlBlockStore(tx.blocks), other, actor=ACTOR):
+                found.append(known[0])
+                receipts.append((other, known[1]))
+        self.conversation = replace(self.conversation, earlier=tuple(found))
+        receipts.sort(key=lambda each: (each[0].started_at, each[0].id), reverse=True)
+        for other, receipt in receipts:  # every turn locks them in this order, so no two block each other
+            with in_transaction(tx, other.id) as other_write:
+                other_write.say(traces.of_block(receipt, tx.ids.new("trace_"), other.id))
+
+    def _trace(self, write: ConversationWrite, receipts: Iterable[Receipt]) -> None:
+        for receipt in receipts:
+            trace_id = write.tx.ids.new("trace_")
+            write.say(traces.of_block(receipt, trace_id, write.conversation.id, self._turn.message.id))
+
+    def _before_this_turn(self, blocks: Blocks) -> Blocks:
+        """The blocks without this turn, which they contain if its message was answered before."""
+        history = blocks.conversation_history
+        if not history.turns or history.turns[-1].user_message.message_id not in self._turn.message_ids:
+            return blocks
+        turns = history.turns[:-1]
+        return replace(
+            blocks, conversation_history=changed(history, turns=turns, total_turns=history.total_turns - 1)
+        )
+
+
+def _completed_turn(turn: OpenTurn, before: Blocks, result: TurnResult) -> CompletedTurn:
+    """The turn as the blocks keep it. `before` are the blocks without it."""
+    turns, created = before.conversation_history.turns, turn.message.created_at
+    routing, content = result.routing, turn.said + result.answer
+    unrouted = EMERGENCY if result.in_danger else COORDINATOR
+    completed = CompletedTurn(
+        turn_id=before.next_turn,
+        timestamp=max(created, turns[-1].timestamp) if turns else created,
+        user_message=UserMessage(content=turn.message.contents, message_id=turn.message.id),
+        response=None
+        if result.error and not content
+        else AgentResponse(
+            agent_type=routing.specialist.agent_type if routing else unrouted,
+            content=content,
+            response_id=result.answer_id or turn.answers_id,
+        ),
+        context_seconds=result.context_seconds,
+        response_seconds=result.response_seconds,
+        error=result.error,
+        write_attempts=result.write_attempts,
+    )
+    if routing is None:
+        return completed
+    enrichment, specialist = routing.enrichment, routing.specialist
+    known = enrichment.known
+    return replace(
+        completed,
+        enrichment=enrichment.for_block(),
+        intent=routing.intent.for_block(),
+        agent_name=specialist.display_name,
+        agent_scope=specialist.scope,
+        topic=enrichment.topic,
+        trigger=enrichment.trigger,
+        phase=enrichment.phase,
+        facts=known,
+        asked_now=kinds_asked(content),
+        sure_enough=specialist.agent_type != COORDINATOR,
+        asked_before=enrichment.asked_before,
+        next_topics=next_topics(specialist, known),
+        context_quality=enrichment.quality,
+        corrected=enrichment.corrected,
+        sentiment=enrichment.sentiment,
+    )

@@ -1,0 +1,33 @@
+"""The services that a turn uses."""
+
+from dataclasses import dataclass
+
+from agents.ports import Brain, Embedder, PromptBook, Recall
+from agents.roster import Roster
+from agents.tools.toolbox import Toolbox
+from memory_blocks.ledger import Ledger
+from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.turn.block_sync import BlockSync
+from orchestrator.turn.outbox import Outbox
+
+
+@dataclass(frozen=True, slots=True)
+class TurnServices:
+    """Everything that a turn needs besides its message."""
+
+    brain: Brain
+    embedder: Embedder
+    recall: Recall
+    roster: Roster
+    prompts: PromptBook
+    toolbox: Toolbox
+    ledger: Ledger
+    sync: BlockSync
+    monitor: SafetyMonitor
+    outbox: Outbox
+    deadline_seconds: float
+    """A turn that takes longer fails."""
+    attempts: int
+    """How often a turn is started before its message is set aside."""
+    trace_content_characters: int
+    """How much of a long-term memory its trace shows."""

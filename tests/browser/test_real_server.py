@@ -1,0 +1,294 @@
+"""The page with the real server: a first conversation, reloads, several tabs, and crashes of the server."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Route
+
+from tests.browser.chat import Chat
+from tests.browser.orchestrator import Orchestrator
+from tests.browser.scenes import HEADACHE
+from tests.forked_servers import Forker
+from tools.picture import LARGEST, take_picture
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
+
+FIRST_SENTENCE_SENT = "after_sentence_commit:1"
+SIGN_IN = "Run anamnesis open where the server runs"
+STORED = "JSON.stringify({...localStorage})"
+
+
+@pytest.fixture(scope="module")
+def orchestrator(
+    tmp_path_factory: pytest.TempPathFactory, console: Path, forker: Forker
+) -> Iterator[Orchestrator]:
+    """A running server, shared by the tests that do not kill it."""
+    with checked_afterwards(Orchestrator(forker, tmp_path_factory.mktemp("server") / "data")) as orchestrator:
+        yield orchestrator.start()
+
+
+@pytest.fixture
+def own_orchestrator(tmp_path: Path, console: Path, forker: Forker) -> Iterator[Orchestrator]:
+    """A server for one test alone, which starts and kills it."""
+    with checked_afterwards(Orchestrator(forker, tmp_path / "data")) as orchestrator:
+        yield orchestrator
+
+
+@contextmanager
+def checked_afterwards(orchestrator: Orchestrator) -> Iterator[Orchestrator]:
+    """Afterwards, `anamnesis check` must find nothing wrong in the database."""
+    with orchestrator:
+        yield orchestrator
+    check = orchestrator.forker.run(orchestrator.data, "check")
+    assert (check.returncode, check.stderr) == (0, ""), check.stdout
+
+
+@pytest.mark.requirement("000-036")
+async def test_a_newcomer_says_what_hurts_and_sees_the_answer_with_its_traces(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address)
+    await chat.until_connected()
+
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+    await chat.say("8")
+    await chat.until_answered(2)
+
+    assert await chat.texts(".question p") == [HEADACHE, "8"]
+    assert [_actions(trace) for trace in await chat.texts(".traces")] == [
+        {"retrieved", "stored"},
+        {"retrieved", "updated"},
+    ]
+    assert chat.failures == []
+
+
+async def test_the_code_leaves_the_address_bar_for_a_cookie_no_script_can_read(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    address = orchestrator.address
+    chat = await Chat.open(profile, address)
+    await chat.until_connected()
+
+    assert await chat.run("location.href") == f"{orchestrator.url}/"
+    assert await chat.run("document.cookie") == ""
+    seen = address + await chat.run(f"{STORED} + document.documentElement.outerHTML")
+    assert orchestrator.key not in seen
+    assert address.partition("#")[2] not in seen.removeprefix(address)
+    await chat.reload()
+    await chat.until_connected()
+
+
+@pytest.mark.parametrize("part", ["a-wrong-code", "key"], ids=["wrong", "key"])
+async def test_without_a_code_the_page_says_which_address_to_open(
+    orchestrator: Orchestrator, profile: BrowserContext, part: str
+) -> None:
+    chat = await Chat.open(profile, orchestrator.url)
+    await chat.until_text(".notice", SIGN_IN)
+    assert await chat.texts(".connection") == ["Not signed in"]
+
+    await chat.page.goto(f"{orchestrator.url}/#{orchestrator.key if part == 'key' else part}")
+    await chat.page.wait_for_url(f"{orchestrator.url}/")
+    await chat.until_text(".notice", SIGN_IN)
+
+    await chat.page.goto(orchestrator.address)
+    await chat.until_connected()
+
+
+async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_works_no_more(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    address = orchestrator.address
+    chat = await Chat.open(profile, address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+    other = await Chat.open(profile, address)  # a used code does not end the session
+    await other.until_answered(1)
+    await other.type("a draft")
+
+    await chat.click("Sign out")
+    await chat.click("Sign out now")
+
+    for tab in (chat, other):
+        await tab.until_text(".connection", "Not signed in")
+        assert await tab.texts(".exchange") == []
+        assert await tab.page.locator("textarea").input_value() == ""
+    assert await chat.run(STORED) == "{}"
+    assert await profile.cookies() == []
+    await chat.page.goto(address)
+    await chat.until_text(".notice", SIGN_IN)
+    assert HEADACHE not in await chat.page.content()
+
+
+async def test_nothing_of_a_conversation_is_shown_before_the_server_knows_who_asks(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await chat.page.route("**/v1/session", hold)
+    await chat.reload()
+    await asked.wait()
+    assert HEADACHE not in await chat.page.content()
+    answer.set()
+
+    await chat.until_answered(1)
+    assert await chat.texts(".question p") == [HEADACHE]
+
+
+async def test_a_session_that_has_ended_shows_nothing_and_leaves_nothing(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+
+    await profile.clear_cookies()
+    await chat.reload()
+    await chat.until_text(".notice", SIGN_IN)
+
+    assert HEADACHE not in await chat.page.content()
+    assert await chat.run(STORED) == "{}"
+
+
+async def test_who_signs_in_next_on_a_browser_sees_nothing_of_the_one_before(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    annas = await Chat.open(profile, orchestrator.address_for("anna"))
+    await annas.until_connected()
+    await annas.say(HEADACHE)
+    await annas.until_answered(1)
+
+    boriss = await Chat.open(profile, orchestrator.address_for("boris"))
+    await boriss.until_connected()
+    await annas.until_gone(".exchange")
+
+    for tab in (annas, boriss):
+        assert HEADACHE not in await tab.page.content()
+    assert "headache" not in await boriss.run(STORED)
+    assert '"boris"' in await boriss.run(STORED)
+
+
+async def test_a_reload_shows_nothing_twice_and_loses_nothing(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+    before = await chat.exchanges()
+
+    await chat.reload()
+    await chat.until_connected()
+    assert await chat.exchanges() == before
+
+    await chat.say("8")
+    await chat.until_text(".question", "8")
+    await chat.reload()
+    await chat.until_answered(2)
+    assert (await chat.exchanges())[:1] == before
+    assert await chat.texts(".question p") == [HEADACHE, "8"]
+
+
+async def test_a_second_tab_takes_over_and_the_first_can_take_back(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    first = await Chat.open(profile, orchestrator.address)
+    await first.until_connected()
+    await first.say(HEADACHE)
+    await first.until_answered(1)
+
+    second = await Chat.open(profile, orchestrator.url)
+    await second.until_connected()
+    await first.until_text(".notice", "opened elsewhere")
+    assert await second.exchanges() == await first.exchanges()
+
+    await second.say("8")
+    await second.until_answered(2)
+    await first.click("Continue here")
+    await first.until_answered(2)
+    await second.until_text(".notice", "opened elsewhere")
+    assert await first.exchanges() == await second.exchanges()
+
+
+async def test_a_server_killed_in_the_middle_of_an_answer_comes_back_to_the_same_page(
+    own_orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, own_orchestrator.start(fault=FIRST_SENTENCE_SENT).address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    own_orchestrator.wait()
+    await chat.until_text(".connection", "Connection lost")
+
+    own_orchestrator.start()
+    await chat.until_text(".failure", "A restart interrupted the answer")
+    await chat.until_connected()
+    assert await chat.texts(".question p") == [HEADACHE]
+    assert len(await chat.texts(".sentence")) == 1
+
+    await chat.click("Ask again")
+    await chat.until_gone(".failure")
+    await chat.until_answered(1)
+    after = await chat.exchanges()
+    await chat.reload()
+    await chat.until_connected()
+    assert await chat.exchanges() == after
+
+
+async def test_a_message_written_while_the_server_is_away_is_answered_once_it_is_back(
+    own_orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, own_orchestrator.start().address)
+    await chat.until_connected()
+    own_orchestrator.kill()
+    await chat.until_text(".connection", "Connection lost")
+
+    await chat.say(HEADACHE)
+    await chat.until_text(".question", "Sending")
+    own_orchestrator.start()
+
+    await chat.until_answered(1)
+    assert await chat.texts(".question p") == [HEADACHE]
+
+
+async def test_a_new_conversation_begins_empty(orchestrator: Orchestrator, profile: BrowserContext) -> None:
+    chat = await Chat.open(profile, orchestrator.address)
+    await chat.until_connected()
+    await chat.say(HEADACHE)
+    await chat.until_answered(1)
+
+    await chat.click("New conversation")
+    await chat.click("Stay")
+    assert await chat.texts(".question p") == [HEADACHE]
+    await chat.click("New conversation")
+    await chat.click("Start")
+    await chat.until_gone(".exchange")
+    await chat.until_connected()
+
+    await chat.reload()
+    await chat.until_connected()
+    assert await chat.texts(".exchange") == []
+
+
+async def test_the_picture_of_the_readme_can_be_taken(orchestrator: Orchestrator, chromium: Browser) -> None:
+    picture = await take_picture(chromium, orchestrator.address)
+
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) < LARGEST
+
+
+def _actions(traces: str) -> set[str]:
+    return {"retrieved", "stored", "updated"} & set(traces.split())
