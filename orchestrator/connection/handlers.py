@@ -126,7 +126,8 @@ class Arrival:
 class Consequence:
     """What the session does once the frame is stored: answer, stop a turn, send the settings."""
 
-    to_answer: bool = False
+    to_answer: str | None = None
+    """The id of the message that is answered."""
     to_stop: int | None = None
     configured: bool = False
 
@@ -268,7 +269,7 @@ def _handle_message(
     turn = write.tx.turns.enqueue(write.conversation.id, body.id)
     _record_safety(write, MessageRef(write.conversation.id, body.id, turn.number), arrival.safety)
     _acknowledge(write, arrival)
-    return Consequence(to_answer=True, to_stop=running.number if running else None)
+    return Consequence(to_answer=body.id, to_stop=running.number if running else None)
 
 
 def _record_safety(write: ConversationWrite, message: MessageRef, decision: MessageDecision) -> None:
@@ -323,7 +324,7 @@ def _handle_variation(
     if body.mode == "edit":
         _record_safety(write, MessageRef(write.conversation.id, message_id, turn.number), arrival.safety)
     _acknowledge(write, arrival)
-    return Consequence(to_answer=True)
+    return Consequence(to_answer=message_id)
 
 
 def _targets(turn: Turn, mode: str) -> tuple[str | None, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.safety.assessment import Assessment, MessageDecision
-from orchestrator.safety.context import MessageContext, read_context
+from orchestrator.safety.context import MessageContext
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.codec import Frame
@@ -61,7 +61,7 @@ class Screening:
         if conversation_id is None:
             return await _run(check, self._context, length)
         reading = self._start_read(conversation_id, is_edit=isinstance(body, ControlVariation))
-        await asyncio.wait([reading], timeout=self._monitor.patience)
+        await asyncio.wait([reading], timeout=self._monitor.store_wait_seconds)
         if not reading.done():
             screened = await _run(check, self._context, length)
             if screened.decision.is_danger:
@@ -86,7 +86,7 @@ class Screening:
 
     def _start_read(self, conversation_id: str, *, is_edit: bool = False) -> asyncio.Task[MessageContext]:
         def read(tx: Transaction) -> MessageContext:
-            return read_context(tx, self._monitor.guard, conversation_id, is_edit=is_edit)
+            return self._monitor.read_context(tx, conversation_id, is_edit=is_edit)
 
         async def read_or_last_known() -> MessageContext:
             try:

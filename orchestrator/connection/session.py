@@ -102,6 +102,8 @@ class Session:
         """Set when a person in danger has got the first sentence, or will get no answer."""
         self._server_info: ServerInfo | None = None
         self._reported_delays: set[str] = set()
+        self._error_prefixes: dict[str, str] = {}
+        """What an ErrorMessage about a message in danger begins with, by the id of the message."""
         self._replayed_until = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._bad_frames = _BadFrames(context.bad_frames_per_minute)
@@ -140,8 +142,8 @@ class Session:
         self._reported_delays.add(message_id)
         is_lost = cause.problem is DATABASE_FILE_LOST  # then no answer will come
         delayed = cause if is_lost else AnamnesisError(ANSWER_DELAYED, rule=cause.problem.name)
-        whom_to_call = f"{self._context.monitor.wording.error} "
-        self._start(partial(self._send_error, delayed, message_id, whom_to_call))
+        prefix = self._error_prefixes.get(message_id, self._context.monitor.error_prefix)
+        self._start(partial(self._send_error, delayed, message_id, prefix))
 
     def _start(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Send something outside the numbered sequence, in a task that ends with the session."""
@@ -229,7 +231,9 @@ class Session:
                 await self._send_settings(conversation, envelope.stanza_id)
         if consequence.to_stop is not None:
             self._context.queue.stop(self.conversation_id, consequence.to_stop)
-        if consequence.to_answer:
+        if consequence.to_answer is not None:
+            if arrival.safety.is_danger:
+                self._error_prefixes[consequence.to_answer] = arrival.safety.error_prefix
             self._context.queue.nudge(self.conversation_id)
         elif not isinstance(body, SyncRequest):
             self._safety_sent.set()  # the frame was answered before, so no first sentence is due
@@ -321,7 +325,7 @@ class Session:
     async def _send_first_sentence(self, decision: MessageDecision, message_id: str | None) -> None:
         """Send the first safety sentence outside the sequence, if the store takes too long to send it."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._context.monitor.patience):
+            async with asyncio.timeout(self._context.monitor.store_wait_seconds):
                 await self._safety_sent.wait()
                 return
         sentence = AssistantSentence(

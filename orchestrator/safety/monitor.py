@@ -32,7 +32,8 @@ from orchestrator.safety.assessment import (
     Stage,
     TurnDecision,
 )
-from orchestrator.safety.context import SHORT_REPLY, MessageContext
+from orchestrator.safety.context import SHORT_REPLY, MessageContext, read_context
+from orchestrator.store.engine.database import Transaction
 
 log = get_logger()
 
@@ -112,8 +113,17 @@ class SafetyMonitor:
     classifier: DangerClassifier | None = None
     alerts: bool = False
     """Whether staff get alerts."""
-    patience: float = 0.3
-    """How many seconds the first sentence to a person in danger waits for the store."""
+    store_wait_seconds: float = 0.3
+    """How long the first sentence to a person in danger waits for the store."""
+
+    @property
+    def error_prefix(self) -> str:
+        """What an ErrorMessage begins with if the message is not known to be dangerous: whom to call."""
+        return f"{self.wording.error} "
+
+    def read_context(self, tx: Transaction, conversation_id: str, *, is_edit: bool = False) -> MessageContext:
+        """The context of the person's next message, or of the latest one if that is being edited."""
+        return read_context(tx, self.guard, conversation_id, is_edit=is_edit)
 
     def message_received(self, text: str, context: MessageContext | None = None) -> MessageDecision:
         """Decide about a message that came in, by its words and the conversation before it."""
@@ -122,8 +132,7 @@ class SafetyMonitor:
         if len(text) <= SHORT_REPLY and context.earlier.is_danger:
             found = self._check_after_danger(text, context, found)
         first = self._sentences(found, 0)[0] if found.is_danger else ""
-        prefix = first or f"{self.wording.error} "
-        return MessageDecision(found, first, prefix, self._notes("message", found))
+        return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
     def message_understood(self, known: Understanding, before: TurnDecision | None = None) -> TurnDecision:
         """Decide what a turn does, by what it knows now. `before` is the decision of the step before.
@@ -141,7 +150,7 @@ class SafetyMonitor:
         if is_over:
             over = Intent(intent=EMERGENCY, confidence=1.0, reasoning="The person says that it is over")
             return replace(decision, reply=(self.wording.settled,), intent=over, needs_classifier=False)
-        preface = [f"{self.wording.error} "] if found.uncertain else []
+        preface = [self.error_prefix] if found.uncertain else []
         if comes_back := self.wording.comes_back(earlier.verdict):
             preface.append(comes_back)
         return replace(decision, intent=intent, preface=tuple(preface))
@@ -158,7 +167,7 @@ class SafetyMonitor:
 
     def _first_decision(self, record: SafetyRecord, found: Assessment) -> TurnDecision:
         times = record.times_answered(found.verdict)
-        prefix = "" if found.is_danger else f"{self.wording.error} "
+        prefix = "" if found.is_danger else self.error_prefix
         return TurnDecision(found, self._sentences(found, times), times, prefix)
 
     def _raised(self, record: SafetyRecord, before: TurnDecision, found: Assessment) -> TurnDecision:

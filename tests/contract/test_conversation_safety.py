@@ -214,7 +214,7 @@ async def test_a_write_that_hangs_does_not_hold_back_the_first_sentence(
         "an answer runs": {"answers": [["One. ", "Two. ", "Thr", asyncio.Event()]]},
     }
     brain = ScriptedBrain(**scripts.get(trouble, {}))
-    monitor = replace(a_monitor(), patience=0.01)
+    monitor = replace(a_monitor(), store_wait_seconds=0.01)
     async with (
         an_orchestrator(address, brain, monitor=monitor).open() as orchestrator,
         conversing(orchestrator) as peer,
@@ -244,7 +244,9 @@ async def test_a_write_that_hangs_does_not_hold_back_the_first_sentence(
 async def test_the_terminal_shows_the_first_sentence_once(
     embedded: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with an_orchestrator(embedded, monitor=replace(a_monitor(), patience=0.01)).open() as orchestrator:
+    async with an_orchestrator(
+        embedded, monitor=replace(a_monitor(), store_wait_seconds=0.01)
+    ).open() as orchestrator:
         ours, theirs = pair()
         attending = asyncio.create_task(orchestrator.attend(theirs, "ann"))
         client = Client(ours, RandomIds())
@@ -309,7 +311,7 @@ async def test_the_first_sentence_is_stored_before_a_mirror_is_asked(
 
 
 async def test_synchronised_messages_are_checked_too(address: str) -> None:
-    monitor = replace(a_monitor(), patience=0.01)
+    monitor = replace(a_monitor(), store_wait_seconds=0.01)
     async with (
         an_orchestrator(address, monitor=monitor).open() as orchestrator,
         conversing(orchestrator) as peer,
@@ -447,6 +449,42 @@ async def test_an_error_begins_with_the_safety_text_if_nothing_can_be_stored(
         assert refused.body["message"].startswith(begins)
         assert refused.meta["error"] == "storage_full"
         assert await everything(orchestrator) == before
+
+
+@pytest.mark.parametrize("is_edit", [False, True])
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [(CHEST, "This could be an emergency: please call"), (CALM, "If this is an emergency, call")],
+)
+async def test_an_error_about_a_delayed_answer_begins_with_the_safety_text_of_its_message(
+    embedded: str, said: str, begins: str, is_edit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        an_orchestrator(embedded, lease_seconds=0.2).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        write, accepted = orchestrator.store.write, asyncio.Event()
+
+        async def full_after_the_first_commit(work: Callable[[Transaction], T]) -> T:
+            if getattr(work, "__qualname__", "").startswith("Outbox.commit"):
+                if accepted.is_set():
+                    raise AnamnesisError(STORAGE_FULL)
+                accepted.set()
+            return await write(work)
+
+        message_id = await peer.say("good morning")
+        await peer.answer()
+        with monkeypatch.context() as filling:
+            filling.setattr(orchestrator.store, "write", full_after_the_first_commit)
+            if is_edit:
+                await peer.send(VARIATION, targetId=message_id, mode="edit", newContent=said)
+            else:
+                await peer.say(said)
+            *_, delayed = await peer.until_type(ERROR)
+        await peer.answer()
+
+        assert delayed.meta["error"] == "answer_delayed"
+        assert delayed.body["message"].startswith(begins)
 
 
 @pytest.mark.parametrize("problem", [BUSY, FENCED, INTERNAL, OVERLOADED, STORAGE_UNAVAILABLE])

@@ -275,7 +275,7 @@ def takes_a_repeated_message_for_a_new_one() -> None:
             success=True,
         )
         page.say(acknowledged)
-        return desk.Consequence(to_answer=True)
+        return desk.Consequence(to_answer=fresh.id)
 
     _put(session, accept=accept_all)
 
