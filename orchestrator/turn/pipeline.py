@@ -36,12 +36,15 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
         known = Understanding(text, turn.safety, blocks, enrichment)
         with station("guard"):
             decision = await answer.assess(known)
-        if decision.needs_classifier:  # a person in grave danger does not wait for the embedding model
-            with station("embed"):
-                embedded = await embed(services.embedder, text, enrichment)
-            known = replace(known, embedded=embedded)
-            with station("guard"):
-                decision = await answer.assess(known)
+        if decision.reply is not None and not decision.needs_classifier:
+            await answer.reply(enrichment, decision)  # grave danger does not wait for the embedding model
+            return
+
+        with station("embed"):
+            embedded = await embed(services.embedder, text, enrichment)
+        known = replace(known, embedded=embedded)
+        with station("guard"):
+            decision = await answer.assess(known)
         if decision.reply is not None:
             await answer.reply(enrichment, decision)
             return
