@@ -23,6 +23,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.store import migrations
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Synchronous
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import RandomIds
 from tests.servers.postgres import as_psycopg, fresh_database
@@ -41,7 +42,7 @@ def fill(tx: Transaction) -> None:
     """Rows that traces and frames refer to."""
     tx.conversations.create("bench", id=HERE)
     tx.messages.append(HERE, "user", "Hello", id=ASKED)
-    tx.memories.add("likes tea", user_id="bench", id=MEMORY)
+    tx.memories.add(NewMemory(content="likes tea", user_id="bench", id=MEMORY))
 
 
 def a_trace(tx: Transaction) -> Trace:

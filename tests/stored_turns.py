@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from memory_blocks.trace import Receipt, digest
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Lease, Message, Sentence, Trace, Turn
 from orchestrator.turn.outbox import in_transaction
 from orchestrator.turn.traces import of_block
@@ -135,7 +136,7 @@ def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1"
     turn = tx.turns.begin(conversation_id, turn.number, deadline=tx.now)
     answer = tx.messages.begin_answer(conversation_id, question.id)
     tx.turns.answer(conversation_id, turn.number, answer.id)
-    memory = tx.memories.add("Ann likes tea", user_id=PERSON)
+    memory = tx.memories.add(NewMemory(content="Ann likes tea", user_id=PERSON))
     found = a_trace(tx, question, memory.id)
     tx.traces.add([found])
     first = tx.messages.say(answer.id, "I am sorry to hear that. ")

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.types import JsonObject
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Conversation, Trace
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.messages import (
@@ -352,14 +353,16 @@ def _(body: MemoryAction, tx: Transaction, conversation: Conversation, stanza_id
             memory_id = created_memory_id(conversation.id, body.id)
             if tx.memories.get_even_deleted(memory_id) is None:
                 tx.memories.add(
-                    columns.pop("content"),
-                    id=memory_id,
-                    user_id=conversation.user_id,
-                    created_by=conversation.user_id,
-                    source_type="user",
-                    source_info={"conversation": conversation.id},
-                    tags=columns.pop("tags", ()),
-                    pinned=columns.pop("pinned", False),
+                    NewMemory(
+                        content=columns.pop("content"),
+                        id=memory_id,
+                        user_id=conversation.user_id,
+                        created_by=conversation.user_id,
+                        source_type="user",
+                        source_info={"conversation": conversation.id},
+                        tags=columns.pop("tags", ()),
+                        pinned=columns.pop("pinned", False),
+                    )
                 )
                 if columns:
                     tx.memories.update(memory_id, **columns)

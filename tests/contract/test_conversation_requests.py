@@ -10,6 +10,7 @@ from agents.ports import MemoryHit
 from orchestrator.connection import handlers
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Memory, Note, ToolUse
 from orchestrator.wire import codec
 from tests.orchestrators import ANN, BOB, an_orchestrator, everything, messages, meta, rows
@@ -241,7 +242,9 @@ async def test_a_trace_shows_a_long_term_memory_up_to_the_limit(embedded: str) -
         conversing(orchestrator) as peer,
     ):
         await orchestrator.store.write(
-            lambda tx: tx.memories.add("Drinks green tea", user_id=ANN, id="mem_1")  # a trace needs its row
+            lambda tx: tx.memories.add(
+                NewMemory(content="Drinks green tea", user_id=ANN, id="mem_1")
+            )  # a trace needs its row
         )
         traces = [await remember(peer, "Drinks green tea"), await remember(peer, "Drinks tea")]
         traces += [frame for frame in await peer.ask() if frame.body.get("memoryId") == "mem_1"]

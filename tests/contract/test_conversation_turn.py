@@ -15,6 +15,7 @@ from agents.ports import MemoryHit
 from agents.values import Enrichment, Intent
 from memory_blocks.models import Blocks, TurnStatus
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from tests.orchestrators import (
     ANN,
     a_store,
@@ -142,7 +143,7 @@ async def a_recall(address: str) -> ScriptedRecall:
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
                 MemoryHit(
-                    tx.memories.add(content, user_id=ANN, tags=("home",)).id,
+                    tx.memories.add(NewMemory(content=content, user_id=ANN, tags=("home",))).id,
                     content,
                     score,
                     memory_type="user_preference",

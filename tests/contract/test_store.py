@@ -34,6 +34,7 @@ from orchestrator.errors import (
     Problem,
 )
 from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.wire.ids import RandomIds
 from tests.builders import CountedIds, HandClock
 from tests.servers.postgres import as_psycopg
@@ -306,7 +307,7 @@ def test_what_no_database_keeps_is_refused_alike(store: Store, text: str, proble
     with refused(problem):
         store.write_now(lambda tx: tx.conversations.update(conversation_id, preferences={"key": [text]}))
     with refused(problem):
-        store.write_now(lambda tx: tx.memories.add("tea", user_id=PERSON, tags=(text,)))
+        store.write_now(lambda tx: tx.memories.add(NewMemory(content="tea", user_id=PERSON, tags=(text,))))
 
 
 def test_backslashes_before_a_nul_in_words_are_just_words(store: Store) -> None:

@@ -25,6 +25,7 @@ from orchestrator.errors import (
 )
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import (
     Audio,
     Conversation,
@@ -217,7 +218,7 @@ def test_a_sentence_has_its_sound_and_its_moment(store: Store, clock: HandClock)
 def test_a_vector_comes_back_as_wide_as_it_was(shared_store: Store, vector: list[float]) -> None:
     kept = shared_store.write_now(
         lambda tx: tx.memories.add(
-            "tea", user_id=PERSON, embeddings=tuple(vector), embeddings_info={"model": "m"}
+            NewMemory(content="tea", user_id=PERSON, embeddings=tuple(vector), embeddings_info={"model": "m"})
         )
     )
 
@@ -232,7 +233,10 @@ def test_a_vector_comes_back_as_wide_as_it_was(shared_store: Store, vector: list
 def test_padding_keeps_the_cosine(shared_store: Store) -> None:
     one, other = (0.1, 0.7, -0.2), (0.3, 0.1, 0.9)
     kept = shared_store.write_now(
-        lambda tx: [tx.memories.add("tea", user_id="eve", embeddings=vector) for vector in (one, other)]
+        lambda tx: [
+            tx.memories.add(NewMemory(content="tea", user_id="eve", embeddings=vector))
+            for vector in (one, other)
+        ]
     )
     query = """SELECT 1 - (a.embeddings <=> b.embeddings) FROM alicia_memory a, alicia_memory b
         WHERE a.id = %s AND b.id = %s"""
@@ -264,11 +268,12 @@ def test_a_memory_has_middling_importance_and_full_confidence_unless_told_otherw
 def test_pinned_memories_come_first_and_archived_ones_not_at_all(store: Store, clock: HandClock) -> None:
     def remember(tx: Transaction) -> list[Memory]:
         return [
-            tx.memories.add(what, user_id=PERSON, tags=("drink", what)) for what in ("tea", "milk", "rum")
+            tx.memories.add(NewMemory(content=what, user_id=PERSON, tags=("drink", what)))
+            for what in ("tea", "milk", "rum")
         ]
 
     tea, milk, rum = store.write_now(remember)
-    store.write_now(lambda tx: tx.memories.add("coffee", user_id="bob"))
+    store.write_now(lambda tx: tx.memories.add(NewMemory(content="coffee", user_id="bob")))
     store.write_now(lambda tx: tx.memories.update(tea.id, pinned=True, user_rating=5))
     store.write_now(lambda tx: tx.memories.update(milk.id, archived=True))
     clock.tick()

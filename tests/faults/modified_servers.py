@@ -18,6 +18,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Sqlite
 from orchestrator.store.frame_records import record
 from orchestrator.store.repositories.leases import Leases
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Frame, Lease
 from orchestrator.turn.outbox import ConversationWrite, Fence, Outbox
 from orchestrator.turn.queue import OpenTurn
@@ -61,7 +62,8 @@ class _FixedRecall:
         def find(tx: Transaction) -> list[str]:
             known = tx.memories.of_person(person_id, limit=self._count)
             known += [
-                tx.memories.add("Likes tea.", user_id=person_id) for _ in range(self._count - len(known))
+                tx.memories.add(NewMemory(content="Likes tea.", user_id=person_id))
+                for _ in range(self._count - len(known))
             ]
             return [memory.id for memory in known]
 

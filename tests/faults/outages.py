@@ -17,6 +17,7 @@ from agents.ports import MemoryHit
 from orchestrator.client.client import Client
 from orchestrator.client.connect import RoomConnection
 from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wire.messages import MemoryTrace
 from tests.livekit_rooms import over_livekit, serving
@@ -87,7 +88,11 @@ async def many_memories(url: str) -> ScriptedRecall:
 
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
-                MemoryHit(tx.memories.add(f"Fact {number}", user_id=ANN).id, f"Fact {number}", 0.5)
+                MemoryHit(
+                    tx.memories.add(NewMemory(content=f"Fact {number}", user_id=ANN)).id,
+                    f"Fact {number}",
+                    0.5,
+                )
                 for number in range(TRACES)
             ]
 

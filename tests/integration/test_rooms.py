@@ -21,6 +21,7 @@ from orchestrator.client.client import Client
 from orchestrator.client.connect import RoomConnection
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.transports.livekit import LiveKitRoom, wait_for_native_threads
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
@@ -112,7 +113,12 @@ async def two_memories(url: str) -> ScriptedRecall:
 
         def add(tx: Transaction) -> list[MemoryHit]:
             return [
-                MemoryHit(tx.memories.add(content, user_id=ANN).id, content, 0.9, position=position)
+                MemoryHit(
+                    tx.memories.add(NewMemory(content=content, user_id=ANN)).id,
+                    content,
+                    0.9,
+                    position=position,
+                )
                 for position, content in enumerate(("Drinks tea", "Has a cat"), start=1)
             ]
 

@@ -24,6 +24,7 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.frame_records import record
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Frame as StoredFrame
 from orchestrator.store.rows import Lease
 from orchestrator.turn.outbox import ConversationWrite, Outbox, _Follower, uninterrupted
@@ -213,7 +214,7 @@ async def test_a_memory_that_is_stored_in_the_background_is_traced_at_once(embed
         answer_id = frames[1].body["id"]
 
         def remember(write: ConversationWrite) -> None:
-            memory = write.tx.memories.add("Drinks tea", user_id="ann")
+            memory = write.tx.memories.add(NewMemory(content="Drinks tea", user_id="ann"))
             write.say(
                 MemoryTrace(
                     id=TraceId("trace_later"),

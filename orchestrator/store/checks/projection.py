@@ -28,6 +28,7 @@ from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.statements import IsRow, Statement, all_of, names_of
 from orchestrator.store.frame_records import Request, created_memory_id, record, request_id, subject_of_meta
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import (
     Audio,
     Conversation,
@@ -113,7 +114,7 @@ def _add_missing_memory(body: Body, tx: Transaction, conversation: Conversation)
     """Add an empty row for a memory that a frame names and that was created elsewhere."""
     named = body.memory_id if isinstance(body, MemoryTrace | MemoryAction) else None
     if named is not None and tx.memories.get_even_deleted(named) is None:
-        tx.memories.add("", id=named, user_id=conversation.user_id)
+        tx.memories.add(NewMemory(content="", id=named, user_id=conversation.user_id))
 
 
 def _created_memories(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:

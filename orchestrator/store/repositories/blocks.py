@@ -11,7 +11,7 @@ from orchestrator.store.engine.packing import WHOLE_EVERY, pack, unpacked
 from orchestrator.store.engine.statements import Statement, all_of, columns_of
 from orchestrator.store.engine.unit import Unit, changing
 from orchestrator.store.repositories.conversations import Conversations
-from orchestrator.store.repositories.memories import MEMORY_BLOCK, Memories
+from orchestrator.store.repositories.memories import MEMORY_BLOCK, Memories, NewMemory
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
 from orchestrator.store.tables import LABELS
 
@@ -165,11 +165,13 @@ class Blocks:
         for label in LABELS:
             if label not in known:
                 memory = self._memories.add(
-                    "",
-                    user_id=owner,
-                    title=label,
-                    source_type=MEMORY_BLOCK,
-                    source_info={"conversation_id": conversation_id, "label": label},
+                    NewMemory(
+                        content="",
+                        user_id=owner,
+                        title=label,
+                        source_type=MEMORY_BLOCK,
+                        source_info={"conversation_id": conversation_id, "label": label},
+                    )
                 )
                 empty = Block(conversation_id, label, memory.id, None, None, None, None, self._unit.now)
                 self._unit.insert(empty)

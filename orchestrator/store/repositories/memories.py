@@ -1,6 +1,6 @@
 """Long-term memories, and the rows that represent memory blocks in traces."""
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from sqlalchemy import bindparam, false, or_
@@ -42,58 +42,43 @@ _OF_PERSON = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory that is not stored yet. Without an id, it gets a new one."""
+
+    content: str
+    user_id: str | None
+    id: str | None = None
+    title: str | None = None
+    summary: str | None = None
+    entities: tuple[str, ...] = ()
+    key_phrases: tuple[str, ...] = ()
+    embeddings: tuple[float, ...] | None = None
+    embeddings_info: JsonObject | None = None
+    importance: float = 0.5
+    confidence: float = 1.0
+    created_by: str | None = None
+    source_type: str | None = None
+    source_info: JsonObject | None = None
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+
+
 class Memories:
     """The table `alicia_memory`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    def add(
-        self,
-        content: str,
-        *,
-        user_id: str | None,
-        id: str | None = None,
-        title: str | None = None,
-        summary: str | None = None,
-        entities: tuple[str, ...] = (),
-        key_phrases: tuple[str, ...] = (),
-        embeddings: tuple[float, ...] | None = None,
-        embeddings_info: JsonObject | None = None,
-        importance: float = 0.5,
-        confidence: float = 1.0,
-        created_by: str | None = None,
-        source_type: str | None = None,
-        source_info: JsonObject | None = None,
-        tags: tuple[str, ...] = (),
-        pinned: bool = False,
-    ) -> Memory:
+    def add(self, new: NewMemory) -> Memory:
         """Store a memory. For a vector, `embeddings_info["dimensions"]` is set."""
-        if embeddings is not None:
-            embeddings_info = {**(embeddings_info or {}), "dimensions": len(embeddings)}
+        given = {each.name: getattr(new, each.name) for each in fields(new)}
+        given["id"] = new.id or self._unit.ids.new("mem_")
+        if new.embeddings is not None:
+            given["embeddings_info"] = {**(new.embeddings_info or {}), "dimensions": len(new.embeddings)}
         now = self._unit.now
         memory = Memory(
-            id=id or self._unit.ids.new("mem_"),
-            user_id=user_id,
-            title=title,
-            summary=summary,
-            entities=entities,
-            key_phrases=key_phrases,
-            content=content,
-            embeddings=embeddings,
-            embeddings_info=embeddings_info,
-            importance=importance,
-            confidence=confidence,
-            user_rating=None,
-            created_by=created_by,
-            source_type=source_type,
-            source_info=source_info,
-            tags=tags,
-            pinned=pinned,
-            archived=False,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
+            **given, user_rating=None, archived=False, created_at=now, updated_at=now, deleted_at=None
         )
         self._unit.insert(memory)
         return memory
