@@ -26,9 +26,12 @@ MESSAGES = ("I am having a headache", "8", "since Tuesday")
 WIDTH, SHORTEST, TALLEST = 1200, 600, 1800
 SCALE = 1.25  # screen pixels per CSS pixel, so that the text is sharp on most screens
 LARGEST = 300_000  # bytes of the picture, so that the README loads quickly
-SCROLL_TO_WRITES = """panel => {
+SHOW_WRITES = """panel => {
   const written = panel.querySelector(".trace:not([data-action=retrieved])");
-  if (written) panel.scrollTop += written.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+  if (!written) return;
+  const above = panel.scrollTop + written.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+  panel.style.maxHeight = `${panel.scrollHeight - above}px`;
+  panel.scrollTop = above;
 }"""
 CHANGE_THE_DEFAULTS = ("ANAMNESIS_", "LETTA_", "LIVEKIT_", "OPENAI_", "OTEL_")
 """Variables that begin like this would make the picture depend on whose machine it is taken on."""
@@ -73,15 +76,18 @@ async def take_picture(browser: Browser, address: str) -> bytes:
 
 
 async def _show_everything(page: Page) -> None:
-    """Make the window as tall as the conversation, and scroll the traces to what was written.
+    """Show every write of the later panels whole, and make the window as tall as the conversation.
 
     The first panel stays at its start, so that the picture also shows what was read.
     """
+    panels = (await page.locator(".traces").all())[1:]
+    for panel in panels:
+        await panel.evaluate(SHOW_WRITES)
     hidden = await page.locator("main").evaluate("main => main.scrollHeight - main.clientHeight")
     await page.set_viewport_size({"width": WIDTH, "height": min(SHORTEST + int(hidden), TALLEST)})
     await page.locator("main").evaluate("main => main.scrollTo(0, main.scrollHeight)")
-    for panel in (await page.locator(".traces").all())[1:]:
-        await panel.evaluate(SCROLL_TO_WRITES)
+    for panel in panels:
+        await panel.evaluate(SHOW_WRITES)  # once more: the new size may have moved the writes
 
 
 @contextmanager
