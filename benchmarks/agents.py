@@ -149,4 +149,4 @@ def main() -> None:
     print(f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
     began = perf_counter()
     subprocess.run([sys.executable, "-c", STARTING], check=True)
-    print(f"a house built in a new process: {perf_counter() - began:.2f} s")
+    print(f"an orchestrator built in a new process: {perf_counter() - began:.2f} s")

@@ -1,3 +1,3 @@
-"""The house: what a person says comes in here, is remembered, answered, and every use of memory is shown."""
+"""The server: stores what people write, has it answered, and sends a trace of every use of memory."""
 
 __version__ = "0.1.0"

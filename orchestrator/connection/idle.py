@@ -24,12 +24,15 @@ EVERY_SECONDS: Final = 60.0
 OVERLAP: Final = timedelta(minutes=5)
 """How far each check looks back beyond the one before, because clocks of several machines differ."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
-PAUSED_BY: Final = "house:paused"
-ENDED_BY: Final = "house:ended"
 _ACTORS: Final[Mapping[SessionStatus, str]] = {
-    SessionStatus.PAUSED: PAUSED_BY,
-    SessionStatus.ENDED: ENDED_BY,
+    SessionStatus.PAUSED: "orchestrator:paused",
+    SessionStatus.ENDED: "orchestrator:ended",
 }
+_FORMER_ACTORS: Final[Mapping[SessionStatus, str]] = {
+    SessionStatus.PAUSED: "house:paused",
+    SessionStatus.ENDED: "house:ended",
+}
+"""The names that older versions wrote. Such sessions are paused or ended already."""
 
 
 class IdleSessions:
@@ -69,8 +72,9 @@ class IdleSessions:
         """The sessions that became due since the last check; the first time, all that are due."""
         after, late = self._checked_until, tx.now - self._idle
         before = max(after, NEVER + self._idle) - self._idle
-        idle = tx.blocks.sessions_due("active", before, late, actor=PAUSED_BY)
-        return tx.now, idle + tx.blocks.sessions_due("archived", after, tx.now, actor=ENDED_BY)
+        idle = tx.blocks.sessions_due("active", before, late, not_by=_written_by(SessionStatus.PAUSED))
+        archived = tx.blocks.sessions_due("archived", after, tx.now, not_by=_written_by(SessionStatus.ENDED))
+        return tx.now, idle + archived
 
     def _settle(self, write: ConversationWrite) -> tuple[Conversation, Mapping[Label, StoredBlock]] | None:
         """Set the session's status and store the traces; None if there is nothing to do."""
@@ -90,3 +94,8 @@ class IdleSessions:
             return conversation, written.stored
         self._settled.add((found.id, reading.revisions[Label.ACTIVE_SESSION]))
         return None
+
+
+def _written_by(status: SessionStatus) -> tuple[str, str]:
+    """The actors that set this status: the one of this version and the one of older versions."""
+    return _ACTORS[status], _FORMER_ACTORS[status]

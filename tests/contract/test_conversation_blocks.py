@@ -19,6 +19,7 @@ from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import ActiveSession, Conversation, ConversationHistory, Label, Sentiment
 from memory_blocks.ports import ForeignChange, StoredBlock
 from memory_blocks.trace import digest
+from orchestrator.connection import idle
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.block_store import SqlBlockStore
@@ -29,7 +30,7 @@ from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
 from tests.builders import HandClock
 from tests.commands import run
-from tests.orchestrators import a_store, agents, an_orchestrator, history, local_brain
+from tests.orchestrators import a_store, agents, an_orchestrator, everything, history, local_brain
 from tests.protocol_client import PATIENCE, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store, on_both_databases
 
@@ -677,12 +678,12 @@ async def test_a_session_pauses_when_nobody_writes_and_resumes_with_the_next_tur
         assert await status(orchestrator, peer.conversation_id) == "PAUSED"
         assert await revisions(orchestrator, peer.conversation_id) == [
             ("context_extractor", 1),
-            ("house:paused", None),
+            ("orchestrator:paused", None),
         ]
         told = await peer.until(lambda frame: frame.body.get("action") == "updated")
         assert traced(told, "retrieved", "updated") == [
-            *[("retrieved", label, "house:paused", False) for label in Label],
-            ("updated", SESSION, "house:paused", False),
+            *[("retrieved", label, "orchestrator:paused", False) for label in Label],
+            ("updated", SESSION, "orchestrator:paused", False),
         ]
         assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in told)
         await until_shown(orchestrator, mirror, peer.conversation_id)
@@ -702,7 +703,31 @@ async def test_a_session_ends_when_its_conversation_is_archived(embedded: str) -
         await orchestrator.idle.check()
 
         assert await status(orchestrator, peer.conversation_id) == "ENDED"
-        assert (await revisions(orchestrator, peer.conversation_id))[1:] == [("house:ended", None)]
+        assert (await revisions(orchestrator, peer.conversation_id))[1:] == [("orchestrator:ended", None)]
+
+
+async def test_a_session_that_an_older_version_paused_is_not_paused_again(
+    embedded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = HandClock()
+    with monkeypatch.context() as older:
+        older.setattr("orchestrator.connection.idle._ACTORS", idle._FORMER_ACTORS)
+        async with (
+            an_orchestrator(embedded, clock=clock).open() as orchestrator,
+            conversing(orchestrator) as peer,
+        ):
+            await peer.ask()
+            clock.tick(31 * 60)
+            await orchestrator.idle.check()
+            await peer.until(lambda frame: frame.body.get("action") == "updated")
+
+    async with an_orchestrator(embedded, clock=clock).open() as orchestrator:
+        before = await everything(orchestrator)
+        await orchestrator.idle.check()
+
+        assert await status(orchestrator, peer.conversation_id) == "PAUSED"
+        assert (await revisions(orchestrator, peer.conversation_id))[-1] == ("house:paused", None)
+        assert await everything(orchestrator) == before
 
 
 async def test_a_session_with_a_running_answer_is_not_paused(embedded: str) -> None:

@@ -239,7 +239,7 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     (
         "I10",
         "a trace was not sent exactly once",
-        lambda world: world.trace(message_id=None, actor="house:paused"),
+        lambda world: world.trace(message_id=None, actor="orchestrator:paused"),
     ),
     (
         "I10",

@@ -177,11 +177,11 @@ async def test_who_dies_while_a_session_is_paused_leaves_that_to_the_next_one(
     run.problems += after_a_death(deployment, run)
     server = await deployment.start()
     await server.meet(client)
-    await client.until(lambda: any(b"house:paused" in packet for packet in client.seen))
+    await client.until(lambda: any(b"orchestrator:paused" in packet for packet in client.seen))
     await client.ask(SAID[1])
     await finish(deployment, run, server)
 
-    paused = [packet for packet in client.seen if b"house:paused" in packet and CHANGED in packet]
+    paused = [packet for packet in client.seen if b"orchestrator:paused" in packet and CHANGED in packet]
     assert (code, run.problems) == (-9, [])
     assert len(paused) == 1
 

@@ -486,7 +486,10 @@ async def test_an_orchestrator_that_does_not_say_how_it_is_is_degraded(
 
     response = await served.http.get("/health")
 
-    assert response.json() == {"status": "degraded", "parts": {"house": "down: no_answer"}}
+    assert response.json() == {
+        "status": "degraded",
+        "parts": {"orchestrator": "down: no_answer", "house": "down: no_answer"},
+    }
 
 
 async def test_numbers_are_shown_to_this_machine(served: Served) -> None:

@@ -10,6 +10,9 @@ from orchestrator.api.ports import Orchestrator
 
 HEALTH_SECONDS: Final = 5
 
+NO_ANSWER: Final = {"orchestrator": "down: no_answer", "house": "down: no_answer"}
+"""The parts if the checks take too long. `house` is the old name of `orchestrator`, kept for old clients."""
+
 
 def build_router(orchestrator: Orchestrator) -> APIRouter:
     """Build the route. Anyone may call it."""
@@ -21,7 +24,7 @@ def build_router(orchestrator: Orchestrator) -> APIRouter:
             async with asyncio.timeout(HEALTH_SECONDS):
                 health = await orchestrator.health()
         except TimeoutError:
-            return JSONResponse({"status": "degraded", "parts": {"house": "down: no_answer"}})
+            return JSONResponse({"status": "degraded", "parts": NO_ANSWER})
         return JSONResponse({"status": health.status, "parts": dict(health.parts)})
 
     return router

@@ -133,6 +133,7 @@ _SESSIONS_DUE = Statement(
         _conversations.c.deleted_at.is_(None),
         _blocks.c.label == "active_session",
         _revisions.c.actor != bindparam("actor"),
+        _revisions.c.actor != bindparam("former_actor"),
     )
     .order_by(_conversations.c.updated_at),
     lambda conversation_id, revision: (conversation_id, revision),
@@ -279,13 +280,17 @@ class Blocks:
         return {turn.turn_id: turn.value for turn in turns}
 
     def sessions_due(
-        self, status: str, after: datetime, until: datetime, *, actor: str
+        self, status: str, after: datetime, until: datetime, *, not_by: tuple[str, str]
     ) -> list[tuple[str, int]]:
         """Conversations with that status, changed in that period, whose session another actor wrote last.
 
-        Each comes with the revision of its session block.
+        `not_by` is the name of the actor and its name in older versions. Each conversation comes with the
+        revision of its session block.
         """
-        return self._unit.all(_SESSIONS_DUE, status=status, after=after, until=until, actor=actor)
+        actor, former = not_by
+        return self._unit.all(
+            _SESSIONS_DUE, status=status, after=after, until=until, actor=actor, former_actor=former
+        )
 
     def quarantine(
         self, conversation_id: str, label: str, value: str, *, reason: str, actor: str
