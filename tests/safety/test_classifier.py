@@ -90,7 +90,7 @@ def few(tmp_path: Path) -> Path:
     for name, kind in classifier.FILES.items():
         (folder / name).write_text(f"[all]\nphrases = {json.dumps(of(kind))}\n", encoding="utf-8")
     tables = [f"[{kind}]\nphrases = {json.dumps(of(kind))}\n" for kind in classifier.CLASSES]
-    for name in classifier.FOR_THE_EARS:
+    for name in classifier.FILES_BY_CLASS:
         (folder / name).write_text("".join(tables), encoding="utf-8")
     return folder
 
