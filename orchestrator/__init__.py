@@ -1,3 +1,3 @@
-"""The house: what a person says comes in here, is remembered, answered, and every use of memory is shown."""
+"""The orchestrator: receives messages, stores and answers them, and reports every use of memory."""
 
 __version__ = "0.1.0"

@@ -81,7 +81,7 @@ def a_monitor() -> SafetyMonitor:
         output.load(rules),
         wording.load(rules, ""),
         language.load(rules, guard.vocabulary),
-        patience=60,
+        store_wait_seconds=60,
     )
 
 

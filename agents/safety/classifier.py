@@ -79,6 +79,7 @@ _BETWEEN: Final = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+[-\u2013\u2014]+\s+|\s*\u2
 _FEWEST_WORDS: Final = 3
 _MOST_PARTS: Final = 8
 RULE: Final = "ears"
+"""The id of the classifier's rule. It keeps this name because stored safety events and alerts contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def sentences(text: str) -> list[str]:
 def load(folder: Path, embedder: Embedder, cache: Path) -> DangerClassifier:
     """The classifier for these phrases and this model: from the cache, or trained in about a minute."""
     phrases = _phrases(folder)
-    kept = cache / f"ears-{_digest(phrases, embedder.name)}.npz"
+    kept = cache / f"classifier-{_digest(phrases, embedder.name)}.npz"
     learned = _read(kept)
     if learned is None:
         learned = learn(embedder, phrases)

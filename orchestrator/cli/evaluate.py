@@ -1,4 +1,4 @@
-"""`anamnesis eval`: how well messages are routed, understood and guarded, in figures."""
+"""`anamnesis eval`: measures routing, enrichment and safety on files of cases."""
 
 import json
 from pathlib import Path
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_json: bool) -> None:
     """Measure routing, calibration, scope, context resolution and safety on cases with known answers.
 
-    The shipped sets were written by us. Of those in two parts, `tuning` was looked at while the rules and
-    examples were made, `held_out` was not. routing.NAME.jsonl has {"id", "text", "context"?, "intent"} per
-    line; context_resolution.NAME.jsonl a history, a message, and what its enrichment must say.
+    We wrote the shipped sets. The sets named `tuning` were used while the rules and examples were written;
+    the sets named `held_out` were not. Each line of routing.NAME.jsonl is {"id", "text", "context"?,
+    "intent"}. Each line of context_resolution.NAME.jsonl has a history, a message, and what its enrichment
+    must contain.
     """
     settings = invocation.settings(quietly=True)
 

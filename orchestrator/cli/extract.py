@@ -1,4 +1,4 @@
-"""`anamnesis extract`: messages understood in the light of what was said before them, one per line."""
+"""`anamnesis extract`: enriches messages with their context, one per line."""
 
 import json
 from typing import Any
@@ -16,13 +16,13 @@ from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocatio
 @shared_options
 @pass_invocation
 def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
-    """Make each message stand on its own.
+    """Rewrite each message so that it can be understood without the ones before.
 
     Reads one JSON object per line, from a file or standard input:
     {"id": "1", "history": [{"role": "user", "text": "…"}, {"role": "assistant", "text": "…?"}],
     "message": "8"}
 
-    A line that cannot be read gets an error in its place, as a blank one does, and the rest goes on.
+    A line that is blank or cannot be read gets an error; the other lines are still handled.
     """
     invocation.settings(quietly=True)
 

@@ -1,4 +1,4 @@
-"""`anamnesis route`: where messages belong, one per line."""
+"""`anamnesis route`: finds the intent of messages, one per line."""
 
 import json
 from itertools import islice
@@ -17,15 +17,15 @@ _BATCH: Final = 256
 @shared_options
 @pass_invocation
 def route(invocation: Invocation, source: Any, as_json: bool) -> None:
-    """Say to which intent each message belongs, how surely, and why.
+    """Print the intent of each message, with a confidence and a reason.
 
     Reads one message per line, from a file or standard input: plain text, or
     {"id": "1", "text": "8", "context": "How severe is your headache from 1 to 10?"}, where context is what
     the assistant asked last.
 
-    --config DIR routes to the intents of DIR/agents.toml instead: [agents.NAME] with a description and
-    examples each; what is learned from them is kept. Every line gets an answer, a blank one UNCLEAR,
-    and one that cannot be read an error in its place.
+    --config DIR uses the intents of DIR/agents.toml instead: each [agents.NAME] has a description and
+    examples. The trained router is cached. A blank line gets UNCLEAR, and a line that cannot be read
+    gets an error.
     """
     settings = invocation.settings(quietly=True)
 

@@ -61,7 +61,7 @@ class Screening:
         if conversation_id is None:
             return await _run(check, self._context, length)
         reading = self._start_read(conversation_id, is_edit=isinstance(body, ControlVariation))
-        await asyncio.wait([reading], timeout=self._monitor.patience)
+        await asyncio.wait([reading], timeout=self._monitor.store_wait_seconds)
         if not reading.done():
             screened = await _run(check, self._context, length)
             if screened.decision.is_danger:

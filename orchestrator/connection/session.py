@@ -321,7 +321,7 @@ class Session:
     async def _send_first_sentence(self, decision: MessageDecision, message_id: str | None) -> None:
         """Send the first safety sentence outside the sequence, if the store takes too long to send it."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._context.monitor.patience):
+            async with asyncio.timeout(self._context.monitor.store_wait_seconds):
                 await self._safety_sent.wait()
                 return
         sentence = AssistantSentence(

@@ -112,7 +112,7 @@ class SafetyMonitor:
     classifier: DangerClassifier | None = None
     alerts: bool = False
     """Whether staff get alerts."""
-    patience: float = 0.3
+    store_wait_seconds: float = 0.3
     """How many seconds the first sentence to a person in danger waits for the store."""
 
     def message_received(self, text: str, context: MessageContext | None = None) -> MessageDecision:

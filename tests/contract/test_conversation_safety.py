@@ -214,7 +214,7 @@ async def test_a_write_that_hangs_does_not_hold_back_the_first_sentence(
         "an answer runs": {"answers": [["One. ", "Two. ", "Thr", asyncio.Event()]]},
     }
     brain = ScriptedBrain(**scripts.get(trouble, {}))
-    monitor = replace(a_monitor(), patience=0.01)
+    monitor = replace(a_monitor(), store_wait_seconds=0.01)
     async with (
         an_orchestrator(address, brain, monitor=monitor).open() as orchestrator,
         conversing(orchestrator) as peer,
@@ -244,7 +244,9 @@ async def test_a_write_that_hangs_does_not_hold_back_the_first_sentence(
 async def test_the_terminal_shows_the_first_sentence_once(
     embedded: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with an_orchestrator(embedded, monitor=replace(a_monitor(), patience=0.01)).open() as orchestrator:
+    async with an_orchestrator(
+        embedded, monitor=replace(a_monitor(), store_wait_seconds=0.01)
+    ).open() as orchestrator:
         ours, theirs = pair()
         attending = asyncio.create_task(orchestrator.attend(theirs, "ann"))
         client = Client(ours, RandomIds())
@@ -309,7 +311,7 @@ async def test_the_first_sentence_is_stored_before_a_mirror_is_asked(
 
 
 async def test_synchronised_messages_are_checked_too(address: str) -> None:
-    monitor = replace(a_monitor(), patience=0.01)
+    monitor = replace(a_monitor(), store_wait_seconds=0.01)
     async with (
         an_orchestrator(address, monitor=monitor).open() as orchestrator,
         conversing(orchestrator) as peer,

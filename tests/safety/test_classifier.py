@@ -106,7 +106,7 @@ def test_the_ears_are_learned_once_and_then_read(few: Path, tmp_path: Path) -> N
     (file,) = cache.iterdir()
     again = classifier.load(few, WordEmbedder(), cache)
 
-    assert file.name.startswith("ears-")
+    assert file.name.startswith("classifier-")
     assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
     assert list(cache.iterdir()) == [file]
 

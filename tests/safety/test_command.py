@@ -72,7 +72,7 @@ def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_p
         ("x4", "there is no text"),
         (5, "emergency"),
     ]
-    assert (told.exit_code, told.stderr) == (1, "Error: 2 of 5 lines have no text that could be heard.\n")
+    assert (told.exit_code, told.stderr) == (1, "Error: 2 of 5 lines have no text.\n")
     assert piped.stdout == told.stdout
 
 
@@ -159,7 +159,7 @@ def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
     ]
     fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in told]
     raised = [
-        {"ears"} if any(line.startswith("  ears     raised") for line in each) else set() for each in told
+        {"ears"} if any(line.startswith("  meaning  raised") for line in each) else set() for each in told
     ]
     assert [one | other for one, other in zip(fired, raised, strict=True)] == [
         set(each["rules"]) for each in checked
@@ -171,8 +171,8 @@ def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
 def test_what_the_ears_heard_stands_beside_what_is_enough() -> None:
     silent, heard = (run("explain", text).splitlines()[-1] for text in (ALL_SORTS[9], ALL_SORTS[0]))
 
-    assert silent.startswith("  ears     silent: like an emergency ")
-    assert heard.startswith("  ears     not asked: ")
+    assert silent.startswith("  meaning  not raised: like an emergency ")
+    assert heard.startswith("  meaning  not asked: ")
     assert all(f"(of {enough})" in silent for enough in ("0.60", "0.50", "0.70"))
 
 

@@ -3,13 +3,12 @@
 The tests compare the rebuilt rows with the stored ones, to show that the frames contain everything. These
 values are in no frame, so they are left out of the comparison:
 
-- the creation time of a conversation that a Configuration without a stanza number started, which is not
-stored; - a conversation's room, title, status, settings and last change, which HTTP requests and a
-Configuration that only
-  opens a connection may change;
+- the creation time of a conversation that a Configuration without a stanza number started, because that
+  frame is not stored;
+- a conversation's room, title, status, settings and last change, which HTTP requests and a Configuration that
+  only opens a connection may change;
 - memories that no MemoryAction of this conversation created, such as those of memory blocks and those written
-in
-  the background; an empty row replaces each that a frame names;
+  in the background; an empty row replaces each that a frame names;
 - the vector of a memory, which is computed;
 - traces of operators, which are not sent.
 
