@@ -119,7 +119,7 @@ async def held(text: str) -> str:
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/store.db"
         migrations.upgrade(url)
-        orchestrator = an_orchestrator(url, local_brain(), monitor=_a_watch())
+        orchestrator = an_orchestrator(url, local_brain(), monitor=_a_monitor())
         async with orchestrator.open(), conversing(orchestrator) as peer:
             spoken = [(who, said) for who, said in lines_of(text) if who in (PERSON, ASIDE)]
             for _, message in spoken:
@@ -135,7 +135,7 @@ async def held(text: str) -> str:
 
 
 @cache
-def _a_watch() -> SafetyMonitor:
+def _a_monitor() -> SafetyMonitor:
     return build_monitor(load(environment={}), minilm())
 
 

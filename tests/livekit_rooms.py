@@ -23,11 +23,11 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import PersonId
 from tests.faults.modified_servers import served
-from tests.protocol_client import PATIENCE, Peer
+from tests.protocol_client import TIMEOUT, Peer
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
-TOPIC = HOUSE = "anamnesis"
+TOPIC = SERVER_IDENTITY = "anamnesis"
 FITS = 15 * 1024
 ACTIVE = api.ParticipantInfo.State.ACTIVE
 
@@ -67,7 +67,7 @@ async def a_room(address: Address) -> AsyncIterator[str]:
 
 async def until_empty(server: api.LiveKitAPI, room: str) -> None:
     """Wait until nobody is in a room: LiveKit lists those who left for a moment longer."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         asked = api.ListParticipantsRequest(room=room)
         while (await server.room.list_participants(asked)).participants:  # noqa: ASYNC110 - nothing tells us
             await asyncio.sleep(0.05)
@@ -95,9 +95,9 @@ class RoomLine:
     async def send(self, packet: bytes) -> None:
         me = self.room.local_participant
         if self.packets and len(packet) <= FITS:
-            await me.publish_data(packet, topic=TOPIC, destination_identities=[HOUSE])
+            await me.publish_data(packet, topic=TOPIC, destination_identities=[SERVER_IDENTITY])
         else:
-            await me.send_bytes(packet, topic=TOPIC, destination_identities=[HOUSE], compress=False)
+            await me.send_bytes(packet, topic=TOPIC, destination_identities=[SERVER_IDENTITY], compress=False)
 
     async def receive(self) -> bytes | None:
         if self.left.is_set() and self._frames.empty():
@@ -154,7 +154,7 @@ class Site:
 
     async def until(self, room: str, holds: Callable[[set[str]], bool]) -> None:
         """Wait until what is asked holds of those who are in the room."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not holds(await self.identities(room)):  # noqa: ASYNC110 - nothing tells us when
                 await asyncio.sleep(0.05)
 
@@ -164,7 +164,7 @@ class Site:
         admitted = await self.admission(conversation_id)
         line = await RoomLine(packets=packets).join(admitted["url"], admitted["token"])
         try:
-            await self.until(conversation_id, lambda there: {HOUSE, admitted["identity"]} <= there)
+            await self.until(conversation_id, lambda there: {SERVER_IDENTITY, admitted["identity"]} <= there)
             yield Peer(line)
         finally:
             await line.close()

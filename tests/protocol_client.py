@@ -28,7 +28,7 @@ AUDIO, STOP, VARIATION, CONFIGURATION, START_ANSWER, TRACE, COMMENTARY, SENTENCE
 REASONING, TOOL_REQUEST = 5, 6
 SYNC, SYNCED, NOTE, NOTED, MEMORY, REMEMBERED, SERVER_INFO = 17, 18, 22, 23, 24, 25, 26
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 _ids = count(1)
 
 
@@ -158,7 +158,7 @@ class Peer:
 
     async def next(self) -> Frame:
         """The next frame. A numbered one has the number after the last: nothing is lost or given twice."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             packet = await self.line.receive()
         assert packet is not None, "the server has closed the connection"
         frame = opened(packet)
@@ -202,7 +202,7 @@ class Peer:
 
     async def gone(self) -> bool:
         """Whether the server closes the connection now, without another word."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             return await self.line.receive() is None
 
 

@@ -17,7 +17,7 @@ def _exchanges(path: Path) -> list[Exchange]:
 
 
 @pytest.mark.parametrize("path", kept(), ids=lambda path: path.stem)
-def test_no_kept_conversation_tells_of_the_relative_of_a_relative(path: Path) -> None:
+def test_no_kept_conversation_mentions_a_relative_of_a_relative(path: Path) -> None:
     exchanges = _exchanges(path)
 
     told = [
@@ -29,7 +29,7 @@ def test_no_kept_conversation_tells_of_the_relative_of_a_relative(path: Path) ->
 
 
 @pytest.mark.parametrize("relative", ["brother", "little girl", "partner", "father-in-law", "8 year old"])
-def test_a_no_about_a_relative_is_told_of_them(relative: str) -> None:
+def test_a_no_about_a_relative_is_a_fact_about_the_relative(relative: str) -> None:
     history = (Exchange(1, f"My {relative} has a rash", f"Has your {relative} had this before?"),)
 
     found = enricher().enrich("no", history)
@@ -47,5 +47,5 @@ def test_a_no_about_a_relative_is_told_of_them(relative: str) -> None:
         ("my kids have a cough", "kids"),
     ],
 )
-def test_an_apostrophe_left_out_makes_nobody_two(said: str, about: str) -> None:
+def test_a_missing_apostrophe_does_not_make_one_relative_two(said: str, about: str) -> None:
     assert enricher().enrich(said, ()).known["about_whom"] == about

@@ -51,7 +51,7 @@ def test_every_decision_is_in_the_list_of_decisions() -> None:
     assert {path.name for path in DOCUMENTS if path.parent == folder} - listed == {"README.md"}
 
 
-def test_the_tree_of_the_architecture_is_the_tree() -> None:
+def test_the_tree_in_the_architecture_page_equals_the_real_tree() -> None:
     told = set(tree_of(text_of(Path("ARCHITECTURE.md"))))
     closed = {
         folder for folder in told if folder.suffix == "" and not any(folder in name.parents for name in told)

@@ -30,7 +30,7 @@ from orchestrator.turn.outbox import Outbox
 from tests.builders import HandClock
 from tests.commands import run
 from tests.orchestrators import a_store, agents, an_orchestrator, history, local_brain
-from tests.protocol_client import PATIENCE, TRACE, Frame, conversing, visiting
+from tests.protocol_client import TIMEOUT, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store, on_both_databases
 
 AGENT = "letta:health_agent"
@@ -250,9 +250,9 @@ def _refuse(*_: object, **__: object) -> None:
 # --- in a mirror ------------------------------------------------------------------------------------------
 
 
-async def until_shown(orchestrator: Orchestrator, mirror: ScriptedMirror, conversation_id: str) -> None:
+async def until_copied(orchestrator: Orchestrator, mirror: ScriptedMirror, conversation_id: str) -> None:
     """Wait until the mirror has the stored blocks: they are copied after the last frame is sent."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while mirror.texts(conversation_id) != await stored(orchestrator, conversation_id):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -264,7 +264,7 @@ async def test_every_turn_is_copied_to_the_mirror_once_it_is_stored(address: str
             for text in ("I am having a headache", "8"):
                 await peer.ask(text)
 
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         assert '"8"' in mirror.text(peer.conversation_id, Label.CONVERSATION_HISTORY)
 
 
@@ -276,11 +276,11 @@ async def test_what_an_agent_changed_in_the_mirror_is_adopted_with_the_next_turn
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.append(peer.conversation_id, SUMMARY, "Prefers short answers.", actor=AGENT)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         first = traced(frames, "updated")[:2]
         assert first == [("updated", SUMMARY, AGENT, False), ("updated", METADATA, AGENT, False)]
@@ -297,11 +297,11 @@ async def test_an_invalid_change_in_the_mirror_is_quarantined_and_undone(address
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.append(peer.conversation_id, Label.CONVERSATION_HISTORY, content, actor=AGENT)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         assert frames[-1].code is None
         assert ("retrieved", "conversation_history", AGENT, True) in traced(frames, "retrieved")
@@ -331,10 +331,10 @@ async def test_a_change_in_the_mirror_during_a_turn_is_in_the_blocks_of_that_tur
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         assert [who for _, _, who, _ in traced(frames, "updated")] == [AGENT] * 2 + ["context_extractor"] * 4
         summary = (await stored(orchestrator, peer.conversation_id))[SUMMARY]
@@ -369,11 +369,11 @@ async def test_a_change_that_was_overwritten_is_stored_and_traced(embedded: str)
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.times = 2
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         kept = [each.value for each in await set_aside(orchestrator, peer.conversation_id)]
         noted = (await stored(orchestrator, peer.conversation_id))[SUMMARY]
@@ -499,7 +499,7 @@ async def test_a_mirror_that_answers_again_gets_what_it_missed(embedded: str) ->
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.silent = True
         await peer.ask("8")
         await peer.ask("Since yesterday")
@@ -508,7 +508,7 @@ async def test_a_mirror_that_answers_again_gets_what_it_missed(embedded: str) ->
         mirror.silent = False
         await peer.ask("No")
 
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
 
 # --- what a later version of the blocks added -------------------------------------------------------------
@@ -685,7 +685,7 @@ async def test_a_session_pauses_when_nobody_writes_and_resumes_with_the_next_tur
             ("updated", SESSION, "house:paused", False),
         ]
         assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in told)
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         await peer.ask("8")
         assert await status(orchestrator, peer.conversation_id) == "ACTIVE"
 

@@ -230,7 +230,7 @@ def test_the_frames_of_a_conversation_give_its_tables(
         assert projected[name] == rows
 
 
-async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_beginning(
+async def test_a_conversation_started_without_a_stanza_number_is_rebuilt_except_for_its_creation_time(
     address: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
@@ -251,6 +251,6 @@ async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_b
     assert (conversation["user_id"], "created_at" in conversation) == ("ann", False)
 
 
-def test_what_never_travels_is_named_as_it_is_in_the_tables() -> None:
+def test_the_columns_that_no_frame_contains_exist_in_the_tables() -> None:
     for kind, names in NOT_IN_FRAMES.items():
         assert names <= set(names_of(kind))

@@ -127,7 +127,7 @@ def after_a_death(deployment: Deployment, *runs: Run, thoroughly: bool = True) -
             problems += [str(found) for found in invariants.check(store)]
         for run in runs:
             stored = store.read_now(partial(_stored, run.client.conversation_id))
-            problems += _told_and_stored(stored, run.client)
+            problems += _acknowledged_but_not_stored(stored, run.client)
             run.deaths.append(stored)
     finally:
         store.close_now()
@@ -161,7 +161,7 @@ def _projected(frames: list[Frame], store: Store, again: Store) -> list[str]:
 
 def _ended_well(run: Run, end: Stored) -> list[str]:
     client = run.client
-    problems = client.problems + _told_and_stored(end, client)
+    problems = client.problems + _acknowledged_but_not_stored(end, client)
     if end.stanzas != client.seen:
         problems.append("the client has not received what is stored, all of it and nothing else")
     if end.questions != {id: asked.text for id, asked in client.asked.items()}:
@@ -174,10 +174,10 @@ def _ended_well(run: Run, end: Stored) -> list[str]:
     return problems
 
 
-def _told_and_stored(stored: Stored, client: Client) -> list[str]:
+def _acknowledged_but_not_stored(stored: Stored, client: Client) -> list[str]:
     problems = [
         f"{message_id} was acknowledged and is not stored"
-        for message_id in client.told_to_be_stored
+        for message_id in client.acknowledged_ids
         if message_id not in stored.questions
     ]
     if list(stored.stanzas[: len(client.seen)]) != client.seen:

@@ -25,7 +25,7 @@ from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port
 
 TRACES = 200
-PATIENCE = 100.0
+TIMEOUT = 100.0
 
 
 @dataclass
@@ -110,7 +110,7 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
             an_orchestrator(url, brain, recall=await many_memories(url)).open() as orchestrator,
             over_livekit(orchestrator, folder, address) as site,
             a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(TIMEOUT),
             asyncio.TaskGroup() as group,
         ):
             listening = group.create_task(listen(client, told))
@@ -136,7 +136,7 @@ async def orchestrator_dies(folder: Path, address: Address) -> tuple[Told, list[
         listening = asyncio.create_task(listen(client, told))
         assert await killed.wait() == -signal.SIGKILL
         told.cut = monotonic()
-    async with start(), asyncio.timeout(PATIENCE):
+    async with start(), asyncio.timeout(TIMEOUT):
         told.up = monotonic()
         await listening
         await listen(client, told)

@@ -14,7 +14,7 @@ from memory_blocks.models import Label
 from orchestrator.letta.agents import blocks_are_synced
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
-from tests.faults.client import PATIENCE, Client, Cut
+from tests.faults.client import TIMEOUT, Client, Cut
 from tests.faults.crash_checks import Run, after_a_death, finish
 from tests.faults.deployment import Deployment
 from tests.forked_servers import Forker
@@ -39,7 +39,7 @@ def over_letta(letta: Address, tag: str) -> dict[str, object]:
         "letta_model": LETTA_MODEL,
         "letta_embedding": LETTA_EMBEDDING,
         "letta_tag": tag,
-        "letta_sync_seconds": PATIENCE,
+        "letta_sync_seconds": TIMEOUT,
     }
 
 
@@ -61,7 +61,7 @@ def let_claims_end(store: Store) -> None:
         ("after_applied_commit", 2),
     ],
 )
-async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
+async def test_a_copy_of_the_blocks_that_a_kill_interrupted_is_completed_by_the_next_server(
     deployment: Deployment, letta: Address, tag: str, point: str, number: int
 ) -> None:
     deployment.settings.update(over_letta(letta, tag))
@@ -83,7 +83,7 @@ async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
     for message_id in client.asked:
         await client.answered(message_id)
     await client.ask("Since yesterday")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not store.read_now(partial(blocks_are_synced, client.conversation_id)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     await finish(deployment, run, server)
@@ -127,7 +127,7 @@ def syncing(forker: Forker, letta: Address, tag: str, embedded: str, tmp_path: P
         (0, "after_adopt_commit", 1),
     ],
 )
-async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it(
+async def test_an_edit_in_letta_survives_a_process_killed_while_overwriting_it(
     syncing: Syncing, letta: Address, tag: str, opened: Store, turns_since: int, point: str, number: int
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -182,7 +182,7 @@ def _written(tx: Transaction) -> list[tuple[str, int]]:
         ("after_kept_commit", 1),
     ],
 )
-async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
+async def test_turns_are_in_letta_once_after_a_process_was_killed_while_archiving(
     syncing: Syncing, letta: Address, tag: str, opened: Store, tmp_path: Path, point: str, number: int
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:

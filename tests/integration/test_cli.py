@@ -54,7 +54,7 @@ def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
 
 @pytest.mark.parametrize("command", ["chat", "serve"])
 @pytest.mark.parametrize("nobody", ["", "a | User: b", "a\nb", "x" * 129])
-def test_who_cannot_be_named_is_refused_at_the_door(command: str, nobody: str) -> None:
+def test_an_invalid_person_id_is_refused_at_once(command: str, nobody: str) -> None:
     refused = run(command, "--user", nobody)
 
     assert refused.exit_code == 2
@@ -78,12 +78,12 @@ def test_every_command_has_help_of_its_own(words: tuple[str, ...]) -> None:
     assert "--data DIR" in shown.output
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").output == f"anamnesis, version {__version__}\n"
 
 
 @pytest.mark.parametrize("place", ["before", "between", "after"])
-def test_shared_options_may_stand_before_or_after_the_command(tmp_path: Path, place: str) -> None:
+def test_shared_options_are_allowed_before_and_after_the_command(tmp_path: Path, place: str) -> None:
     option = ("--data", str(tmp_path / place))
     words: dict[str, tuple[str, ...]] = {
         "before": (*option, "db", "upgrade"),
@@ -105,7 +105,7 @@ def test_the_option_nearest_to_the_command_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--data", "--config"])
-def test_an_empty_folder_is_refused_and_not_taken_for_the_one_where_one_stands(
+def test_an_empty_folder_name_is_refused_and_not_taken_for_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -130,7 +130,7 @@ def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_refused_is_one_line_and_ends_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_command_prints_one_line_and_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_SEVER_PORT", "1")
 
     done = run("doctor")
@@ -145,7 +145,7 @@ def test_what_is_refused_is_one_line_and_ends_with_2(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-def test_what_nobody_foresaw_is_told_by_type_and_place_and_ends_with_70(
+def test_an_unexpected_error_prints_its_type_and_place_and_exits_with_70(
     monkeypatch: pytest.MonkeyPatch, level: str
 ) -> None:
     def fail(_settings: object) -> None:
@@ -184,7 +184,7 @@ def test_a_script_that_stops_reading_ends_it_quietly() -> None:
     assert done.stderr == b""
 
 
-def test_help_waits_for_nothing_heavy() -> None:
+def test_help_imports_nothing_slow() -> None:
     program = "import sys, orchestrator.cli; print(*sys.modules)"
 
     loaded = subprocess.run(
@@ -197,7 +197,7 @@ def test_help_waits_for_nothing_heavy() -> None:
 # --- the database -----------------------------------------------------------------------------------------
 
 
-def test_a_database_is_missing_then_made_then_up_to_date(tmp_path: Path) -> None:
+def test_a_database_is_missing_then_created_then_up_to_date(tmp_path: Path) -> None:
     missing, made, again, there = (
         run("db", *words) for words in (("status",), ("upgrade",), ("upgrade",), ("status",))
     )
@@ -210,14 +210,14 @@ def test_a_database_is_missing_then_made_then_up_to_date(tmp_path: Path) -> None
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_looking_makes_nothing(tmp_path: Path) -> None:
+def test_inspecting_creates_nothing(tmp_path: Path) -> None:
     for command in (("db", "status"), ("doctor",), ("check",)):
         run(*command)
 
     assert not (tmp_path / "data").exists()
 
 
-def test_the_schema_is_told_to_scripts() -> None:
+def test_the_schema_version_is_printed_as_json() -> None:
     needed = migrations.REVISIONS[-1]
 
     missing, made, there = (
@@ -233,7 +233,7 @@ def test_the_schema_is_told_to_scripts() -> None:
     ("revision", "state", "then"),
     [("0000", "older", "Run `anamnesis db upgrade`."), ("9999", "newer", "Install a newer anamnesis.")],
 )
-def test_another_schema_is_told_by_name(
+def test_another_schema_version_is_reported_by_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str, state: str, then: str
 ) -> None:
     run("db", "upgrade")
@@ -254,7 +254,7 @@ def test_another_schema_is_told_by_name(
         assert then in shown.output
 
 
-def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
+def test_a_database_that_cannot_be_created_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", f"sqlite:///{tmp_path}/nowhere/a.db")
@@ -274,7 +274,7 @@ def test_a_sound_database_has_no_violations() -> None:
     assert data == {"conversations": 0, "violations": []}
 
 
-def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
+def test_a_violation_is_printed_with_its_ids_and_exits_with_1(tmp_path: Path) -> None:
     run("db", "upgrade")
     change_behind_our_back(
         tmp_path,
@@ -292,7 +292,7 @@ def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
     assert CANARY not in told.output + as_json.output
 
 
-def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
+def test_two_schema_versions_at_once_are_reported_by_name(tmp_path: Path) -> None:
     run("db", "upgrade")
     change_behind_our_back(tmp_path, "INSERT INTO alembic_version VALUES ('0003')")
 
@@ -303,7 +303,7 @@ def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-def test_what_the_database_cannot_do_is_told_to_the_operator(
+def test_errors_of_the_database_are_reported_to_the_operator(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: str
 ) -> None:
     run("db", "upgrade")
@@ -318,7 +318,7 @@ def test_what_the_database_cannot_do_is_told_to_the_operator(
 
 
 @pytest.mark.parametrize("part", ["TABLE leases", "INDEX uq_turns_one_at_a_time"])
-def test_what_a_database_lacks_is_told_by_check_and_doctor(tmp_path: Path, part: str) -> None:
+def test_check_and_doctor_report_what_a_database_lacks(tmp_path: Path, part: str) -> None:
     run("db", "upgrade")
     change_behind_our_back(tmp_path, f"DROP {part}")
     name = part.split()[1]
@@ -332,9 +332,7 @@ def test_what_a_database_lacks_is_told_by_check_and_doctor(tmp_path: Path, part:
     assert f"lacks {name}." in looked["says"]
 
 
-def test_a_database_that_may_only_be_read_is_looked_through(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_read_only_database_can_be_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run("db", "upgrade")
     connect, opened = sqlite3.connect, []
 
@@ -359,7 +357,7 @@ def test_a_database_that_may_only_be_read_is_looked_through(
 
 
 @pytest.mark.parametrize("first", [1, 40], ids=["its schema too", "its rows alone"])
-def test_a_damaged_file_is_told_and_nothing_ends_the_looking(
+def test_a_damaged_file_is_reported_and_the_check_continues(
     tmp_path: Path, subtests: pytest.Subtests, first: int
 ) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
@@ -466,7 +464,7 @@ def test_the_doctor_says_where_each_setting_comes_from_and_shows_no_secret(
     assert (told.exit_code, findings(data)["database"]["status"]) == (1, "failed")
 
 
-def test_what_is_configured_and_answers_is_well(
+def test_configured_servers_that_answer_are_ok(
     monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
 ) -> None:
     address, asked = server
@@ -494,7 +492,7 @@ def test_what_is_configured_and_answers_is_well(
         ("/letta", {"ANAMNESIS_LETTA_EMBEDDING": "openai/other"}, "letta.embedding = openai/other"),
     ],
 )
-def test_a_letta_that_would_make_no_agent_of_ours_is_a_failure(
+def test_a_letta_that_cannot_create_our_agents_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
     server: tuple[str, list[str]],
     path: str,
@@ -511,7 +509,7 @@ def test_a_letta_that_would_make_no_agent_of_ours_is_a_failure(
     assert "s3cr3t" not in done.output
 
 
-def test_what_is_configured_and_does_not_work_ends_with_1(
+def test_configured_servers_that_do_not_work_exit_with_1(
     monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -537,7 +535,7 @@ def test_a_data_folder_others_can_read_is_warned_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below", 300 * "x"])
-def test_a_data_folder_that_cannot_be_is_a_failure(
+def test_an_impossible_data_folder_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -580,7 +578,7 @@ def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path
 
 
 @pytest.mark.parametrize("command", [("route",), ("serve", "--port", "0"), ("safety", "check")], ids=" ".join)
-def test_a_command_that_misses_a_package_of_ours_sends_one_to_the_doctor(
+def test_a_command_without_one_of_our_packages_recommends_the_doctor(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")

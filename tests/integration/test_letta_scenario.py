@@ -96,7 +96,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
                 first = await peer.ask("I am having a headache")
                 await shown(orchestrator.store, conversation_id)
                 extractor = the_extractor(client, tag)
-                edits_in_its_next_run(letta, conversation_id, blocks_of(client, extractor))
+                edit_in_next_run(letta, conversation_id, blocks_of(client, extractor))
                 second = await peer.ask("8")
                 await shown(orchestrator.store, conversation_id)
 
@@ -166,7 +166,7 @@ def blocks_of(client: Letta, agent_id: str) -> dict[str | None, BlockResponse]:
     return {each.label: each for each in client.agents.blocks.list(agent_id=agent_id)}
 
 
-def edits_in_its_next_run(
+def edit_in_next_run(
     letta: Address, conversation_id: str, blocks: Mapping[str | None, BlockResponse]
 ) -> None:
     """Have the extractor replace and append something by its own tools, before it says what it understood."""
@@ -226,7 +226,7 @@ def touched(frames: list[Frame], actor: str, *actions: str) -> Counter[str]:
     return Counter(label for _, action, label, *_, by in traces if by == actor and action in actions)
 
 
-async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_at_once(
+async def test_with_default_settings_agents_answer_conversations_that_begin_at_the_same_time(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async def converse(orchestrator: Orchestrator, person: str) -> list[str]:
@@ -245,7 +245,7 @@ async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_a
     assert by_letta > len(troubles) / 2, troubles  # all, where the machine has little else to do
 
 
-async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(
+async def test_a_stopped_answer_ends_at_once_and_the_next_turn_works(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async with (
@@ -305,7 +305,7 @@ async def answering(body: bytes) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"detail":"maintenance"}', b"[]", b"null", b"<html>"])
-async def test_where_something_else_answers_in_letta_s_place_the_local_brain_does_its_work(
+async def test_if_another_server_answers_in_place_of_letta_the_local_brain_answers(
     tmp_path: Path, body: bytes
 ) -> None:
     async with (

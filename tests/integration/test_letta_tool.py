@@ -47,7 +47,7 @@ async def test_it_serves_over_a_running_server_until_it_is_stopped(
 
 
 @pytest.mark.soak
-async def test_it_starts_a_server_of_its_own_and_takes_it_along(tmp_path: Path) -> None:
+async def test_it_starts_its_own_server_and_stops_it_at_the_end(tmp_path: Path) -> None:
     ended, kept = await over_letta(tmp_path, LETTA_BASE_URL="")
 
     assert ended.codes == (0, 0)

@@ -108,7 +108,7 @@ def archives_of(client: Letta, tag: str) -> list[str]:
     return [each.id for each in client.archives.list(limit=1_000).items if each.name.startswith(f"{tag}-")]
 
 
-async def test_an_extractor_that_is_made_again_keeps_what_was_archived_and_has_it_once(
+async def test_a_new_extractor_keeps_the_archived_turns_and_has_each_once(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -136,7 +136,7 @@ async def test_an_extractor_that_is_made_again_keeps_what_was_archived_and_has_i
 
 
 @pytest.mark.parametrize("how", ["over", "extractor_gone", "nobody_s", "nobody_s_and_without_agent"])
-async def test_what_was_archived_of_a_conversation_is_found_no_more_once_it_is_pruned(
+async def test_the_archive_of_a_pruned_conversation_is_removed(
     letta: Address, tag: str, opened: Store, how: str
 ) -> None:
     async with (
@@ -168,9 +168,7 @@ async def test_what_was_archived_of_a_conversation_is_found_no_more_once_it_is_p
             assert search() == []
 
 
-async def test_blocks_that_fell_behind_are_told_and_made_good(
-    letta: Address, tag: str, opened: Store
-) -> None:
+async def test_outdated_blocks_are_reported_and_updated(letta: Address, tag: str, opened: Store) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
         await desk.registry.agent("c1", "extractor")
         desk.take_turns(1)
@@ -187,7 +185,7 @@ async def test_blocks_that_fell_behind_are_told_and_made_good(
     assert not any(row.intent for row in rows[0].values())
 
 
-async def test_an_agent_that_somebody_removed_is_made_again_with_the_blocks_as_they_stand(
+async def test_an_agent_that_somebody_removed_is_created_again_with_the_current_blocks(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -201,7 +199,7 @@ async def test_an_agent_that_somebody_removed_is_made_again_with_the_blocks_as_t
 
 
 @pytest.mark.parametrize("removed", ["agent", "block"])
-async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no_other_waiting(
+async def test_removed_agents_and_blocks_are_created_again_in_the_background_without_delaying_others(
     letta: Address, tag: str, opened: Store, removed: str
 ) -> None:
     async with a_desk(letta.base_url, opened, tag, rest_seconds=600) as desk:
@@ -229,7 +227,7 @@ async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no
         assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
 
 
-async def test_a_place_that_takes_long_to_be_made_is_used_as_soon_as_it_is(
+async def test_an_agent_that_takes_long_to_create_is_used_as_soon_as_it_exists(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with (
@@ -248,7 +246,7 @@ async def test_a_place_that_takes_long_to_be_made_is_used_as_soon_as_it_is(
     assert opened.read_now(partial(blocks_are_synced, "c1"))
 
 
-async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
+async def test_changed_agents_and_blocks_are_reported_and_repaired(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -285,7 +283,7 @@ async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
     assert there[extractor].blocks["context_summary"].limit == Limits().of(Label.CONTEXT_SUMMARY)
 
 
-async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_behind(
+async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -314,7 +312,7 @@ async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_
     assert archives == [f"{tag}-new-c1-extractor's Archive"]
 
 
-async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, opened: Store) -> None:
+async def test_blocks_get_the_currently_configured_limits(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         before = await registry.agent("c1", "extractor")
     limits = Limits(context_summary_limit=6_000)
@@ -326,7 +324,7 @@ async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, 
     assert blocks[Label.CONTEXT_SUMMARY].limit == 6_000
 
 
-async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
+async def test_a_conversation_that_cannot_be_archived_does_not_block_others(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -348,7 +346,9 @@ async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
     assert turns
 
 
-async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag: str, opened: Store) -> None:
+async def test_two_processes_that_archive_at_once_store_each_turn_once(
+    letta: Address, tag: str, opened: Store
+) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
         other = Upkeep(desk.registry, opened, desk.shown, holder="worker_2")
         await desk.registry.agent("c1", "extractor")
@@ -376,7 +376,7 @@ async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag
         assert turns_in_letta(client, extractor) == turns
 
 
-async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
+async def test_a_process_that_lost_its_claim_leaves_the_rest_of_the_archiving_to_the_next(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -400,7 +400,7 @@ async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
     assert len(opened.read_now(lambda tx: tx.letta.planned_passages("c1"))) > 0
 
 
-async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: str, opened: Store) -> None:
+async def test_pruning_does_not_remove_what_is_being_created(letta: Address, tag: str, opened: Store) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
         await desk.registry.agent("c1", "extractor")
         await desk.registry.agent("c1", "classifier")
@@ -442,7 +442,7 @@ async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: s
         assert left == {"c1": "ok", "c2": "ok", "c3": "ok"}
 
 
-async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
+async def test_ended_conversations_and_orphans_are_pruned_with_their_blocks(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -465,7 +465,7 @@ async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
         assert sorted(people) == [f"{tag}-other:ann", f"{tag}:bob"]
 
 
-async def test_whoever_comes_again_after_their_identity_was_removed_gets_another(
+async def test_a_person_whose_identity_was_removed_gets_a_new_one(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with (
@@ -486,7 +486,7 @@ async def test_whoever_comes_again_after_their_identity_was_removed_gets_another
 
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])
-async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the_turns(
+async def test_agents_of_ended_conversations_are_removed_in_the_background(
     letta: Address, tag: str, opened: Store, status: str
 ) -> None:
     async with a_desk(letta.base_url, opened, tag) as desk:
@@ -511,7 +511,7 @@ async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the
 
 
 @pytest.mark.parametrize("error", [TypeError("a shape"), TimeoutError(), LettaTrouble("http_500")])
-async def test_whatever_goes_wrong_somebody_looks_again(
+async def test_the_background_upkeep_continues_after_any_error(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     looked = asyncio.Queue[None]()
@@ -534,7 +534,7 @@ async def test_whatever_goes_wrong_somebody_looks_again(
         looking.cancel()
 
 
-async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
+async def test_the_command_reports_and_repairs_differences(
     letta: Address, tag: str, opened: Store, embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ends(command: str) -> tuple[int, str]:

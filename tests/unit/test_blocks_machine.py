@@ -181,13 +181,13 @@ MARKS = ("001-007", "001-031", "001-033", "001-034", "001-037", "001-059", "001-
 
 
 @pytest.mark.requirement(*MARKS)
-def test_whatever_happens_to_the_blocks_they_hold() -> None:
+def test_the_blocks_stay_valid_under_any_operations() -> None:
     walk(examples=12, steps=20)
 
 
 @pytest.mark.soak
 @pytest.mark.requirement(*MARKS)
 @pytest.mark.timeout(3_000)
-def test_whatever_happens_to_the_blocks_thousands_of_times_they_hold() -> None:
+def test_the_blocks_stay_valid_under_thousands_of_any_operations() -> None:
     for _ in range(30):  # one after the other, because each walk's examples are held until its end
         walk(examples=100, steps=40)

@@ -38,7 +38,7 @@ def test_every_sample_has_a_snapshot_and_no_snapshot_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("name", ENVELOPES)
-def test_a_message_has_the_bytes_it_had(name: str) -> None:
+def test_a_message_has_the_bytes_of_its_snapshot(name: str) -> None:
     assert encode(ENVELOPES[name]) == kept()[name]
 
 

@@ -60,7 +60,7 @@ def test_a_message_has_the_fields_of_the_table(kind: type[Body]) -> None:
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
-def test_a_message_may_lack_what_the_table_calls_optional(kind: type[Body]) -> None:
+def test_a_message_may_lack_its_optional_fields(kind: type[Body]) -> None:
     _, _, fields = the_table()[kind.__name__]
     optional = set(re.findall(r"(\w+)(?:\[\])?\?", fields))
 
