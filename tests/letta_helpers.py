@@ -114,7 +114,7 @@ async def held_back(registry: AgentRegistry) -> AsyncIterator[asyncio.Event]:
         yield let_go
 
 
-async def shown(store: Store, conversation_id: str) -> None:
+async def until_synced(store: Store, conversation_id: str) -> None:
     """Wait until what the last turn wrote is shown: the last sentence does not wait for that."""
     while not await store.read(partial(blocks_are_synced, conversation_id)):  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0.05)

@@ -65,13 +65,13 @@ class WebSocketConnection(Connection):
 
 
 @asynccontextmanager
-async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConnection]:
+async def over_a_websocket(read_timeout: float = 60) -> AsyncIterator[WebSocketConnection]:
     accepted: asyncio.Queue[WebSocketTransport] = asyncio.Queue()
     finished = asyncio.Event()
 
     async def meet(websocket: WebSocket) -> None:
         await websocket.accept()
-        accepted.put_nowait(WebSocketTransport(websocket, timeout=patience))
+        accepted.put_nowait(WebSocketTransport(websocket, timeout=read_timeout))
         await finished.wait()
 
     async with (
@@ -491,7 +491,7 @@ async def test_on_a_blocked_websocket_the_next_send_waits_for_the_others() -> No
 
 
 async def test_a_websocket_peer_that_never_reads_is_disconnected() -> None:
-    async with over_a_websocket(patience=0.2) as connection:
+    async with over_a_websocket(read_timeout=0.2) as connection:
         frame = bytes(256 * KIBIBYTE)
 
         async with asyncio.TaskGroup() as group:

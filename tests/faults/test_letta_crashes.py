@@ -18,7 +18,7 @@ from tests.faults.client import TIMEOUT, Client, Cut
 from tests.faults.crash_checks import Run, after_a_death, finish
 from tests.faults.deployment import Deployment
 from tests.forked_servers import Forker
-from tests.integration.test_letta_upkeep import a_desk
+from tests.integration.test_letta_upkeep import a_letta_setup
 from tests.letta_helpers import digests_here, digests_in_letta, turns_in_letta
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
@@ -130,11 +130,11 @@ def syncing(forker: Forker, letta: Address, tag: str, embedded: str, tmp_path: P
 async def test_an_edit_in_letta_survives_a_process_killed_while_overwriting_it(
     syncing: Syncing, letta: Address, tag: str, opened: Store, turns_since: int, point: str, number: int
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", EXTRACTOR)
-        desk.take_turns(1)
-        await desk.upkeep.run_once()
-        desk.take_turns(turns_since)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", EXTRACTOR)
+        setup.take_turns(1)
+        await setup.upkeep.run_once()
+        setup.take_turns(turns_since)
     summary = opened.read_now(lambda tx: tx.letta.blocks("c1"))[Label.CONTEXT_SUMMARY].block_id
     with Letta(base_url=letta.base_url, max_retries=0) as plain:
         text = plain.blocks.retrieve(block_id=summary).value
@@ -185,9 +185,9 @@ def _written(tx: Transaction) -> list[tuple[str, int]]:
 async def test_turns_are_in_letta_once_after_a_process_was_killed_while_archiving(
     syncing: Syncing, letta: Address, tag: str, opened: Store, tmp_path: Path, point: str, number: int
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        extractor = await desk.registry.agent("c1", EXTRACTOR)
-        desk.take_turns(45)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        extractor = await setup.registry.agent("c1", EXTRACTOR)
+        setup.take_turns(45)
 
     killed = await syncing.ends(f"{point}:{number}")
     let_claims_end(opened)

@@ -44,7 +44,7 @@ def assert_all_was_received(told: Told, numbers: list[int], traces: int = TRACES
     assert told.numbers == numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("side", ["client", "house"])
+@pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-152", "003-153", "003-154")
 async def test_a_side_that_reconnects_in_the_middle_of_an_answer_misses_nothing(

@@ -97,11 +97,11 @@ async def test_postgres_disconnects_a_process_that_stalls_within_a_transaction(
     postgres_deployment: Deployment,
 ) -> None:
     client, shared = Client(), postgres_deployment
-    shared.lease_seconds, patience = LEASE_SECONDS, 1.0
+    shared.lease_seconds, busy_seconds = LEASE_SECONDS, 1.0
     stalled, message_id = await stall(
-        shared, client, "before_sentence_commit", database_busy_timeout_seconds=patience
+        shared, client, "before_sentence_commit", database_busy_timeout_seconds=busy_seconds
     )
-    other = await shared.start(database_busy_timeout_seconds=patience)
+    other = await shared.start(database_busy_timeout_seconds=busy_seconds)
     client.cut()
     await come_over(client, other)
 

@@ -81,7 +81,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["blocks", *arguments], prog_name="anamnesis")
 
 
-def shown(*arguments: str) -> Any:
+def printed(*arguments: str) -> Any:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
@@ -93,7 +93,7 @@ def rows(database: Path, query: str, *values: str | bytes) -> list[Any]:
 
 
 def test_the_current_blocks_are_printed(database: Path) -> None:
-    blocks = shown("show", HERE)
+    blocks = printed("show", HERE)
 
     assert list(blocks) == [label.value for label in Label]
     history = blocks["conversation_history"]
@@ -104,11 +104,11 @@ def test_the_current_blocks_are_printed(database: Path) -> None:
 
 @pytest.mark.parametrize("turn", [1, 6, 20, 21, 24])
 def test_a_block_is_printed_as_it_was_after_a_turn(database: Path, turn: int) -> None:
-    history = shown("show", HERE, "conversation_history", "--at-turn", str(turn))["conversation_history"]
+    history = printed("show", HERE, "conversation_history", "--at-turn", str(turn))["conversation_history"]
 
     first = 1 if turn < 21 else 7
     assert [each["turn_id"] for each in history["block"]["turns"]] == list(range(first, turn + 1))
-    assert shown("show", HERE, "conversation_history", "--revision", str(turn)) == {
+    assert printed("show", HERE, "conversation_history", "--revision", str(turn)) == {
         "conversation_history": history
     }
 
@@ -302,7 +302,7 @@ def test_rotating_by_hand_archives_and_is_traced(database: Path) -> None:
     result = run("rotate", HERE)
 
     assert result.output == "Turns 7 to 21 were archived.\n"
-    history = shown("show", HERE, "conversation_history")["conversation_history"]["block"]
+    history = printed("show", HERE, "conversation_history")["conversation_history"]["block"]
     assert [turn["turn_id"] for turn in history["turns"]] == [22, 23, 24]
     actions = rows(database, "SELECT DISTINCT action FROM alicia_memory_used WHERE actor LIKE 'operator%'")
     assert set(actions) == {("updated",), ("retrieved",)}

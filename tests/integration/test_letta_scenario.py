@@ -24,7 +24,7 @@ from orchestrator.settings import load
 from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import build_orchestrator
 from tests.faults.http_proxy import listening
-from tests.letta_helpers import assert_all_stand, shown
+from tests.letta_helpers import assert_all_stand, until_synced
 from tests.orchestrators import history, meta, over_websockets
 from tests.protocol_client import (
     REASONING,
@@ -94,18 +94,18 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
             async with a_conversation(orchestrator, tmp_path) as (peer, opening):
                 conversation_id = peer.conversation_id
                 first = await peer.ask("I am having a headache")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
                 extractor = the_extractor(client, tag)
                 edit_in_next_run(letta, conversation_id, blocks_of(client, extractor))
                 second = await peer.ask("8")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
 
                 there = blocks_of(client, extractor)
                 by_hand = PHASE.sub(FOLLOW_UP, there[Label.ACTIVE_SESSION].value)
                 client.blocks.update(block_id=there[Label.ACTIVE_SESSION].id, value=by_hand)
                 client.blocks.update(block_id=there[Label.MEMORY_METADATA].id, value="not JSON")
                 third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
                 turns = (await history(orchestrator, conversation_id)).turns
             health = await orchestrator.health()
             kept = await orchestrator.store.read(partial(everything_traced, conversation_id))

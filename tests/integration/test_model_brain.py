@@ -263,8 +263,8 @@ async def test_a_model_that_stalls_within_an_answer_is_given_up(
 async def test_a_model_that_never_answers_is_given_up(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, *[Step(hang=True)] * 3)
     brief = a_brief(word)
-    patience = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
-    async with chat_brain(model_endpoint, retry_policy=patience) as brain:
+    policy = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
+    async with chat_brain(model_endpoint, retry_policy=policy) as brain:
         with usage.record() as used:
             words = await said(brain, brief)
 
@@ -390,10 +390,10 @@ async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
 
 @asynccontextmanager
 async def a_conversation(
-    address: str, endpoint: ModelEndpoint, patience: RetryPolicy | None = None, *features: str
+    address: str, endpoint: ModelEndpoint, policy: RetryPolicy | None = None, *features: str
 ) -> AsyncIterator[tuple[Orchestrator, Peer]]:
     """A conversation in a house whose specialists are played by the model."""
-    async with chat_brain(endpoint, retry_policy=patience, tools=TOOLS) as brain:
+    async with chat_brain(endpoint, retry_policy=policy, tools=TOOLS) as brain:
         orchestrator = an_orchestrator(address, brain, embedder=minilm())
         async with orchestrator.open(), conversing(orchestrator, features=["streaming", *features]) as peer:
             yield orchestrator, peer

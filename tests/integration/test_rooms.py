@@ -234,10 +234,10 @@ async def test_a_cancelled_join_leaves_the_room_once_it_has_joined(livekit: Addr
 async def test_an_orchestrator_whose_join_timed_out_joins_again(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience = iter([0.001])
+    timeouts = iter([0.001])
 
     def impatient_at_first(*arguments: Any, **options: Any) -> LiveKitRoom:
-        return LiveKitRoom(*arguments, **options, timeout=next(patience, TIMEOUT))
+        return LiveKitRoom(*arguments, **options, timeout=next(timeouts, TIMEOUT))
 
     monkeypatch.setattr("orchestrator.connection.rooms.LiveKitRoom", impatient_at_first)
     monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._leave_after", finishing)

@@ -41,24 +41,24 @@ def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None)
     )
 
 
-def flagged_in_turn(texts: list[str], watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
+def flagged_in_turn(texts: list[str], monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
     """How many of them raise an alarm as the first message of a conversation: retold and routed, too."""
-    return sum(asyncio.run(_first_turn(text, watch, brain, embedder)) for text in texts)
+    return sum(asyncio.run(_first_turn(text, monitor, brain, embedder)) for text in texts)
 
 
-async def _first_turn(text: str, watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
+async def _first_turn(text: str, monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
     blocks = some_blocks(0)
     enrichment = await extract(brain, text, blocks)
     embedded = await embed(embedder, text, enrichment)
-    if watch.message_received(text).is_danger:
+    if monitor.message_received(text).is_danger:
         return True
     known = Understanding(text, SafetyRecord(1), blocks, enrichment)
-    decision = watch.message_understood(known, watch.message_understood(known))
+    decision = monitor.message_understood(known, monitor.message_understood(known))
     known = replace(known, embedded=embedded)
-    decision = watch.message_understood(known, decision)
+    decision = monitor.message_understood(known, decision)
     if not decision.assessment.is_danger:
         intent = await brain.classify(enrichment, blocks, embedded)
-        decision = watch.message_understood(replace(known, intent=intent), decision)
+        decision = monitor.message_understood(replace(known, intent=intent), decision)
     return decision.assessment.is_danger
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     settings, guard, brain = load(None, {}), the_guard(), local_brain()
     embedder = load_embedder(settings)
     classifier = load_classifier(settings, embedder)
-    watch = replace(a_monitor(), classifier=classifier)
+    monitor = replace(a_monitor(), classifier=classifier)
     parts = {
         "known": KNOWN,
         "set aside": HELD_OUT,
@@ -81,7 +81,7 @@ def main() -> None:
         for name in SETS:
             texts = [phrase.text for phrase in phrases(folder, name)]
             counts = flagged(texts, guard, None), flagged(texts, guard, classifier)
-            shares = [*counts, flagged_in_turn(texts, watch, brain, embedder)]
+            shares = [*counts, flagged_in_turn(texts, monitor, brain, embedder)]
             told = " | ".join(_share(each, len(texts)) for each in shares)
             sys.stdout.write(f"| {part} | {name} | {len(texts)} | {told} |\n")
             sys.stdout.flush()
