@@ -30,7 +30,7 @@ class HealthChecks:
     """The checks of one orchestrator."""
 
     def __init__(self, store: Store, disk_is_full: Callable[[], bool] = lambda: False) -> None:
-        """`disk_is_full` says whether the last write of a conversation found no room."""
+        """`disk_is_full` says whether a recent write of a conversation found no room."""
 
         async def check_writes() -> None:
             await store.try_to_write()

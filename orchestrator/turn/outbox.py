@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from orchestrator.errors import STORAGE_FULL, AnamnesisError
@@ -29,6 +30,9 @@ T = TypeVar("T")
 
 BATCH: Final = 200
 """How many stanzas are read from the store at a time, and how many are kept for a slow connection."""
+
+FULL_SECONDS: Final = 60.0
+"""How long the disk counts as full after a write found no room. A delayed turn is tried again sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,17 @@ class Outbox:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.disk_is_full = False
-        """Whether a write found the disk full and none has succeeded since. Health reports it."""
+        self._found_full_at: float | None = None
         self._followers: defaultdict[str, set[_Follower]] = defaultdict(set)
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether a write found the disk full lately and none has succeeded since. Health reports it.
+
+        The report expires: a load balancer may send no messages to a process that reports a full disk, and
+        without messages no write would show that there is room again.
+        """
+        return self._found_full_at is not None and monotonic() - self._found_full_at < FULL_SECONDS
 
     async def commit(
         self,
@@ -174,8 +186,9 @@ class Outbox:
         return await uninterrupted(write_and_hand_over())
 
     def note_failed_write(self, error: AnamnesisError) -> None:
-        """Remember whether a failed write found the disk full."""
-        self.disk_is_full = self.disk_is_full or error.problem is STORAGE_FULL
+        """Remember when a failed write found the disk full."""
+        if error.problem is STORAGE_FULL:
+            self._found_full_at = monotonic()
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
@@ -184,7 +197,7 @@ class Outbox:
         except AnamnesisError as error:
             self.note_failed_write(error)
             raise
-        self.disk_is_full = False
+        self._found_full_at = None
 
     async def follow(self, conversation_id: str, seen: int) -> AsyncGenerator[Frame, None]:
         """Every stanza after number `seen` (its absolute value), in order, without end."""

@@ -75,6 +75,28 @@ async def test_a_disk_that_filled_in_a_turn_is_reported_until_a_write_succeeds(
         assert await orchestrator.health() == Health("ok", {"store": "ok", "writes": "ok"})
 
 
+async def test_a_refused_message_does_not_keep_the_disk_reported_as_full_for_ever(
+    embedded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.health.FRESH_SECONDS", 0.0)
+    async with an_orchestrator(embedded).open() as orchestrator, conversing(orchestrator) as peer:
+
+        async def full(work: object) -> None:
+            raise AnamnesisError(STORAGE_FULL)
+
+        with monkeypatch.context() as without_room:
+            without_room.setattr(orchestrator.store, "write", full)
+            await peer.say()
+            (refused,) = await peer.until_type(ERROR)
+        has_room_again = await orchestrator.health()
+        monkeypatch.setattr("orchestrator.turn.outbox.FULL_SECONDS", 0.0, raising=False)
+        later = await orchestrator.health()
+
+        assert refused.meta["error"] == "storage_full"
+        assert has_room_again == Health("degraded", {"store": "ok", "writes": "down: storage_full"})
+        assert later == Health("ok", {"store": "ok", "writes": "ok"})
+
+
 @pytest.mark.parametrize(
     ("reached", "status", "says"), [(True, "ok", "ok"), (False, "degraded", "down: not_sent")]
 )
