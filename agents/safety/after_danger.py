@@ -7,8 +7,9 @@ import re
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agents.safety.guard import LEANS, NOT_CALLED, STILL, Verdict, staying
+from agents.safety.guard import LEANS, NOT_CALLED
 from agents.safety.retelling import CLOSING
+from agents.safety.verdict import STILL, Verdict, staying
 from agents.utterance import asks_about_it, asks_back, asks_of_something, refers, says_little, wishes
 from agents.values import NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 

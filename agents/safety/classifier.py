@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.ports import Embedded, Embedder, Vectors
-from agents.safety.guard import MEANT, Verdict
+from agents.safety.verdict import MEANT, Verdict
 
 Class: TypeAlias = Literal["none", "emergency", "crisis"]
 CLASSES: Final[tuple[Class, ...]] = ("none", "emergency", "crisis")

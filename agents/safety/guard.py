@@ -17,12 +17,10 @@ from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
 from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word, misspellings_of
+from agents.safety.verdict import Verdict, staying
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
-CALM: Final = 0
-MEANT: Final = 2
-"""The tier of a danger that only the classifier found, from the meaning of the message."""
 LONGEST_ANSWER: Final = 5
 """Number of words in the longest phrase that answers a question."""
 SHORTEST_ASIDE: Final = 3
@@ -49,8 +47,6 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """Cues that retract nothing in a question to the person, such as 'any' or 'if'."""
-STILL: Final = "still"
-"""Marks a verdict that was carried over from the previous answer, not found in the message. It comes last."""
 NOT_CALLED: Final = "help.not_called"
 """The rule for messages which say that nobody has called for help."""
 LEANS: Final = frozenset(("not_safe", NOT_CALLED))
@@ -67,8 +63,6 @@ _BESIDE_MEANS: Final = frozenset((
     "of", "it", "its", "is", "maybe", "probably", "yes", "yeah", "just", "right", "here", "there", ",", ".",
 ))  # fmt: skip
 """Words that may surround a loose word for a means, in a message that says nothing else."""
-OF_ONESELF: Final = ("suicide.", "self_harm")
-"""Id prefixes of the rules about people who are a danger to themselves."""
 FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
 """Id prefixes of the rules about dangers that may be felt only hours later."""
 MOST_OF_A_CONCEPT: Final = 40
@@ -97,37 +91,6 @@ LONG_ENOUGH: Final = 5
 """Minimum length of a small word for its misspellings to be corrected."""
 FEW_WORDS: Final = 3
 """A sentence of at most this many words counts as a cry for help, not as talk about a topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The verdict on a message. `tier` goes from 0 (no danger) to 3 (immediate) and is never lowered."""
-
-    kind: Literal["emergency", "crisis", "none"] = "none"
-    tier: int = CALM
-    rule_ids: tuple[str, ...] = ()
-
-    @property
-    def flagged(self) -> bool:
-        """Whether the person must get a safety answer."""
-        return self.kind != "none"
-
-    def raised_by(self, other: "Verdict") -> "Verdict":
-        """The combination of two verdicts: the kind and tier of the graver one, and the rules of both.
-
-        If both have the same tier, a danger to oneself comes first, then an emergency.
-        """
-        graver = other if other._weight > self._weight else self
-        return Verdict(graver.kind, graver.tier, tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
-
-    @property
-    def is_of_oneself(self) -> bool:
-        """Whether the crisis is a danger to oneself."""
-        return self.kind == "crisis" and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
-
-    @property
-    def _weight(self) -> tuple[int, bool, bool]:
-        return self.tier, self.is_of_oneself, self.kind == "emergency"
 
 
 METHOD: Final = Verdict("crisis", 3, ("suicide.method",))
@@ -509,11 +472,6 @@ class Guard:
         if answer == "unsure":
             return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
         return verdict
-
-
-def staying(earlier: Verdict) -> Verdict:
-    """The verdict of the previous answer, marked as carried over to the next message."""
-    return replace(earlier, rule_ids=(*(each for each in earlier.rule_ids if each != STILL), STILL))
 
 
 def _ends(earlier: Verdict) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agents.questions import last_question
-from agents.safety.guard import Reason, Verdict
+from agents.safety.guard import Reason
+from agents.safety.verdict import Verdict
 from agents.utterance import asks_back
 from agents.values import Enrichment
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
 from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE
-from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
+from agents.safety.verdict import STILL, Verdict
 
 ELSEWHERE: Final = "elsewhere"
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agents.safety.classifier import DangerClassifier
-    from agents.safety.guard import Guard, Verdict
+    from agents.safety.guard import Guard
+    from agents.safety.verdict import Verdict
     from orchestrator.settings import Settings
     from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
@@ -89,7 +90,7 @@ def _verdict(
     guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
 ) -> "Verdict":
     """The verdict of the rules and, unless they find a grave danger, of the danger classifier."""
-    from agents.safety.guard import MEANT
+    from agents.safety.verdict import MEANT
 
     verdict = guard.check(text, context)
     return (
@@ -129,7 +130,7 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     """
     settings = invocation.settings(quietly=True)
 
-    from agents.safety.guard import MEANT
+    from agents.safety.verdict import MEANT
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard(settings.models.dir)

@@ -11,11 +11,12 @@ from typing import Final, Protocol
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
-from agents.safety.guard import STILL, Reason, Verdict
+from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.retelling import Before, added, replies
 from agents.safety.text import MOST
+from agents.safety.verdict import STILL, Verdict
 from agents.safety.wording import ROUTER, Wording
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.safety.after_danger import CALLED, at_once
-from agents.safety.guard import STILL, Verdict
+from agents.safety.verdict import STILL, Verdict
 from tests.models import the_guard
 
 STROKE = Verdict("emergency", 3, ("stroke.face",))

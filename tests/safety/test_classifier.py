@@ -10,7 +10,7 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Vectors
 from agents.safety import classifier as classifier
-from agents.safety.guard import Verdict
+from agents.safety.verdict import Verdict
 from agents.stations.embed import embed
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.safety.guard import Verdict
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, Phrase, phrases

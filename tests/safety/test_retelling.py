@@ -7,8 +7,8 @@ import pytest
 
 from agents.local import lexicon
 from agents.local.enriching import Enricher
-from agents.safety.guard import Verdict
 from agents.safety.retelling import Before, added
+from agents.safety.verdict import Verdict
 from agents.values import Exchange
 from tests.models import the_guard
 from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases

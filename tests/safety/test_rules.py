@@ -1,7 +1,7 @@
 """Every rule is needed: each has something said that it alone hears, of its kind and with its tier."""
 
-from agents.safety.guard import Verdict
 from agents.safety.rules import load
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 from tests.safety.phrases import RULES, SAID_FOR_RULES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.safety.guard import Verdict
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 
 TWINS = tomllib.loads((Path(__file__).parent / "twins.toml").read_text(encoding="utf-8"))

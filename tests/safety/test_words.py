@@ -10,10 +10,10 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BadRules
 from agents.safety import guard, output, wording
-from agents.safety.guard import Verdict
 from agents.safety.phrases import forms, spelled_out
 from agents.safety.rules import load as load_rules
 from agents.safety.text import Reader, clean
+from agents.safety.verdict import Verdict
 from orchestrator.errors import BAD_SETTING, AnamnesisError
 from orchestrator.settings import load
 from orchestrator.wiring import build_monitor
