@@ -21,7 +21,9 @@ from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
-HEAD = "| phrases | set | count | rules alone | rules and classifier | in a turn |\n|---|---|---|---|---|---|\n"
+HEAD = (
+    "| phrases | set | count | rules alone | rules and classifier | in a turn |\n|---|---|---|---|---|---|\n"
+)
 SETS = ("emergencies", "crises", "calm", "ordinary")
 
 
