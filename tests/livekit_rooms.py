@@ -1,4 +1,4 @@
-"""Participants of LiveKit rooms made with the plain SDK: they share no mistake with the house."""
+"""Participants of LiveKit rooms made with the plain SDK, without our code."""
 
 import asyncio
 import datetime
@@ -123,7 +123,7 @@ class RoomLine:
 
 @dataclass(frozen=True)
 class Site:
-    """A house with rooms on a real LiveKit server, and a person's way to it over HTTP."""
+    """An orchestrator with rooms on a real LiveKit server, and a person's HTTP client for it."""
 
     rooms: Rooms
     http: httpx.AsyncClient
@@ -160,7 +160,7 @@ class Site:
 
     @asynccontextmanager
     async def visiting(self, conversation_id: str, *, packets: bool = False) -> AsyncIterator[Peer]:
-        """A client in the room of a conversation, once the house is there, too."""
+        """A client in the room of a conversation, once the server has joined, too."""
         admitted = await self.admission(conversation_id)
         line = await RoomLine(packets=packets).join(admitted["url"], admitted["token"])
         try:
@@ -181,7 +181,7 @@ async def over_livekit(
     port: int = 0,
     page: Path | None = None,
 ) -> AsyncIterator[Site]:
-    """The house's rooms on that server, and its HTTP side as `person` uses it, with the page of a folder."""
+    """The rooms on that server and the HTTP API as `person` uses it, with the page of a folder."""
     authentication = Authentication(folder, session_seconds=3600)
     key = authentication.keys.of(PersonId(person))
     rooms = Rooms(

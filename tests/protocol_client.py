@@ -1,4 +1,4 @@
-"""A client made from the protocol's page and plain MessagePack: it shares no mistake with the house."""
+"""A client made from the protocol's page and plain MessagePack, without our code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -141,9 +141,9 @@ class Peer:
         for type in (CONFIGURATION, ACKNOWLEDGEMENT, SERVER_INFO):
             replies.append(await self.next())
             assert replies[-1].type == type, replies[-1]
-        told = replies[0].body
-        self.sent = told["lastClientStanza"]
-        self.seen = settings.get("lastSequenceSeen", -told["lastServerStanza"])
+        result = replies[0].body
+        self.sent = result["lastClientStanza"]
+        self.seen = settings.get("lastSequenceSeen", -result["lastServerStanza"])
         return replies
 
     async def send(
@@ -208,7 +208,7 @@ class Peer:
 
 @asynccontextmanager
 async def visiting(orchestrator: Orchestrator, person: str = "ann") -> AsyncIterator[Peer]:
-    """A client that is connected to the house in this process, as `person`."""
+    """A client that is connected to an orchestrator in this process, as `person`."""
     client, server = pair()
     attending = asyncio.create_task(orchestrator.attend(server, person))
     try:

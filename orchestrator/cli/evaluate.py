@@ -92,8 +92,8 @@ def _as_text(figures: dict[str, Any], routing: "dict[str, RoutingFigures]") -> s
     for section, parts in figures.items():
         lines.append(section.replace("_", " "))
         for part, values in parts.items():
-            told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
-            lines.append(f"  {part.replace('_', ' ')}: {told}")
+            result = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+            lines.append(f"  {part.replace('_', ' ')}: {result}")
         lines.append("")
     for name, each in routing.items():
         lines.append(f"confusion, {name.replace('_', ' ')}: rows are right, columns were given")

@@ -26,6 +26,7 @@ OVERLAP: Final = timedelta(minutes=5)
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 PAUSED_BY: Final = "house:paused"
 ENDED_BY: Final = "house:ended"
+"""The actors of these writes. They keep the prefix `house` because stored revisions and traces contain it."""
 _ACTORS: Final[Mapping[SessionStatus, str]] = {
     SessionStatus.PAUSED: PAUSED_BY,
     SessionStatus.ENDED: ENDED_BY,

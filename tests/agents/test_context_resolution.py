@@ -1,4 +1,4 @@
-"""Follow-ups as people write them: is each understood from what came before, and is nothing invented?"""
+"""Follow-ups are understood with the messages before them, and nothing is invented."""
 
 import json
 import re

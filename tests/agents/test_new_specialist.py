@@ -1,4 +1,4 @@
-"""A specialist is a section of `agents.toml` and a prompt file; what it names and nobody has is refused."""
+"""A section of `agents.toml` and a prompt file define a specialist; unknown names in it are refused."""
 
 from pathlib import Path
 

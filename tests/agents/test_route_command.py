@@ -70,10 +70,10 @@ def test_another_configuration_folder_has_its_own_intents(tmp_path: Path) -> Non
 def test_the_evaluation_reports_figures_and_pictures(tmp_path: Path) -> None:
     ran = run("eval", "--json", "--report", str(tmp_path / "report"))
 
-    told = json.loads(ran.stdout)
+    result = json.loads(ran.stdout)
     assert ran.exit_code == 0
-    assert set(told) == {"routing", "context_resolution", "safety"}
-    assert told["routing"]["held_out"]["cases"] >= 150
-    assert json.loads((tmp_path / "report" / "report.json").read_text()) == told
+    assert set(result) == {"routing", "context_resolution", "safety"}
+    assert result["routing"]["held_out"]["cases"] >= 150
+    assert json.loads((tmp_path / "report" / "report.json").read_text()) == result
     assert "rows are right, columns were given" in (tmp_path / "report" / "report.txt").read_text()
     assert (tmp_path / "report" / "confusion.held_out.svg").read_text().startswith("<svg")

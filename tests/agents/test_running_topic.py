@@ -7,17 +7,17 @@ from agents.routing.router import Router
 from agents.stations.embed import embed
 from agents.utterance import asks_about_it, asks_of_something, says_little
 from agents.values import Intent
-from tests.kept_conversations import Talk, Told
+from tests.kept_conversations import Talk, TurnResult
 from tests.models import a_router, embedded, minilm
 from tests.orchestrators import a_monitor
 
 
-async def last(*messages: str) -> Told:
-    """What the house makes of the last of some messages."""
+async def last(*messages: str) -> TurnResult:
+    """The result of the last of some messages."""
     talk = Talk()
     for message in messages:
         await talk.say(message)
-    return talk.told[-1]
+    return talk.results[-1]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ async def test_a_statement_in_reply_to_a_question_stays_with_the_specialist(
 
 
 async def test_a_question_about_something_mentioned_before_stays_with_its_topic() -> None:
-    told = await last("my son has a rash on his arm", "5", "he is allergic to eggs", "what about the eggs?")
+    result = await last("my son has a rash on his arm", "5", "he is allergic to eggs", "what about the eggs?")
 
-    assert told.intent.intent == "GENERAL_HEALTH"
+    assert result.intent.intent == "GENERAL_HEALTH"
 
 
 async def test_a_person_who_may_want_to_change_the_topic_is_asked_once(
@@ -135,16 +135,16 @@ async def test_a_person_who_may_want_to_change_the_topic_is_asked_once(
 async def test_the_topic_that_the_person_asks_for_is_taken_up(
     earlier: list[str], message: str, topic: str, concern: str
 ) -> None:
-    told = await last(*earlier, message)
+    result = await last(*earlier, message)
 
-    assert (told.intent.intent, told.enrichment.known["concern"]) == (topic, concern)
-    assert told.enrichment.enriched_message.startswith("User wants to talk about: ")
+    assert (result.intent.intent, result.enrichment.known["concern"]) == (topic, concern)
+    assert result.enrichment.enriched_message.startswith("User wants to talk about: ")
 
 
 async def test_facts_next_to_a_request_for_another_topic_are_kept() -> None:
-    told = await last("I can't sleep", "I'd rather talk about my back, it started on Monday")
+    result = await last("I can't sleep", "I'd rather talk about my back, it started on Monday")
 
-    assert (told.intent.intent, told.enrichment.known["onset"]) == ("GENERAL_HEALTH", "Monday")
+    assert (result.intent.intent, result.enrichment.known["onset"]) == ("GENERAL_HEALTH", "Monday")
 
 
 def test_only_an_explicit_request_changes_the_topic() -> None:
@@ -154,15 +154,15 @@ def test_only_an_explicit_request_changes_the_topic() -> None:
 
 
 async def test_an_aside_does_not_lose_the_topic() -> None:
-    told = await last("I cannot sleep", "what time is it in Tokyo?", "two weeks")
+    result = await last("I cannot sleep", "what time is it in Tokyo?", "two weeks")
 
-    assert told.intent.intent == "SLEEP"
+    assert result.intent.intent == "SLEEP"
 
 
 async def test_an_unclear_message_is_no_running_topic() -> None:
-    told = await last("hello", "I don't know", "my knee hurts when I walk")
+    result = await last("hello", "I don't know", "my knee hurts when I walk")
 
-    assert told.intent.intent == "GENERAL_HEALTH"
+    assert result.intent.intent == "GENERAL_HEALTH"
 
 
 async def test_an_emergency_in_the_first_turn_is_no_running_topic() -> None:
@@ -180,10 +180,10 @@ async def test_an_emergency_in_the_first_turn_is_no_running_topic() -> None:
     ],
 )
 async def test_an_instruction_to_the_agents_changes_no_topic(message: str) -> None:
-    told = await last("I have a headache", message)
+    result = await last("I have a headache", message)
 
-    assert told.intent.intent == "GENERAL_HEALTH"
-    assert "allergies" not in told.enrichment.known
+    assert result.intent.intent == "GENERAL_HEALTH"
+    assert "allergies" not in result.enrichment.known
 
 
 def test_a_question_within_a_topic_is_more_likely_to_be_about_it() -> None:
@@ -233,17 +233,17 @@ def test_the_router_finds_an_emergency_that_no_rule_finds(message: str) -> None:
 def test_messages_that_need_their_context_are_recognised(
     message: str, little: bool, about_it: bool, of_something: bool
 ) -> None:
-    told = says_little(message), asks_about_it(message), asks_of_something(message)
+    result = says_little(message), asks_about_it(message), asks_of_something(message)
 
-    assert told == (little, about_it, of_something)
+    assert result == (little, about_it, of_something)
 
 
 async def test_a_question_that_refers_back_is_embedded_with_its_topic() -> None:
     talk = Talk()
     await talk.say("How do I live with rheumatoid arthritis?")
-    told = await talk.say("does exercise make it worse?")
+    result = await talk.say("does exercise make it worse?")
 
-    heard = await embed(minilm(), "does exercise make it worse?", told.enrichment)
+    heard = await embed(minilm(), "does exercise make it worse?", result.enrichment)
 
     assert heard.bare
     assert "arthritis" in heard.text
@@ -266,7 +266,7 @@ async def test_a_few_words_without_a_topic_stay_with_the_specialist_that_asked(
 
 
 async def test_information_respects_an_allergy() -> None:
-    told = await Talk().say("Which contraception is right for me? I have a latex allergy")
+    result = await Talk().say("Which contraception is right for me? I have a latex allergy")
 
-    assert "without latex" in told.answer
-    assert "Condoms are the only" not in told.answer
+    assert "without latex" in result.answer
+    assert "Condoms are the only" not in result.answer

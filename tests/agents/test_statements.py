@@ -174,14 +174,14 @@ OPENINGS = {
 
 @pytest.mark.parametrize("opening", OPENINGS)
 async def test_facts_in_the_first_message_are_not_asked_for(opening: str) -> None:
-    told = set(OPENINGS[opening].split())
-    told |= {"onset", "duration"} if told & {"onset", "duration"} else set()
+    result = set(OPENINGS[opening].split())
+    result |= {"onset", "duration"} if result & {"onset", "duration"} else set()
     talk = Talk()
 
     asked = [kinds_asked((await talk.say(message)).answer) for message in (opening, *["no"] * 8)]
 
     assert sum(map(bool, asked)) > 4  # it does ask
-    assert [kinds for kinds in asked if told & set(kinds)] == []
+    assert [kinds for kinds in asked if result & set(kinds)] == []
 
 
 @pytest.mark.parametrize(

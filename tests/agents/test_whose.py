@@ -1,4 +1,4 @@
-"""Whose a complaint is: what is said of a relative is told of them, and is no fact of the person's own."""
+"""Facts about a relative belong to the relative, not to the person."""
 
 import re
 from pathlib import Path
@@ -20,12 +20,12 @@ def _exchanges(path: Path) -> list[Exchange]:
 def test_no_kept_conversation_mentions_a_relative_of_a_relative(path: Path) -> None:
     exchanges = _exchanges(path)
 
-    told = [
+    result = [
         enricher().enrich(each.message, tuple(exchanges[:at])).enriched_message
         for at, each in enumerate(exchanges)
     ]
 
-    assert not [each for each in told if re.search(r"\b(\w+)(?:'s|s'|s's) \1\b|s's\b", each)]
+    assert not [each for each in result if re.search(r"\b(\w+)(?:'s|s'|s's) \1\b|s's\b", each)]
 
 
 @pytest.mark.parametrize("relative", ["brother", "little girl", "partner", "father-in-law", "8 year old"])

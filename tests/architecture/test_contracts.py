@@ -1,4 +1,4 @@
-"""Who may know whom, how modules open, and what may not be written down."""
+"""Import contracts, module docstrings, and what no file may contain."""
 
 import ast
 import re

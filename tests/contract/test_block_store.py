@@ -94,11 +94,11 @@ def test_a_later_revision_replaces_the_earlier_one(store: BlockStore) -> None:
 def test_each_block_keeps_its_memory_id(store: BlockStore) -> None:
     before = dict(store.memory_ids(HERE))
 
-    told = dict(store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one")], []))
+    result = dict(store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one")], []))
 
     elsewhere = store.memory_ids(ELSEWHERE)
     assert set(before) == set(Label)
-    assert before == told == dict(store.memory_ids(HERE))
+    assert before == result == dict(store.memory_ids(HERE))
     assert len({*before.values(), *elsewhere.values()}) == 8
 
 

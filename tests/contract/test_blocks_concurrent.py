@@ -1,4 +1,4 @@
-"""Several who write the same blocks at once, each on a connection of their own: one wins, none is lost."""
+"""Several writers of the same blocks at once, each with its own connection: one wins, nothing is lost."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

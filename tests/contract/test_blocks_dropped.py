@@ -1,4 +1,4 @@
-"""Whatever is said, and wherever a transaction is dropped meanwhile: no turn is lost, kept twice or torn."""
+"""Transactions that are dropped at any statement: no turn is lost, stored twice or incomplete."""
 
 import json
 from collections.abc import Iterator

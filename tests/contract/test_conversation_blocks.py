@@ -139,10 +139,10 @@ async def test_a_forged_block_that_contradicts_the_others_is_quarantined_and_the
         assert (frames[-1].ends_an_answer, frames[-1].code) == (True, None)
         assert forged != text
         assert [kept.value for kept in await set_aside(orchestrator, peer.conversation_id)] == [forged]
-        told = [
+        result = [
             turn.user_message.content for turn in (await history(orchestrator, peer.conversation_id)).turns
         ]
-        assert told[-1] == "Since yesterday"
+        assert result[-1] == "Since yesterday"
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ async def test_a_turn_that_is_in_no_block_is_not_counted_in_the_blocks(
         await peer.ask("8")
         await peer.ask("Since yesterday")
 
-        def told(tx: Transaction) -> list[list[str]]:
+        def result(tx: Transaction) -> list[list[str]]:
             here = Conversation(peer.conversation_id, "ann", tx.now)
             looked = [
                 Ledger(HandClock())
@@ -240,7 +240,7 @@ async def test_a_turn_that_is_in_no_block_is_not_counted_in_the_blocks(
             return [[turn.user_message.content for turn in each.turns] for each in read]
 
         first, second, third = "I am having a headache", "8", "Since yesterday"
-        assert await orchestrator.store.read(told) == [[first], [first, second], [first, second, third]]
+        assert await orchestrator.store.read(result) == [[first], [first, second], [first, second, third]]
 
 
 def _refuse(*_: object, **__: object) -> None:
@@ -485,9 +485,9 @@ async def test_only_the_conversation_for_which_a_mirror_was_slow_is_not_asked_fo
             await mirror.put(conversation_id, {SUMMARY: block})
             mirror.append(conversation_id, SUMMARY, "And more.", actor=AGENT)
 
-        told = {each: len(await sync.foreign_changes(each)) for each in ("conv_1", "conv_2", "conv_3")}
+        result = {each: len(await sync.foreign_changes(each)) for each in ("conv_1", "conv_2", "conv_3")}
 
-        assert told == {"conv_1": 0, "conv_2": 1, "conv_3": 1}
+        assert result == {"conv_1": 0, "conv_2": 1, "conv_3": 1}
     finally:
         store.close_now()
 
@@ -592,8 +592,8 @@ async def test_a_connected_client_gets_a_trace_at_once_when_a_later_session_read
 
         await later.ask()
 
-        (told,) = await earlier.until_type(TRACE)
-        assert traced([told], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
+        (result,) = await earlier.until_type(TRACE)
+        assert traced([result], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
 
 
 @pytest.mark.requirement("003-071")
@@ -611,14 +611,14 @@ async def test_a_connected_client_gets_traces_of_what_staff_write_in_another_pro
         for command in ("show", "rotate"):
             ended = await asyncio.to_thread(run, "blocks", command, peer.conversation_id)
             assert ended.exit_code == 0, ended.output
-        told = await peer.until(lambda frame: frame.body["metadata"]["label"] == METADATA)
+        result = await peer.until(lambda frame: frame.body["metadata"]["label"] == METADATA)
 
-        actions = {(each.body["action"], each.body["metadata"]["agent"].partition(":")[0]) for each in told}
+        actions = {(each.body["action"], each.body["metadata"]["agent"].partition(":")[0]) for each in result}
         assert actions == {("updated", "operator")}
         assert await orchestrator.store.read(partial(_last_active, peer.conversation_id)) == last_active
         async with visiting(orchestrator) as again:
-            await again.open(peer.conversation_id, lastSequenceSeen=peer.seen - len(told))
-            assert [(await again.next()).packet for _ in told] == [each.packet for each in told]
+            await again.open(peer.conversation_id, lastSequenceSeen=peer.seen - len(result))
+            assert [(await again.next()).packet for _ in result] == [each.packet for each in result]
 
 
 def _last_active(conversation_id: str, tx: Transaction) -> datetime:
@@ -679,12 +679,12 @@ async def test_a_session_pauses_when_nobody_writes_and_resumes_with_the_next_tur
             ("context_extractor", 1),
             ("house:paused", None),
         ]
-        told = await peer.until(lambda frame: frame.body.get("action") == "updated")
-        assert traced(told, "retrieved", "updated") == [
+        result = await peer.until(lambda frame: frame.body.get("action") == "updated")
+        assert traced(result, "retrieved", "updated") == [
             *[("retrieved", label, "house:paused", False) for label in Label],
             ("updated", SESSION, "house:paused", False),
         ]
-        assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in told)
+        assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in result)
         await until_copied(orchestrator, mirror, peer.conversation_id)
         await peer.ask("8")
         assert await status(orchestrator, peer.conversation_id) == "ACTIVE"

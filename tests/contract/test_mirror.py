@@ -1,4 +1,4 @@
-"""What others change in a mirror is adopted as a revision of theirs, or kept aside and undone."""
+"""Edits of others in a mirror are adopted as their revisions, or quarantined and undone."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,7 +22,7 @@ HERE = CONVERSATION.id
 
 
 class Mirrored(LedgerWorld):
-    """A house whose blocks are shown elsewhere, too."""
+    """A ledger whose blocks are copied to a mirror."""
 
     def __init__(self, mirror: ScriptedMirror | HandEdited) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Mirrored(LedgerWorld):
             await self.mirror.put(HERE, self.take_turn().stored)
 
     async def follow(self) -> ReadResult:
-        """What is done before the mirror is used again: take over, then show what stands."""
+        """Adopt the edits in the mirror, then copy the current blocks to it."""
         changes = await self.mirror.foreign_changes(HERE)
         adopted = adopt(self.ledger, self.store, CONVERSATION, changes)
         await self.mirror.put(HERE, adopted.stored, changes)
@@ -46,7 +46,7 @@ class Mirrored(LedgerWorld):
 
 @pytest.fixture(params=["scripted", "letta"])
 async def mirrored(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
-    """A house before each mirror in which others can change something."""
+    """A ledger with each kind of mirror that others can edit."""
     if request.param == "scripted":
         yield Mirrored(ScriptedMirror())
         return
@@ -260,14 +260,14 @@ async def test_an_edit_is_reported_until_it_is_handled_and_only_then_overwritten
     digest = mirrored.store.load(HERE)[Label.CONTEXT_SUMMARY].digest
     stored = mirrored.take_turn().stored
 
-    told, again = [await mirrored.mirror.put(HERE, stored) for _ in range(2)]
+    result, again = [await mirrored.mirror.put(HERE, stored) for _ in range(2)]
     left = [mirrored.mirror.text(HERE, label) for label in (Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY)]
-    followed = await mirrored.mirror.put(HERE, stored, told)
+    followed = await mirrored.mirror.put(HERE, stored, result)
 
-    assert [(each.label, each.text, each.actor, each.digest) for each in told] == [
+    assert [(each.label, each.text, each.actor, each.digest) for each in result] == [
         (Label.CONTEXT_SUMMARY, edited, AGENT, digest)
     ]
-    assert again == told
+    assert again == result
     assert left == [before, edited]
     assert not followed
     assert not await mirrored.mirror.foreign_changes(HERE)

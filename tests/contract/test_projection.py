@@ -170,7 +170,7 @@ async def send_sound(peer: Peer, orchestrator: Orchestrator, sentence_id: str) -
 
 
 async def use_tools(peer: Peer, orchestrator: Orchestrator, message_id: str) -> None:
-    """Two tools that the client runs, one that works and one that does not; then a remark of the house."""
+    """Two tools that the client runs, one that works and one that does not; then a remark of the server."""
     here = ConversationId(peer.conversation_id)
     for tool_id in ("tool_1", "tool_2"):
         request = ToolUseRequest(
@@ -190,7 +190,7 @@ async def use_tools(peer: Peer, orchestrator: Orchestrator, message_id: str) -> 
 
 
 async def say(peer: Peer, orchestrator: Orchestrator, body: Body) -> None:
-    """Let the house say something outside a turn."""
+    """Let the server send something outside a turn."""
     await orchestrator._outbox.commit(peer.conversation_id, lambda page: page.say(body), step="test")
     await peer.next()
 

@@ -1,4 +1,4 @@
-"""A unit of work happens whole or not at all, whatever happens to who asked for it or to the database."""
+"""A unit of work is committed whole or not at all, even if its caller is cancelled or the database fails."""
 
 import asyncio
 import sqlite3
@@ -57,7 +57,7 @@ def refused(problem: Problem) -> Iterator[pytest.ExceptionInfo[AnamnesisError]]:
 
 @contextmanager
 def in_the_way(url: str, held: str) -> Iterator[None]:
-    """Somebody else holds what the next write needs: the file on SQLite, that row on Postgres."""
+    """Another transaction holds the lock that the next write needs: a file on SQLite, a row on Postgres."""
     if url.startswith("sqlite"):
         other: Any = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

@@ -583,11 +583,11 @@ def test_the_check_finds_every_kind_of_violation(sound: SoundStore, subtests: py
 def test_every_violation_that_the_check_can_report_is_tried_above() -> None:
     modules = (conversation_blocks, conversation_frames, soundness, violations)
     source = "".join(map(inspect.getsource, modules))
-    told = re.findall(r'Violation\(\s*"(\w+)", "([^"]+)"', source)
+    result = re.findall(r'Violation\(\s*"(\w+)", "([^"]+)"', source)
     asked = [(invariant, why) for invariant, why, _ in queries.queries(quiesced=True, mirrored=True)]
 
     chained = [("blocks", why) for why in CHAIN_RULES]
-    assert {*told, *asked, *chained} == {(invariant, why) for invariant, why, _ in SPOILERS}
+    assert {*result, *asked, *chained} == {(invariant, why) for invariant, why, _ in SPOILERS}
 
 
 def test_open_turns_are_violations_only_if_no_server_runs(store: Store) -> None:
@@ -602,6 +602,6 @@ def test_a_violation_is_reported_by_ids_and_numbers(sound: SoundStore) -> None:
     with sound.changing() as world:
         world.sql("UPDATE turns SET number = 4 WHERE number = 3")
 
-        told = [str(violation) for violation in world.violations()]
+        result = [str(violation) for violation in world.violations()]
 
-        assert f"I3: the turns are not numbered 1..n ({world.here})" in told
+        assert f"I3: the turns are not numbered 1..n ({world.here})" in result

@@ -1,4 +1,4 @@
-"""What each repository keeps and finds again."""
+"""What each repository stores and finds."""
 
 import math
 from collections.abc import Callable

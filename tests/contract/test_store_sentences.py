@@ -1,4 +1,4 @@
-"""What sentences are kept for: an answer played again, its sound, its pace, how it was put together."""
+"""The stored sentences of an answer: their texts, audio and times."""
 
 from datetime import timedelta
 

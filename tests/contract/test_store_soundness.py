@@ -1,4 +1,4 @@
-"""However a store is broken, whoever looks through it is told so, and nothing ends the looking."""
+"""The check reports a broken store in any case, and never ends early."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -650,14 +650,14 @@ async def test_a_flood_without_a_sender_costs_one_request_and_its_sender_gets_an
 async def test_after_a_reconnect_the_orchestrator_asks_its_peers_to_connect_again(
     livekit: Address,
 ) -> None:
-    told = asyncio.Event()
+    found = asyncio.Event()
     async with in_a_room(livekit) as connection, asyncio.timeout(60):
         line = connection.peer.line.room
-        line.on("data_received", lambda packet: told.set() if packet.topic == GOODBYE else None)
+        line.on("data_received", lambda packet: found.set() if packet.topic == GOODBYE else None)
 
         connection.room.sdk.emit("reconnected")
 
-        await told.wait()
+        await found.wait()
 
 
 async def test_after_a_reconnect_a_client_continues_with_another_transport(livekit: Address) -> None:

@@ -27,7 +27,7 @@ class Turn:
     state: str
     attempts: int
     begun: bool
-    told: bool
+    result: bool
     """Whether its answer stands there whole, as a safety answer does that is not streamed."""
     error: str | None
 
@@ -195,7 +195,7 @@ def _kept(before: Stored, after: Stored) -> list[str]:
         problems.append("a stored stanza was changed")
     for message_id, turn in before.turns.items():
         now = after.turns[message_id]
-        right = ("completed", None) if turn.told else ("failed", "interrupted")
+        right = ("completed", None) if turn.result else ("failed", "interrupted")
         closed = (now.state, now.error) == right
         if (turn.is_over and now != turn) or (turn.begun and not turn.is_over and now.is_over and not closed):
             problems.append(f"{turn} became {now}")
@@ -236,7 +236,7 @@ def _stored(conversation_id: str, tx: Transaction) -> Stored:
                 turn.state,
                 turn.attempts,
                 begun=turn.answer_id is not None,
-                told=turn.answer_id in whole,
+                result=turn.answer_id in whole,
                 error=turn.error,
             )
             for id, turn in turns.items()

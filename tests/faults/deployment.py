@@ -69,8 +69,8 @@ class Server:
         def parts_now() -> dict[str, str]:
             address = self.address.replace("ws", "http", 1).removesuffix("/v1/ws") + "/health"
             with urlopen(address, timeout=TIMEOUT) as answer:  # noqa: S310  an address of our own
-                told: dict[str, str] = json.load(answer)["parts"]
-            return told
+                result: dict[str, str] = json.load(answer)["parts"]
+            return result
 
         async with asyncio.timeout(TIMEOUT):
             while parts.items() - (await asyncio.to_thread(parts_now)).items():  # noqa: ASYNC110  another process

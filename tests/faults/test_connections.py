@@ -1,4 +1,4 @@
-"""The network breaks, between two frames or within one; whoever comes back has missed nothing."""
+"""The network breaks between two frames or within one; a client that reconnects has missed nothing."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit

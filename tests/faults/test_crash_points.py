@@ -1,4 +1,4 @@
-"""A server is killed at every arrow of a turn, each time it passes; the next one loses nothing."""
+"""A server is killed at every step of a turn; the next one loses nothing."""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -33,7 +33,7 @@ READS = r"GET /v1/agents/[^/]+/core-memory/blocks"
 async def a_way(
     letta: Address, store: Store, tag: str, seconds: float = 10.0
 ) -> AsyncIterator[tuple[HttpProxy, HandEdited]]:
-    """A mirror whose way to Letta is not sure; it has `seconds` of patience for one call."""
+    """A mirror with an unreliable connection to Letta; one call may take `seconds`."""
     async with (
         before(letta.base_url) as proxy,
         a_mirror(proxy.url, store, tag, HERE, by_hand=letta.base_url, seconds=seconds) as mirror,
@@ -85,10 +85,10 @@ async def test_a_long_retry_after_is_not_waited_for(
         made = await registry.agent("c1", EXTRACTOR)
         proxy.script(READS, *[Fault(429, {"retry-after": later})] * 3)
 
-        with pytest.raises(LettaTrouble) as told:
+        with pytest.raises(LettaTrouble) as result:
             await registry.server.agent_blocks(made)
 
-        assert 3_000 < (told.value.retry_after or 0) < 4_000
+        assert 3_000 < (result.value.retry_after or 0) < 4_000
         assert proxy.count(READS) == 1
 
 

@@ -136,8 +136,8 @@ async def test_an_unknown_tool_is_not_used_and_the_turn_is_answered(
 
 
 def streaming(*events: Mapping[str, object] | str) -> Response:
-    told = [each if isinstance(each, str) else json.dumps(each) for each in events]
-    return Response("".join(f"data: {each}\n\n" for each in told), media_type="text/event-stream")
+    result = [each if isinstance(each, str) else json.dumps(each) for each in events]
+    return Response("".join(f"data: {each}\n\n" for each in result), media_type="text/event-stream")
 
 
 WORDS = {"message_type": "assistant_message", "run_id": "run-1", "id": "message-1", "content": "It is"}

@@ -1,4 +1,4 @@
-"""A process is killed between what it noted and what it did in Letta: the next one makes both agree."""
+"""A process is killed between recording a step and doing it in Letta; the next one makes both agree."""
 
 import asyncio
 from contextlib import suppress
@@ -33,7 +33,7 @@ def in_soak(*values: object) -> Any:
 
 
 def over_letta(letta: Address, tag: str) -> dict[str, object]:
-    """What a server is told to use these agents, with patience for a busy machine."""
+    """The settings of a server that uses these agents, with long timeouts for a busy machine."""
     return {
         "letta_base_url": letta.base_url,
         "letta_model": LETTA_MODEL,
@@ -99,13 +99,13 @@ async def test_a_copy_of_the_blocks_that_a_kill_interrupted_is_completed_by_the_
 class Syncing:
     """`anamnesis letta sync`, in processes of their own, over the same store and server."""
 
-    def __init__(self, forker: Forker, told: dict[str, object], data: Path) -> None:
-        self._nursery, self._told, self._data = forker, told, data
+    def __init__(self, forker: Forker, result: dict[str, object], data: Path) -> None:
+        self._nursery, self._told, self._data = forker, result, data
 
     async def ends(self, fault: str = "") -> int:
         """With which code it ends, where it dies at that point."""
-        told = {**self._told, "fault": fault}
-        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in told.items()}
+        result = {**self._told, "fault": fault}
+        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in result.items()}
         with (self._data / "log").open("ab") as log:
             arguments = ["--data", str(self._data), "letta", "sync"]
             pid = self._nursery.fork(arguments, environment, (), log.fileno(), log.fileno())

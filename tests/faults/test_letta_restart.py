@@ -1,4 +1,4 @@
-"""Letta is killed and started again amid conversations: each goes on, and all agrees in the end."""
+"""Letta is killed and restarted during conversations: each continues, and all copies agree in the end."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

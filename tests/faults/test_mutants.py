@@ -1,4 +1,4 @@
-"""Mistakes that a server could make are made on purpose, and the proofs notice every one."""
+"""Deliberate bugs in a server are all detected by the checks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The store is locked or full, or the process is told to end: what cannot be is refused, nothing is lost."""
+"""The store is locked or full, or the process is asked to end: messages may be refused, nothing is lost."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""`anamnesis blocks`: what is shown, what is found, and that whoever looks leaves a trace."""
+"""`anamnesis blocks`: what it prints, what it detects, and that each read leaves a trace."""
 
 import json
 import sqlite3

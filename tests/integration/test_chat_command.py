@@ -194,13 +194,13 @@ def test_scripts_and_terminals_show_that_the_model_did_not_answer(forker: Forker
     with_a_model = ["chat", "--config", str(tmp_path)]
     typed = b"I am having a headache\n"
 
-    told = lines(forker.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
+    result = lines(forker.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
     shown = forker.run(tmp_path, *with_a_model, "--quiet", typed=typed).stdout
     without_one = forker.run(tmp_path, "chat", typed=typed).stdout
 
-    assert told[-1]["body"]["isFinal"]
-    assert told[-1]["meta"]["model.stood_in"] == "local"
-    assert told[-1]["meta"]["model.trouble"] == "unreachable"
+    assert result[-1]["body"]["isFinal"]
+    assert result[-1]["meta"]["model.stood_in"] == "local"
+    assert result[-1]["meta"]["model.trouble"] == "unreachable"
     assert "\n  answered without the model: unreachable\n" in shown
     assert "without the model" not in without_one
 
@@ -226,14 +226,14 @@ def test_the_terminal_shows_what_the_readme_shows(forker: Forker, tmp_path: Path
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
     typed = [line.removeprefix("you> ") for line in sample.splitlines() if line.startswith("you> ")]
-    told = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
+    result = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
 
     shown = forker.run(
         tmp_path, "chat", typed="".join(f"{line}\n" for line in typed).encode()
     ).stdout.splitlines()
 
     in_order = iter(without_numbers(line.removeprefix("you> ")) for line in shown)
-    assert [line for line in told if without_numbers(line) not in in_order] == []
+    assert [line for line in result if without_numbers(line) not in in_order] == []
 
 
 def without_numbers(line: str) -> str:

@@ -44,9 +44,9 @@ def change_behind_our_back(tmp_path: Path, statement: str, *values: str) -> None
 
 
 def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
-    told = run("--help").output
+    result = run("--help").output
 
-    before, _, examples = told.partition("Examples:")
+    before, _, examples = result.partition("Examples:")
     rows = [line.split()[0] for line in before.splitlines() if line.startswith("  ") and line.strip()]
     assert sorted(word for word in rows if word in cli.commands) == sorted(cli.commands)
     assert "anamnesis doctor  " in examples
@@ -120,9 +120,9 @@ def test_an_empty_folder_name_is_refused_and_not_taken_for_the_working_directory
 def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
     (tmp_path / "default.toml").write_text("[server]\nport = 99\n")
 
-    told = json.loads(run("doctor", "--config", tmp_path, "--json").stdout)
+    result = json.loads(run("doctor", "--config", tmp_path, "--json").stdout)
 
-    chosen = {setting["key"]: setting for setting in told["settings"]}
+    chosen = {setting["key"]: setting for setting in result["settings"]}
     assert chosen["server.port"] == {
         "key": "server.port",
         "value": "99",
@@ -167,9 +167,9 @@ def test_ctrl_c_ends_it_quietly_with_130() -> None:
         waiting = start("doctor", LETTA_BASE_URL=f"http://127.0.0.1:{silent.getsockname()[1]}")
         with silent.accept()[0]:  # now it waits for an answer
             waiting.send_signal(signal.SIGINT)
-            told, errors = waiting.communicate(timeout=60)
+            result, errors = waiting.communicate(timeout=60)
 
-    assert (waiting.returncode, told, errors.strip()) == (130, "", "")
+    assert (waiting.returncode, result, errors.strip()) == (130, "", "")
 
 
 def test_a_script_that_stops_reading_ends_it_quietly() -> None:
@@ -240,17 +240,17 @@ def test_another_schema_version_is_reported_by_name(
     monkeypatch.setattr(migrations, "REVISIONS", ("0000", *migrations.REVISIONS))
     change_behind_our_back(tmp_path, "UPDATE alembic_version SET version_num = ?", revision)
 
-    told, data, looked, checked = (
+    result, data, looked, checked = (
         run("db", "status"),
         json.loads(run("db", "status", "--json").stdout),
         run("doctor"),
         run("check"),
     )
 
-    assert (told.exit_code, looked.exit_code, checked.exit_code) == (1, 1, 2)
+    assert (result.exit_code, looked.exit_code, checked.exit_code) == (1, 1, 2)
     assert (data["found"], data["state"]) == (revision, state)
-    assert f"schema {revision}" in told.output
-    for shown in (told, looked, checked):
+    assert f"schema {revision}" in result.output
+    for shown in (result, looked, checked):
         assert then in shown.output
 
 
@@ -268,9 +268,9 @@ def test_a_database_that_cannot_be_created_is_reported(
 def test_a_sound_database_has_no_violations() -> None:
     run("db", "upgrade")
 
-    told, data = run("check"), json.loads(run("check", "--json").stdout)
+    result, data = run("check"), json.loads(run("check", "--json").stdout)
 
-    assert (told.exit_code, told.stdout) == (0, "no violations in 0 conversations\n")
+    assert (result.exit_code, result.stdout) == (0, "no violations in 0 conversations\n")
     assert data == {"conversations": 0, "violations": []}
 
 
@@ -283,13 +283,13 @@ def test_a_violation_is_printed_with_its_ids_and_exits_with_1(tmp_path: Path) ->
         CANARY,
     )
 
-    told, as_json = run("check"), run("check", "--json")
+    result, as_json = run("check"), run("check", "--json")
 
-    assert (told.exit_code, as_json.exit_code) == (1, 1)
-    assert "conv_odd" in told.stdout
-    assert "1 violations in 1 conversations" in told.stdout
+    assert (result.exit_code, as_json.exit_code) == (1, 1)
+    assert "conv_odd" in result.stdout
+    assert "1 violations in 1 conversations" in result.stdout
     assert [violation["ids"] for violation in json.loads(as_json.stdout)["violations"]] == [["conv_odd"]]
-    assert CANARY not in told.output + as_json.output
+    assert CANARY not in result.output + as_json.output
 
 
 def test_two_schema_versions_at_once_are_reported_by_name(tmp_path: Path) -> None:
@@ -456,12 +456,12 @@ def test_the_doctor_says_where_each_setting_comes_from_and_shows_no_secret(
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
     monkeypatch.setenv("ANAMNESIS_TURN_ATTEMPTS", "4")
 
-    told, data = run("doctor"), run("doctor", "--json")
+    result, data = run("doctor"), run("doctor", "--json")
 
-    assert "turn.attempts = 4  (the variable ANAMNESIS_TURN_ATTEMPTS)" in told.stdout
-    assert "letta.api_key = **********  (the variable LETTA_API_KEY)" in told.stdout
-    assert "s3cr3t" not in told.output + data.output
-    assert (told.exit_code, findings(data)["database"]["status"]) == (1, "failed")
+    assert "turn.attempts = 4  (the variable ANAMNESIS_TURN_ATTEMPTS)" in result.stdout
+    assert "letta.api_key = **********  (the variable LETTA_API_KEY)" in result.stdout
+    assert "s3cr3t" not in result.output + data.output
+    assert (result.exit_code, findings(data)["database"]["status"]) == (1, "failed")
 
 
 def test_configured_servers_that_answer_are_ok(
@@ -571,10 +571,10 @@ def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path
     elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
 
     looking = start("doctor", PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
-    told, _ = looking.communicate(timeout=60)
+    result, _ = looking.communicate(timeout=60)
 
     assert looking.returncode == 1
-    assert "`agents` is also in openai-agents, and Python imports that one." in told
+    assert "`agents` is also in openai-agents, and Python imports that one." in result
 
 
 @pytest.mark.parametrize("command", [("route",), ("serve", "--port", "0"), ("safety", "check")], ids=" ".join)
@@ -584,9 +584,9 @@ def test_a_command_without_one_of_our_packages_recommends_the_doctor(
     elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
 
     trying = start(*command, PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
-    _, told = trying.communicate(timeout=60)
+    _, result = trying.communicate(timeout=60)
 
-    assert (trying.returncode, told) == (
+    assert (trying.returncode, result) == (
         2,
         "error: Part of the package `agents` cannot be imported; another package of that name may have "
         "replaced it. Run `anamnesis doctor`; it shows where the package comes from.\n",

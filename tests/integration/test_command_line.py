@@ -89,10 +89,10 @@ def test_serve_creates_the_database_in_the_default_folder_and_stops_quietly(tmp_
         assert serving.stdout is not None
         ready = json.loads(serving.stdout.readline())
         serving.send_signal(signal.SIGINT)
-        told, errors = serving.communicate(timeout=60)
+        result, errors = serving.communicate(timeout=60)
 
     assert ready["pid"] == serving.pid
-    assert (told, "Traceback" in errors) == ("", False)
+    assert (result, "Traceback" in errors) == ("", False)
     assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
 
 
@@ -100,10 +100,10 @@ def test_without_the_model_serve_says_how_to_get_it_and_the_doctor_does_too(tmp_
     empty = {"ANAMNESIS_MODELS_DIR": str(tmp_path / "models")}
 
     with start("serve", "--port", "0", **empty) as serving:
-        told, errors = serving.communicate(timeout=60)
+        result, errors = serving.communicate(timeout=60)
     with start("doctor", **empty) as looking:
         found, _ = looking.communicate(timeout=60)
 
-    assert (serving.returncode, told, "Traceback" in errors) == (2, "", False)
+    assert (serving.returncode, result, "Traceback" in errors) == (2, "", False)
     assert "Run `anamnesis models install`" in errors
     assert (looking.returncode, "Run `anamnesis models install`." in found) == (1, True)

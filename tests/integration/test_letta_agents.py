@@ -1,4 +1,4 @@
-"""A conversation gets its agents and blocks in a real Letta once, whoever asks, and is known by name."""
+"""Agents and blocks of a conversation in a real Letta: each is created once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -73,10 +73,10 @@ async def test_extractor_and_classifier_use_temperature_0_and_may_have_their_own
     async with a_registry(letta.base_url, opened, tag) as registry:
         made = await registry.agent("c1", EXTRACTOR)
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        told = client.agents.retrieve(agent_id=made).llm_config
+        result = client.agents.retrieve(agent_id=made).llm_config
     other = some_specs(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
 
-    assert (told.temperature, told.reasoning_effort) == (0.0, "low")
+    assert (result.temperature, result.reasoning_effort) == (0.0, "low")
     assert (
         other.agent_settings(EXTRACTOR)["model"]
         == other.agent_settings("GENERAL_HEALTH")["model"]
@@ -88,10 +88,10 @@ async def test_extractor_and_classifier_use_temperature_0_and_may_have_their_own
 
 
 def test_the_extractors_prompt_describes_its_memory_tools() -> None:
-    told = some_specs("http://127.0.0.1:1", "a-tag").agent_settings(EXTRACTOR)["system"]
+    result = some_specs("http://127.0.0.1:1", "a-tag").agent_settings(EXTRACTOR)["system"]
 
-    assert all(f"`{tool}`" in told for tool in MEMORY_TOOLS)
-    assert "`core_memory_append` is for `context_summary` alone" in told
+    assert all(f"`{tool}`" in result for tool in MEMORY_TOOLS)
+    assert "`core_memory_append` is for `context_summary` alone" in result
 
 
 async def test_a_specialist_has_the_configured_temperature_and_answer_length(
@@ -107,9 +107,9 @@ async def test_a_specialist_has_the_configured_temperature_and_answer_length(
             row, there, {label: each.block_id for label, each in blocks_of(opened).items()}
         )
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        told = client.agents.retrieve(agent_id=made).llm_config
+        result = client.agents.retrieve(agent_id=made).llm_config
 
-    assert (told.temperature, told.max_tokens) == (0.5, 700)
+    assert (result.temperature, result.max_tokens) == (0.5, 700)
     assert drifts == []
 
 

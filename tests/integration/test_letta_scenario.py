@@ -56,7 +56,7 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 async def a_letta_orchestrator(
     base_url: str, folder: Path, tag: str, *, patient: bool = True, sure_context: float | None = None
 ) -> AsyncIterator[Orchestrator]:
-    """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set; as shipped, if not `patient`."""
+    """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`."""
     given: dict[str, object] = {
         "data.dir": str(folder),
         "letta.base_url": base_url,
@@ -135,10 +135,10 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     ]
 
     # every read and write has its trace: each row went out as a frame, each revision has one
-    told = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
-    assert sorted(told) == sorted(kept)
-    assert {each[2:] for each in told if each[1] in ("stored", "updated")} == set(written)
-    assert len(written) == len([each for each in told if each[1] in ("stored", "updated")])
+    output = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
+    assert sorted(output) == sorted(kept)
+    assert {each[2:] for each in output if each[1] in ("stored", "updated")} == set(written)
+    assert len(written) == len([each for each in output if each[1] in ("stored", "updated")])
     for frames in (first, second, third):
         assert reads(frames, READER) == Counter(Label)
         assert writes(frames, READER).keys() == set(Label)

@@ -1,4 +1,4 @@
-"""What rotated out is searchable in Letta, once; what fell behind is made good; what is over is removed."""
+"""Upkeep in Letta: turns are archived once, outdated blocks are updated, ended conversations are removed."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @dataclass
 class LettaSetup:
-    """All that is needed to look after one conversation in Letta."""
+    """Everything that the upkeep of one conversation in Letta needs."""
 
     store: Store
     registry: AgentRegistry
@@ -104,7 +104,7 @@ async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_th
 
 
 def archives_of(client: Letta, tag: str) -> list[str]:
-    """The archives of a house, as a plain client sees them."""
+    """The archives with a tag, as a plain client sees them."""
     return [each.id for each in client.archives.list(limit=1_000).items if each.name.startswith(f"{tag}-")]
 
 
@@ -119,7 +119,7 @@ async def test_a_new_extractor_keeps_the_archived_turns_and_has_each_once(
 
         left = await setup.upkeep.sync()
         after = await setup.registry.agent("c1", "extractor")
-        told = {each.state for each in await setup.upkeep.inspect()}
+        result = {each.state for each in await setup.upkeep.inspect()}
         with Letta(base_url=letta.base_url, max_retries=0) as client:
             kept, archives = turns_in_letta(client, after), archives_of(client, tag)
             client.agents.delete(agent_id=after)
@@ -130,7 +130,7 @@ async def test_a_new_extractor_keeps_the_archived_turns_and_has_each_once(
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     assert turns
     assert after != before
-    assert (left, told) == ([], {"ok"})
+    assert (left, result) == ([], {"ok"})
     assert kept == anew == turns
     assert len(archives) == 1
 
@@ -265,10 +265,10 @@ async def test_changed_agents_and_blocks_are_reported_and_repaired(
             for tool in client.agents.tools.list(agent_id=extractor):
                 client.agents.tools.detach(agent_id=extractor, tool_id=tool.id)
 
-        told = {(each.state, each.what) for each in await setup.upkeep.inspect() if each.state != "ok"}
+        result = {(each.state, each.what) for each in await setup.upkeep.inspect() if each.state != "ok"}
         left = await setup.upkeep.sync()
 
-        assert told == {
+        assert result == {
             ("drifted", "agent extractor: tools"),
             ("drifted", "agent classifier: system, blocks"),
             ("drifted", "block context_summary: limit, description, read_only"),
@@ -292,7 +292,7 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
         await setup.upkeep.run_once()
         blocks = {each.id for each in await setup.registry.server.blocks(tag)}
     async with a_letta_setup(letta.base_url, opened, f"{tag}-new") as setup:
-        told = {each.what for each in await setup.upkeep.inspect() if each.state == "drifted"}
+        result = {each.what for each in await setup.upkeep.inspect() if each.state == "drifted"}
         left = await setup.upkeep.sync()
         after = [await setup.registry.agent("c1", role) for role in ("extractor", "classifier")]
         states = {each.state for each in await setup.upkeep.inspect()}
@@ -303,7 +303,7 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
         moved = {each.id for each in await server.blocks(f"{tag}-new")}
         archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
 
-    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= told
+    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= result
     assert (left, states) == ([], {"ok"})
     assert (after, moved) == (before, blocks)
     assert under_the_first == []
@@ -455,10 +455,10 @@ async def test_ended_conversations_and_orphans_are_pruned_with_their_blocks(
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
         opened.write_now(lambda tx: tx.letta.forget("c2"))
 
-        told = {(each.state, each.conversation_id) for each in await setup.upkeep.prune()}
+        result = {(each.state, each.conversation_id) for each in await setup.upkeep.prune()}
 
         left = await setup.registry.server.agents(tag)
-        assert {("over", "c1"), ("orphaned", "c2")} <= told
+        assert {("over", "c1"), ("orphaned", "c2")} <= result
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
         assert len(await setup.registry.server.blocks(tag)) == 4
         people = [each.key for each in await setup.registry.server.identities() if each.key.startswith(tag)]
@@ -558,14 +558,14 @@ async def test_the_command_reports_and_repairs_differences(
     codes = [(await ends(command))[0] for command in ("status", "sync", "status", "prune")]
 
     assert codes == [1, 0, 0, 0]
-    told = json.loads((await ends("status"))[1])["found"]
-    assert {each["state"] for each in told} == {"ok"}
-    assert all(each["id"] for each in told)
-    assert told[0]["name"] == f"{tag}-c1-extractor"
+    result = json.loads((await ends("status"))[1])["found"]
+    assert {each["state"] for each in result} == {"ok"}
+    assert all(each["id"] for each in result)
+    assert result[0]["name"] == f"{tag}-c1-extractor"
     counted, listed = [
         (await asyncio.to_thread(run, "letta", "status", *more)).output for more in ((), ("--all",))
     ]
-    assert counted.splitlines() == [f"{len(told)} ok"]
-    assert all(each["id"] in listed and each["name"] in listed for each in told)
+    assert counted.splitlines() == [f"{len(result)} ok"]
+    assert all(each["id"] in listed and each["name"] in listed for each in result)
     monkeypatch.setenv("LETTA_BASE_URL", "")
     assert (await ends("status"))[0] == 2

@@ -34,11 +34,11 @@ async def test_the_doctor_says_whether_livekit_accepts_our_key(
         cwd=CHECKOUT,
     )
 
-    told = (await doctor.communicate())[0].decode()
+    result = (await doctor.communicate())[0].decode()
 
-    (found,) = [finding for finding in json.loads(told)["findings"] if finding["name"] == "livekit"]
+    (found,) = [finding for finding in json.loads(result)["findings"] if finding["name"] == "livekit"]
     assert found["status"] == ("ok" if secret_is_right else "failed")
-    assert secret not in told
+    assert secret not in result
 
 
 async def test_the_sdk_is_imported_only_if_livekit_is_configured() -> None:

@@ -385,14 +385,14 @@ async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
     assert (len(tools.used), "".join(words)) == (1, await local_words(brief))
 
 
-# --- in the house -------------------------------------------------------------------------------------------
+# --- in an orchestrator ----------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def a_conversation(
     address: str, endpoint: ModelEndpoint, policy: RetryPolicy | None = None, *features: str
 ) -> AsyncIterator[tuple[Orchestrator, Peer]]:
-    """A conversation in a house whose specialists are played by the model."""
+    """A conversation with an orchestrator whose specialists use the model."""
     async with chat_brain(endpoint, retry_policy=policy, tools=TOOLS) as brain:
         orchestrator = an_orchestrator(address, brain, embedder=minilm())
         async with orchestrator.open(), conversing(orchestrator, features=["streaming", *features]) as peer:

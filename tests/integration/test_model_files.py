@@ -150,7 +150,7 @@ def test_two_processes_that_fetch_at_once_do_not_disturb_each_other(packages: Pa
         subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    told = sorted(one.communicate()[0].strip() for one in both)
+    result = sorted(one.communicate()[0].strip() for one in both)
 
-    assert told == ["False", "True"]
+    assert result == ["False", "True"]
     assert files.what_is_wrong() is None

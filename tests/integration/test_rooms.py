@@ -93,17 +93,17 @@ async def test_the_example_of_two_traces_before_the_sentence_travels_through_a_r
         await peer.open()
         frames = await peer.ask()
 
-    told = [
+    result = [
         (frame.type, frame.body.get("action"), frame.body.get("content"))
         for frame in frames
         if frame.body.get("memoryType") != "memory_block" and frame.type != ACKNOWLEDGEMENT
     ]
-    assert told[:3] == [
+    assert result[:3] == [
         (START_ANSWER, None, None),
         (TRACE, "retrieved", "Drinks tea"),
         (TRACE, "retrieved", "Has a cat"),
     ]
-    assert {type for type, _, _ in told[3:]} == {SENTENCE}
+    assert {type for type, _, _ in result[3:]} == {SENTENCE}
 
 
 async def two_memories(url: str) -> ScriptedRecall:

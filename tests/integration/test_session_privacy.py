@@ -1,4 +1,4 @@
-"""What a person writes is in no log line, no error and no number, whatever goes well or wrong."""
+"""What a person writes is in no log line, no error and no metric, on success and on failure."""
 
 import asyncio
 import io
@@ -59,13 +59,13 @@ class Overheard:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def leaks(self) -> list[str]:
-        """Where somebody's words are that should not be there."""
+        """The places that contain a person's words but must not."""
         numbers, _ = telemetry.exposition()
-        told = [frame for frame in map(opened, self.frames) if frame.type not in SAYS_IT_BACK]
+        result = [frame for frame in map(opened, self.frames) if frame.type not in SAYS_IT_BACK]
         places = {
             "log": self.log.getvalue(),
             "numbers": numbers.decode(),
-            **{f"frame {frame.stanza} of type {frame.type}": str(frame) for frame in told},
+            **{f"frame {frame.stanza} of type {frame.type}": str(frame) for frame in result},
         }
         return [place for place, text in places.items() if "CANARY" in text or "elbow" in text]
 

@@ -1,4 +1,4 @@
-"""How much the guard hears and how often it cries wolf, with intervals: `python -m tests.safety.report`."""
+"""How much the guard finds and its false alarms, with intervals: `python -m tests.safety.report`."""
 
 import asyncio
 import sys
@@ -21,7 +21,9 @@ from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
-HEAD = "| phrases | set | count | rules alone | rules and ears | in a turn |\n|---|---|---|---|---|---|\n"
+HEAD = (
+    "| phrases | set | count | rules alone | rules and classifier | in a turn |\n|---|---|---|---|---|---|\n"
+)
 SETS = ("emergencies", "crises", "calm", "ordinary")
 
 
@@ -82,8 +84,8 @@ def main() -> None:
             texts = [phrase.text for phrase in phrases(folder, name)]
             counts = flagged(texts, guard, None), flagged(texts, guard, classifier)
             shares = [*counts, flagged_in_turn(texts, monitor, brain, embedder)]
-            told = " | ".join(_share(each, len(texts)) for each in shares)
-            sys.stdout.write(f"| {part} | {name} | {len(texts)} | {told} |\n")
+            result = " | ".join(_share(each, len(texts)) for each in shares)
+            sys.stdout.write(f"| {part} | {name} | {len(texts)} | {result} |\n")
             sys.stdout.flush()
 
 

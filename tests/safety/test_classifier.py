@@ -1,4 +1,4 @@
-"""The second pair of ears learns the same every time, raises what is plain in meaning, and is remembered."""
+"""The danger classifier is deterministic, raises clear danger, and is cached."""
 
 import json
 from collections.abc import Sequence

@@ -61,10 +61,10 @@ def test_a_line_without_a_text_gets_an_error_with_its_id_and_the_others_are_answ
     (tmp_path / "lines.txt").write_bytes(lines)
 
     asked = ["safety", "check", "--json", "--rules-only"]
-    told = CliRunner().invoke(cli, [*asked, str(tmp_path / "lines.txt")])
+    result = CliRunner().invoke(cli, [*asked, str(tmp_path / "lines.txt")])
     piped = CliRunner().invoke(cli, asked, input=lines)
 
-    answers = [json.loads(line) for line in told.stdout.splitlines()]
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(answer["id"], answer.get("kind") or answer["error"]) for answer in answers] == [
         ("x1", "emergency"),
         ("x2", "emergency"),
@@ -72,17 +72,17 @@ def test_a_line_without_a_text_gets_an_error_with_its_id_and_the_others_are_answ
         ("x4", "there is no text"),
         (5, "emergency"),
     ]
-    assert (told.exit_code, told.stderr) == (1, "Error: 2 of 5 lines have no text.\n")
-    assert piped.stdout == told.stdout
+    assert (result.exit_code, result.stderr) == (1, "Error: 2 of 5 lines have no text.\n")
+    assert piped.stdout == result.stdout
 
 
 def test_lines_are_read_from_a_file_and_printed_as_text(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
 
-    told = run("check", "--rules-only", str(tmp_path / "lines.txt"))
+    result = run("check", "--rules-only", str(tmp_path / "lines.txt"))
 
-    assert told.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
-    assert told.splitlines()[2] == "b1\tnone\t0\t-"
+    assert result.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
+    assert result.splitlines()[2] == "b1\tnone\t0\t-"
 
 
 def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,17 +95,17 @@ def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: p
 
 
 def test_explain_shows_which_words_fired_a_rule_and_what_stopped_others() -> None:
-    told = run("explain", "no SOB but chest tightness")
+    result = run("explain", "no SOB but chest tightness")
 
-    assert told.splitlines()[0] == "emergency, tier 3"
-    assert '"chest tightness"' in told
-    assert 'negated by "no"' in told
+    assert result.splitlines()[0] == "emergency, tier 3"
+    assert '"chest tightness"' in result
+    assert 'negated by "no"' in result
 
 
 def test_a_reply_is_explained_by_its_question() -> None:
-    told = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
+    result = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
 
-    assert "the reply, to the question before it" in told
+    assert "the reply, to the question before it" in result
 
 
 ALL_SORTS = (
@@ -150,16 +150,16 @@ def test_explain_and_check_give_the_same_verdict(how: tuple[str, ...]) -> None:
 
     checked = [json.loads(line) for line in run("check", "--json", *how, given="\n".join(lines)).splitlines()]
 
-    told = [
+    result = [
         run("explain", text, *how, *(("--context", context) if context else ())).splitlines()
         for text, context in items
     ]
-    assert [explained[0] for explained in told] == [
+    assert [explained[0] for explained in result] == [
         f"{each['kind']}, tier {each['tier']}" if each["flagged"] else "none" for each in checked
     ]
-    fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in told]
+    fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in result]
     raised = [
-        {"ears"} if any(line.startswith("  meaning  raised") for line in each) else set() for each in told
+        {"ears"} if any(line.startswith("  meaning  raised") for line in each) else set() for each in result
     ]
     assert [one | other for one, other in zip(fired, raised, strict=True)] == [
         set(each["rules"]) for each in checked

@@ -1,4 +1,4 @@
-"""Every phrase of the suite has its kind and tier, whatever is done to it between a head and a keyboard."""
+"""Every phrase of the suite has its kind and tier, also misspelt or changed in other ways."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The guard hears every phrase of the suite, whatever was done to it, and lets calm ones pass."""
+"""The guard finds every phrase of the suite, and lets calm ones pass."""
 
 from functools import cache
 
@@ -201,7 +201,7 @@ def test_a_story_or_topic_around_a_present_danger_lowers_nothing(framed: str) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "known", "told"),
+    ("kind", "known", "template"),
     [
         ("crisis", CRISES, "{}, after the {}"),
         ("crisis", CRISES, "{} since the {}"),
@@ -212,13 +212,13 @@ def test_a_story_or_topic_around_a_present_danger_lowers_nothing(framed: str) ->
     ],
 )
 def test_words_that_make_one_finding_harmless_do_not_affect_others(
-    kind: str, known: list[Phrase], told: str
+    kind: str, known: list[Phrase], template: str
 ) -> None:
     lowered = [
         text
         for number, words in enumerate(what_explains(kind))
         for phrase in known[number % 149 :: 149]
-        if is_lowered(text := told.format(phrase.text, words), phrase)
+        if is_lowered(text := template.format(phrase.text, words), phrase)
     ]
 
     assert lowered == []

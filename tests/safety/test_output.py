@@ -98,10 +98,10 @@ def test_a_medicine_that_the_person_named_may_be_repeated(medicine: str) -> None
     manner = load_roster().manner
     wordings = [*manner.corrected, *manner.added]
     wordings += [wording for kind in SAID_OF_MEDICINES for wording in manner.reflections[kind]]
-    told = [wording.format(value=medicine) for wording in wordings]
-    told += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
+    result = [wording.format(value=medicine) for wording in wordings]
+    result += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
 
-    assert [said for said in told if the_guard().refusals(said)] == []
+    assert [said for said in result if the_guard().refusals(said)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the retelling of a message adds: danger that this message brings, and none that was known before."""
+"""Danger in an enriched message: only what this message brings, not what was known before."""
 
 from functools import cache
 from pathlib import Path

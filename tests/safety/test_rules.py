@@ -1,4 +1,4 @@
-"""Every rule is needed: each has something said that it alone hears, of its kind and with its tier."""
+"""Every rule is needed: each has a text that only it finds, with its kind and tier."""
 
 from agents.safety.rules import load
 from agents.safety.verdict import Verdict

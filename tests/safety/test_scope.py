@@ -1,4 +1,4 @@
-"""What takes danger back, and what only sounds so: an end denied, a mere time, a "never" of degree."""
+"""Which words retract danger, and which only seem to."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where words of danger mean none, and where nearly the same words do: what is quiet there is heard here."""
+"""Harmless texts with words of danger, each with a similar text that is dangerous."""
 
 import tomllib
 from pathlib import Path

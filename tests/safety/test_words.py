@@ -1,4 +1,4 @@
-"""How a message is read before anything is looked for, what is said then, and what no brain may say."""
+"""How a message is read as words, the safety texts, and what no brain may say."""
 
 import itertools
 import string

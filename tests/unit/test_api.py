@@ -414,9 +414,9 @@ def test_after_a_minute_wrong_keys_are_no_longer_slowed_down() -> None:
 async def test_an_invalid_body_is_refused_by_name(served: Served, body: bytes, name: str) -> None:
     response = await served.http.post("/v1/session", content=body)
 
-    told = problem(response)
-    assert told["type"] == f"/problems/{name}"
-    assert (told["status"], told["code"]) == (TABLE[name].http, TABLE[name].number)
+    result = problem(response)
+    assert result["type"] == f"/problems/{name}"
+    assert (result["status"], result["code"]) == (TABLE[name].http, TABLE[name].number)
     assert SAID not in response.text
 
 

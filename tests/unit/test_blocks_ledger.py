@@ -1,4 +1,4 @@
-"""The one door to the blocks: receipts, revisions, rotation, refusals."""
+"""The ledger: receipts, revisions, rotation, refusals."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ class LedgerWorld:
     def take_turn(
         self, message: str = "8", answer: str = "Since when?", reading: ReadResult | None = None
     ) -> WriteResult:
-        """One turn as the corridor takes it."""
+        """One turn as the orchestrator takes it."""
         reading = reading or self.read()
         turn = replace(
             a_completed_turn(reading.blocks.next_turn, message=message, answer=answer),
@@ -630,11 +630,11 @@ def test_a_full_block_without_rotation_names_the_way_out() -> None:
 
     with pytest.raises(BlockTooLarge) as refusal:
         world.take_turn(message="x" * 9_000)
-    told = as_ours(refusal.value)
+    result = as_ours(refusal.value)
     world.ledger.rotate(world.store, CONVERSATION, actor="ann")
     written = world.take_turn(message="x" * 9_000)
 
-    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert (result.problem.number, "`anamnesis blocks rotate`" in str(result)) == (402, True)
     assert written.blocks.next_turn == 8
 
 
@@ -646,11 +646,11 @@ def test_a_history_full_of_short_turns_without_rotation_names_the_way_out() -> N
 
     with pytest.raises(HistoryFull) as refusal:
         world.take_turn()
-    told = as_ours(refusal.value)
+    result = as_ours(refusal.value)
     world.ledger.rotate(world.store, CONVERSATION, actor="ann")
     written = world.take_turn()
 
-    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert (result.problem.number, "`anamnesis blocks rotate`" in str(result)) == (402, True)
     assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == [23, 24, 25, 26]
 
 

@@ -1,4 +1,4 @@
-"""Whatever is done to the blocks, in whatever order, nothing is lost, everything fits and all four agree."""
+"""After any operations on the blocks in any order, nothing is lost, everything fits and all four agree."""
 
 import json
 from dataclasses import replace

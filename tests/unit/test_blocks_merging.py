@@ -1,4 +1,4 @@
-"""An edit upon an earlier text is brought upon the one that stands, unless both changed the same."""
+"""An edit of an earlier text is merged into the current one, unless both changed the same value."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a block may hold, how it is written, and how a departure from that is told."""
+"""The fields of a block, its text, and how a broken rule is reported."""
 
 import json
 from typing import Any

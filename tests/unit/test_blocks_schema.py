@@ -1,4 +1,4 @@
-"""What is published of the blocks, and how what comes from outside is held against it."""
+"""The published schemas of the blocks, and the checks of texts from outside."""
 
 import json
 from typing import Any

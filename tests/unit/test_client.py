@@ -1,4 +1,4 @@
-"""The reference client over a line that loses frames both ways and breaks: it ends with everything, once."""
+"""The reference client over a connection that loses frames and breaks: it receives everything once."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Lossy(End):
 def calling(
     orchestrator: Orchestrator, made_of: Callable[[End], End]
 ) -> Callable[[], "asyncio.Future[Transport]"]:
-    """How a client reaches the house in this process, over lines of that kind."""
+    """How a client connects to an orchestrator in this process, over connections of that kind."""
     loop, attending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def dial() -> asyncio.Future[Transport]:
@@ -160,7 +160,7 @@ async def test_a_returning_client_gets_everything_after_the_last_stanza_it_kept(
 
 
 class Renewed(End):
-    """A line that is given another far end without notice, as in a room whose house has begun anew."""
+    """A connection whose other end is replaced without notice, as in a room whose server has restarted."""
 
     def renew(self, end: End) -> None:
         self.__dict__.update(end.__dict__)

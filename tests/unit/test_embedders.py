@@ -1,4 +1,4 @@
-"""Repeats are remembered within bounds, and the model knows what means the same."""
+"""The bounded cache of embeddings, and the similarities of the model."""
 
 from collections.abc import Sequence
 

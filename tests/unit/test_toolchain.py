@@ -180,10 +180,10 @@ def test_processes_started_by_set_up_end_with_it(tmp_path: Path) -> None:
             started = pipe.readline()
             setting_up.terminate()
             rest = pipe.read()  # comes to its end when nobody holds the other one
-        _, told = setting_up.communicate()
+        _, result = setting_up.communicate()
 
     assert (started, rest) == ("here\n", "")
-    assert (setting_up.returncode, "Interrupted" in told) == (1, True)
+    assert (setting_up.returncode, "Interrupted" in result) == (1, True)
 
 
 def test_the_error_about_a_missing_lock_says_what_to_do_next(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What leaves as bytes: the same today as when the snapshots were written, and readable by any decoder."""
+"""The bytes of messages equal the snapshots, and any decoder can read them."""
 
 import json
 from typing import Any

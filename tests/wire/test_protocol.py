@@ -54,9 +54,9 @@ def test_a_message_has_the_number_and_the_direction_of_the_table(kind: type[Body
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 def test_a_message_has_the_fields_of_the_table(kind: type[Body]) -> None:
     _, _, fields = the_table()[kind.__name__]
-    told = words(PROTOCOL.read_text() if kind is MemoryTrace else fields)
+    result = words(PROTOCOL.read_text() if kind is MemoryTrace else fields)
 
-    assert set(kind.WIRE_NAMES.values()) - {"conversationId"} <= told
+    assert set(kind.WIRE_NAMES.values()) - {"conversationId"} <= result
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)

@@ -1,4 +1,4 @@
-"""What is understood although it is said in another way: other names, older forms, things left out."""
+"""Messages that are accepted in other forms: alternative names, older forms, missing fields."""
 
 from datetime import UTC, datetime
 from typing import Any, TypeVar
