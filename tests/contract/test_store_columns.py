@@ -12,7 +12,7 @@ from orchestrator import store as store_package
 from orchestrator.store import rows
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import Statement, columns_of
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 
 KINDS = {
     "sqlite": {

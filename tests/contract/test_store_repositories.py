@@ -26,6 +26,7 @@ from orchestrator.errors import (
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.rows import (
+    LABELS,
     Audio,
     Conversation,
     Memory,
@@ -36,7 +37,6 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
 )
-from orchestrator.store.tables import LABELS
 from tests.builders import HandClock
 from tests.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
 

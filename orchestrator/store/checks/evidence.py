@@ -14,8 +14,7 @@ from memory_blocks.trace import digest
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.packing import chain_departures, unpacked
 from orchestrator.store.engine.statements import Statement, all_of
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Trace
-from orchestrator.store.tables import LABELS
+from orchestrator.store.rows import LABELS, ArchivedTurn, Block, BlockRevision, Trace
 
 Departure: TypeAlias = tuple[str, str, str]
 

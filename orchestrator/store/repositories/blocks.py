@@ -12,8 +12,7 @@ from orchestrator.store.engine.statements import Statement, all_of, columns_of
 from orchestrator.store.engine.unit import Unit, changing
 from orchestrator.store.repositories.conversations import Conversations
 from orchestrator.store.repositories.memories import MEMORY_BLOCK, Memories
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
-from orchestrator.store.tables import LABELS
+from orchestrator.store.rows import LABELS, ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
 
 _blocks, _revisions = Block.table, BlockRevision.table
 _archive, _quarantine, _conversations = ArchivedTurn.table, Quarantined.table, Conversation.table

@@ -9,6 +9,7 @@ from sqlalchemy import BindParameter, bindparam, delete, exists, func, or_, sele
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit, changing
 from orchestrator.store.rows import (
+    STATUSES,
     ArchivedTurn,
     Block,
     Conversation,
@@ -16,7 +17,6 @@ from orchestrator.store.rows import (
     LettaBlock,
     LettaPassage,
 )
-from orchestrator.store.tables import STATUSES
 
 _agents, _blocks, _passages = LettaAgent.table, LettaBlock.table, LettaPassage.table
 _ours, _archive, _conversations = Block.table, ArchivedTurn.table, Conversation.table
