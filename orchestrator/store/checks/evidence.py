@@ -29,9 +29,6 @@ _WRITES = Statement(  # including deleted traces
     .order_by(Trace.table.c.created_at, Trace.table.c.id),
     Trace,
 )
-_BLOCKS = Statement(  # with the stored digests
-    all_of(Block).where(Block.table.c.conversation_id == bindparam("conversation_id")), Block
-)
 
 
 class _TracedWrite(NamedTuple):
@@ -47,9 +44,8 @@ def departures(tx: Transaction, conversation_id: str, *, revisions_kept: int = 0
 
     With `revisions_kept`, older revisions may have been deleted; without it, none may.
     """
-    blocks: dict[str, Block] = {
-        block.label: block for block in tx.unit.all(_BLOCKS, conversation_id=conversation_id)
-    }
+    # Read directly, with the stored digests; `tx.blocks` takes those of the revisions.
+    blocks = {block.label: block for block in tx.unit.find(Block, conversation_id=conversation_id)}
     traced = _traced_writes(tx.unit.all(_WRITES, conversation_id=conversation_id))
     revisions = {label: tx.blocks.revisions(conversation_id, label) for label in LABELS}
     for label in LABELS:
