@@ -45,15 +45,12 @@ class CopyStore(Protocol):
 
     async def read(self, conversation_id: str) -> Mapping[Label, CopiedText]:
         """The blocks in Letta; empty if the conversation has none there yet."""
-        ...
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
         """Write one text. When this returns, Letta has the text."""
-        ...
 
     async def author(self, conversation_id: str, label: Label, text: str) -> str | None:
         """The agent that edited the block into this text; None if no agent did."""
-        ...
 
 
 class Journal(Protocol):
@@ -61,15 +58,12 @@ class Journal(Protocol):
 
     async def entries(self, conversation_id: str) -> Mapping[Label, JournalEntry]:
         """What is known about each block."""
-        ...
 
     async def record_intent(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """Record that these texts are about to be written."""
-        ...
 
     async def record_applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """Record that Letta has these texts."""
-        ...
 
 
 class LettaMirror:

@@ -22,7 +22,6 @@ class SaysNothing(Protocol):
 
     def says_nothing(self, text: str) -> bool:
         """Whether the text neither answers a question nor says anything of its own."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,27 +55,21 @@ class RuleGuard(Protocol):
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message; `context` is what the assistant asked last."""
-        ...
 
     def explain(self, text: str) -> Sequence[Reason]:
         """Every rule that fired or was cancelled, with the words that did it."""
-        ...
 
     def takes_back(self, text: str) -> bool:
         """Whether the text mentions danger and denies it."""
-        ...
 
     def says_nothing(self, text: str) -> bool:
         """Whether the text neither answers a question nor says anything of its own, like "hm"."""
-        ...
 
     def is_over(self, text: str, earlier: Verdict) -> bool:
         """Whether the text says only that the earlier danger is over, is taken care of, or never was."""
-        ...
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """What remains of the earlier danger after this text."""
-        ...
 
 
 class DangerClassifier(Protocol):
@@ -83,7 +77,6 @@ class DangerClassifier(Protocol):
 
     def hear(self, embedded: Embedded) -> Verdict:
         """The verdict on a message by its vector."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
