@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from memory_blocks.models import Label
 
@@ -150,6 +150,10 @@ class ForeignChange:
     actor: str
 
 
+StoredBlocks: TypeAlias = Mapping[Label, StoredBlock]
+Changes: TypeAlias = Sequence[ForeignChange]
+
+
 class BlockMirror(Protocol):
     """Copies the blocks to another place, where others may edit them. The store stays authoritative.
 
@@ -158,12 +162,7 @@ class BlockMirror(Protocol):
     was left half done.
     """
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Copy these blocks: called after every commit, and before an agent there reads them.
 
         Edits that others made since the last `put` are overwritten only if they are in `handled`, which means
@@ -172,5 +171,5 @@ class BlockMirror(Protocol):
         date, this does nothing.
         """
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """What others edited there since the last `put`."""

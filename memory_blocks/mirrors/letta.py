@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from memory_blocks.models import Label
-from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.ports import Changes, ForeignChange, StoredBlock, StoredBlocks
 from memory_blocks.trace import digest
 
 UNKNOWN_AUTHOR: Final = "letta:somebody"
@@ -75,12 +75,7 @@ class LettaMirror:
         self._up_to_date: dict[str, Mapping[Label, CopiedText]] = {}
         self._reported: dict[str, Sequence[ForeignChange]] = {}
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Write the blocks that differ in Letta. If there are edits not in `handled`, return them instead.
 
         Until those edits are handled, the journal keeps these blocks as not yet written. A write that a crash
@@ -115,7 +110,7 @@ class LettaMirror:
             self._reported.pop(conversation_id, None)
             return ()
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """What others edited in Letta since our last write."""
         async with self._lock(conversation_id):
             copies = await self._copies.read(conversation_id)
