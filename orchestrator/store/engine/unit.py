@@ -22,13 +22,14 @@ from sqlalchemy import (
 )
 
 from memory_blocks.ports import Ids
-from orchestrator.store.engine.statements import Connection, IsRow, Statement, all_of, inserting
+from orchestrator.store.engine.statements import Connection, IsRow, Statement, all_of, inserting, names_of
 
 T = TypeVar("T")
 R = TypeVar("R", bound=IsRow)
 
 PAGE: Final = 500
 """How many rows `every` reads at a time."""
+_TIMES: Final = ("created_at", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,13 @@ class Unit:
         """Insert rows of one table."""
         if rows:
             inserting(type(rows[0])).insert(self.connection, self.dialect, rows)
+
+    def add(self, row_type: type[R], **columns: Any) -> R:
+        """Insert a row and return it. Columns left out are null; `created_at` and `updated_at` are now."""
+        empty = {name: self.now if name in _TIMES else None for name in names_of(row_type)}
+        row = row_type(**empty | columns)
+        self.insert(row)
+        return row
 
     def change(self, row_type: type[IsRow], which: Mapping[str, Any], **columns: Any) -> int:
         """Set columns of the rows with the values of `which`, except deleted ones; returns how many."""

@@ -25,8 +25,8 @@ class Recordings(ById[Audio]):
         transcription_meta: JsonObject | None = None,
     ) -> Audio:
         """Store a recording."""
-        now = self._unit.now
-        recording = Audio(
+        return self._unit.add(
+            Audio,
             id=id or self._unit.ids.new("audio_"),
             conversation_id=conversation_id,
             message_id=message_id,
@@ -37,12 +37,7 @@ class Recordings(ById[Audio]):
             transcription=transcription,
             livekit_track_sid=livekit_track_sid,
             transcription_meta=transcription_meta,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(recording)
-        return recording
 
     def of_message(self, conversation_id: str, message_id: str) -> list[Audio]:
         """The recordings of a message."""

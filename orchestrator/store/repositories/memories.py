@@ -70,8 +70,8 @@ class Memories(ById[Memory]):
         """Store a memory. For a vector, `embeddings_info["dimensions"]` is set."""
         if embeddings is not None:
             embeddings_info = {**(embeddings_info or {}), "dimensions": len(embeddings)}
-        now = self._unit.now
-        memory = Memory(
+        return self._unit.add(
+            Memory,
             id=id or self._unit.ids.new("mem_"),
             user_id=user_id,
             title=title,
@@ -83,19 +83,13 @@ class Memories(ById[Memory]):
             embeddings_info=embeddings_info,
             importance=importance,
             confidence=confidence,
-            user_rating=None,
             created_by=created_by,
             source_type=source_type,
             source_info=source_info,
             tags=tags,
             pinned=pinned,
             archived=False,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(memory)
-        return memory
 
     def get(self, id: str) -> Memory | None:
         """The row with that id, archived or not, unless it is deleted."""

@@ -64,7 +64,8 @@ class Messages(ById[Message]):
         highest = self._unit.highest(Message, "sequence_number", conversation_id=conversation_id)
         now = self._unit.now
         id = id or self._unit.ids.new("msg_")
-        message = Message(
+        return self._unit.add(
+            Message,
             id=id,
             conversation_id=conversation_id,
             sequence_number=highest + 1,
@@ -77,11 +78,7 @@ class Messages(ById[Message]):
             synced_at=now if local_id else None,
             completion_status=completion_status,
             created_at=created_at or now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(message)
-        return message
 
     def by_local_id(self, conversation_id: str, local_id: str) -> Message | None:
         """The message with that id of an offline client, so that a repeated sync stores nothing twice."""
@@ -124,25 +121,15 @@ class Messages(ById[Message]):
         if not self._unit.run(_ADD_TEXT, id=message_id, text=text, status=status):
             raise AnamnesisError(CONSTRAINT, rule="a sentence needs a streaming answer")
         highest = self._unit.highest(Sentence, "sentence_sequence_number", message_id=message_id)
-        now = self._unit.now
-        sentence = Sentence(
+        return self._unit.add(
+            Sentence,
             id=id or self._unit.ids.new("sent_"),
             message_id=message_id,
             sentence_sequence_number=highest + 1,
             text=text,
-            audio_type=None,
-            audio_format=None,
-            duration_ms=None,
-            audio_bytesize=None,
-            audio_data=None,
             meta=meta,
             completion_status="completed",
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(sentence)
-        return sentence
 
     def add_audio(
         self,

@@ -44,24 +44,16 @@ class Tools(ById[ToolUse]):
     ) -> ToolUse:
         """Store the request to call a tool."""
         self._conversations.lock(conversation_id)
-        now = self._unit.now
-        use = ToolUse(
+        return self._unit.add(
+            ToolUse,
             id=id or self._unit.ids.new("tool_"),
             conversation_id=conversation_id,
             message_id=message_id,
             tool_name=tool_name,
             tool_arguments=arguments,
-            tool_result=None,
             status="pending",
-            error_message=None,
             sequence_number=self._unit.highest(ToolUse, "sequence_number", message_id=message_id) + 1,
-            completed_at=None,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(use)
-        return use
 
     def start(self, id: str) -> bool:
         """Record that the tool is running."""

@@ -94,26 +94,15 @@ class Turns:
         """Add a turn for a message."""
         self._conversations.lock(conversation_id)
         highest = self._unit.highest(Turn, "number", conversation_id=conversation_id)
-        now = self._unit.now
-        turn = Turn(
+        return self._unit.add(
+            Turn,
             conversation_id=conversation_id,
             number=highest + 1,
             user_message_id=user_message_id,
-            answer_id=None,
             state="pending",
             attempts=0,
-            error=None,
-            variation=None,
-            target_id=None,
             stop_requested=False,
-            deadline=None,
-            created_at=now,
-            updated_at=now,
-            started_at=None,
-            ended_at=None,
         )
-        self._unit.insert(turn)
-        return turn
 
     def get(self, conversation_id: str, number: int) -> Turn | None:
         """A turn by its number."""
