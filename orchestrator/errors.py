@@ -9,8 +9,9 @@ There is one class, since errors differ only in data: `raise AnamnesisError(FRAM
 Facts are numbers and our own names (fields, limits, ids), never what a person wrote.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -406,6 +407,18 @@ class LettaTrouble(AnamnesisError):
     def is_general(self) -> bool:
         """Whether any other request would fail too, because Letta is unreachable or overloaded."""
         return self.facts["rule"] in ("unreachable", "http_429", "http_502", "http_503", "http_504")
+
+
+@contextmanager
+def os_errors_as(problem: Problem, **facts: Fact) -> Iterator[None]:
+    """Raise this error instead of an OSError, whose reason is the fact `rule`."""
+    try:
+        yield
+    except OSError as error:
+        rule = os.strerror(error.errno or 0)
+    else:
+        return
+    raise AnamnesisError(problem, rule=rule, **facts)
 
 
 def as_ours(error: BaseException) -> AnamnesisError:
