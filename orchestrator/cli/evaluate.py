@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, with_invocation
 
 if TYPE_CHECKING:
     from agents.evaluation.routing import RoutingFigures
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     help="Also write report.json, report.txt and a picture of each confusion matrix there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@shared_options
-@pass_invocation
+@with_invocation
 def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_json: bool) -> None:
     """Measure routing, calibration, scope, context resolution and safety on cases with known answers.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, report_unreadable, with_invocation
 
 
 @click.command()
@@ -13,8 +13,7 @@ from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocatio
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole enrichment as one JSON object per line."
 )
-@shared_options
-@pass_invocation
+@with_invocation
 def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
     """Rewrite each message so that it can be understood without the ones before.
 
@@ -37,14 +36,7 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
             asked = read_line(line)
         except UnreadableLine as error:
             failed = True
-            if as_json:
-                click.echo(
-                    json.dumps(
-                        {"id": error.record_id, "line": number, "error": str(error)}, ensure_ascii=False
-                    )
-                )
-            else:
-                click.echo(f"line {number}: {error}", err=True)
+            report_unreadable(number, error, as_json)
             continue
         found = enrich(asked.message, asked.exchanges, opening=asked.opening)
         if as_json:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, report_unreadable, with_invocation
 
 _BATCH: Final = 256
 
@@ -14,8 +14,7 @@ _BATCH: Final = 256
 @click.command()
 @click.argument("source", type=click.File("r", encoding="utf-8", errors="replace"), default="-")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@shared_options
-@pass_invocation
+@with_invocation
 def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     """Print the intent of each message, with a confidence and a reason.
 
@@ -51,7 +50,7 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
         for number, said in batch:
             if not isinstance(said, Said):
                 failed = True
-                _refuse(number, said.record_id, str(said), as_json)
+                report_unreadable(number, said, as_json)
                 continue
             found = next(intents)
             if as_json:
@@ -62,10 +61,3 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
                 click.echo(f"{said.id}\t{found.intent}\t{found.confidence:.2f}\t{found.reasoning}")
     if failed:
         raise click.exceptions.Exit(FOUND_SOMETHING)
-
-
-def _refuse(number: int, record_id: str | int | float | None, says: str, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"id": record_id, "line": number, "error": says}, ensure_ascii=False))
-    else:
-        click.echo(f"line {number}: {says}", err=True)

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, shared_options, with_invocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +33,7 @@ def safety() -> None:
 @click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
-@shared_options
-@pass_invocation
+@with_invocation
 def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: bool) -> None:
     """Print for each line of FILE, or of standard input, whether it is an emergency, a crisis or neither.
 
@@ -121,8 +120,7 @@ def _item(line: str, number: int) -> dict[str, Any]:
 @click.argument("text")
 @click.option("--context", help="What the assistant asked last.")
 @click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
-@shared_options
-@pass_invocation
+@with_invocation
 def explain(invocation: Invocation, text: str, context: str | None, rules_only: bool) -> None:
     """Show which words of TEXT fired which rule, what stopped other rules, and the classifier's result.
 
@@ -183,8 +181,7 @@ def _print_likeness(classifier: "DangerClassifier", text: str, *, asked: bool) -
 @safety.command()
 @click.argument("conversation", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per event.")
-@shared_options
-@pass_invocation
+@with_invocation
 def events(invocation: Invocation, conversation: str | None, as_json: bool) -> None:
     """List the safety events of CONVERSATION, or of all, and whether staff got an alert."""
     settings = invocation.settings(quietly=True)

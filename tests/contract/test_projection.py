@@ -10,14 +10,13 @@ from agents.errors import BrainFailed
 from agents.models.scripted import ScriptedBrain
 from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.orchestrator import Orchestrator
-from orchestrator.store.checks.projection import NOT_IN_FRAMES, project, tables
 from orchestrator.store.engine.statements import names_of
 from orchestrator.store.frame_records import created_memory_id
-from orchestrator.store.rows import Frame
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import Frame, metadata
 from orchestrator.wire.ids import ConversationId, MessageId, NoteId, SentenceId, ToolUseId
 from orchestrator.wire.messages import AudioChunk, Body, Commentary, ToolUseRequest
 from tests.orchestrators import a_store, an_orchestrator
+from tests.projection import NOT_IN_FRAMES, project, tables
 from tests.protocol_client import (
     AUDIO,
     COMMENTARY,

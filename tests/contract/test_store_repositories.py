@@ -26,6 +26,7 @@ from orchestrator.errors import (
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.rows import (
+    LABELS,
     Audio,
     Conversation,
     Memory,
@@ -36,7 +37,6 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
 )
-from orchestrator.store.tables import LABELS
 from tests.builders import HandClock
 from tests.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
 
@@ -515,7 +515,7 @@ def one_of_each(store: Store) -> dict[type[IsRow], tuple[Any, Callable[[Transact
 DELETE: dict[type[IsRow], Callable[[Transaction, str], bool]] = {
     Conversation: lambda tx, id: tx.conversations.delete(id),
     Message: lambda tx, id: tx.messages.delete(id),
-    Sentence: lambda tx, id: tx.unit.delete(Sentence, id),
+    Sentence: lambda tx, id: tx.unit.change(Sentence, {"id": id}, deleted_at=tx.now) == 1,
     Memory: lambda tx, id: tx.memories.delete(id),
     Trace: lambda tx, id: tx.traces.delete(id),
     Note: lambda tx, id: tx.notes.delete(id),
@@ -534,7 +534,7 @@ def test_a_change_sets_updated_at_and_nothing_else(loose_store: Store, clock: Ha
     for kind, (row, find) in made.items():
 
         def change(tx: Transaction, kind: type[IsRow] = kind, id: str = row.id) -> bool:
-            return tx.unit.change(kind, id, **{CHANGEABLE[kind]: "new"})
+            return tx.unit.change(kind, {"id": id}, **{CHANGEABLE[kind]: "new"}) == 1
 
         assert loose_store.write_now(change)
         found = loose_store.read_now(find)

@@ -35,8 +35,8 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
     Turn,
+    metadata,
 )
-from orchestrator.store.tables import metadata
 
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)

@@ -11,7 +11,7 @@ from orchestrator.store.checks.invariants import check_all
 from orchestrator.store.checks.violations import Violation
 from orchestrator.store.engine.database import Store
 from orchestrator.store.engine.types import Flag, JsonValue, Moment, Vector, Words
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 from tests.contract.breakable_store import BreakableStore, rules_ignored
 from tests.contract.test_store_rules import WORLD
 from tests.stored_turns import PERSON, take_turn

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.checks import invariants
-from orchestrator.store.checks.projection import project, tables
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Frame
 from tests.faults.client import Client, Cut
 from tests.faults.deployment import Deployment, Server
+from tests.projection import project, tables
 
 ATTEMPTS = 3
 """After so many deaths before its answer has begun, a message is set aside."""

@@ -35,7 +35,7 @@ from orchestrator.store.engine.database import Store
 from orchestrator.store.engine.drivers import driver_for
 from orchestrator.store.engine.statements import Statement, names_of
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 from tests.builders import CountedIds, HandClock
 from tests.contract.test_store_rules import WORLD
 from tests.servers.postgres import as_psycopg, fresh_database

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, false, or_
 
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
-from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.by_id import ById
 from orchestrator.store.rows import Memory
 
 MEMORY_BLOCK = "memory_block"
@@ -42,11 +42,10 @@ _OF_PERSON = Statement(
 )
 
 
-class Memories:
+class Memories(ById[Memory]):
     """The table `alicia_memory`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    row_type = Memory
 
     def add(
         self,
@@ -71,8 +70,8 @@ class Memories:
         """Store a memory. For a vector, `embeddings_info["dimensions"]` is set."""
         if embeddings is not None:
             embeddings_info = {**(embeddings_info or {}), "dimensions": len(embeddings)}
-        now = self._unit.now
-        memory = Memory(
+        return self._unit.add(
+            Memory,
             id=id or self._unit.ids.new("mem_"),
             user_id=user_id,
             title=title,
@@ -84,19 +83,13 @@ class Memories:
             embeddings_info=embeddings_info,
             importance=importance,
             confidence=confidence,
-            user_rating=None,
             created_by=created_by,
             source_type=source_type,
             source_info=source_info,
             tags=tags,
             pinned=pinned,
             archived=False,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(memory)
-        return memory
 
     def get(self, id: str) -> Memory | None:
         """The row with that id, archived or not, unless it is deleted."""
@@ -109,11 +102,3 @@ class Memories:
     def of_person(self, user_id: str, *, limit: int = 100) -> list[Memory]:
         """The memories of a person, without archived ones, pinned ones first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, limit=limit)
-
-    def update(self, id: str, **columns: Any) -> bool:
-        """Set some columns, such as `content`, `pinned`, `archived` or `user_rating`."""
-        return self._unit.change(Memory, id, **columns)
-
-    def delete(self, id: str) -> bool:
-        """Mark it as deleted; its traces stay."""
-        return self._unit.delete(Memory, id)

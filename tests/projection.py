@@ -1,7 +1,7 @@
-"""Rebuilds the rows of a conversation from its frames alone. Only tests call it, never the program.
+"""Rebuilds the rows of a conversation from its frames alone.
 
-The tests compare the rebuilt rows with the stored ones, to show that the frames contain everything. These
-values are in no frame, so they are left out of the comparison:
+Tests compare the rebuilt rows with the stored ones, to show that the frames contain everything. These values
+are in no frame, so they are left out of the comparison:
 
 - the creation time of a conversation that a Configuration without a stanza number started, because that
   frame is not stored;
@@ -17,15 +17,12 @@ Turns, leases, connections, blocks and the frames themselves are not rebuilt.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from sqlalchemy import bindparam
-
 from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.engine.statements import IsRow, Statement, all_of, names_of
+from orchestrator.store.engine.statements import IsRow, names_of
 from orchestrator.store.frame_records import Request, created_memory_id, record, request_id, subject_of_meta
 from orchestrator.store.rows import (
     Audio,
@@ -132,13 +129,8 @@ def _subjects(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:
 
 
 def _rows(tx: Transaction, kind: type[IsRow], column: str, *values: str) -> list[Any]:
-    return [row for value in values for row in tx.unit.all(_where(kind, column), value=value)]
-
-
-@cache
-def _where(kind: type[IsRow], column: str) -> Statement[Any]:
-    matches = kind.table.c[column] == bindparam("value")
-    return Statement(all_of(kind).where(matches).order_by(kind.table.c.id), kind)
+    found = (tx.unit.find(kind, "id", even_deleted=True, **{column: value}) for value in values)
+    return [row for rows in found for row in rows]
 
 
 def _in_frames(kind: type[IsRow], row: object) -> dict[str, Any]:
