@@ -25,16 +25,13 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The model's name. Vectors of different models cannot be compared."""
-        ...
 
     @property
     def width(self) -> int:
         """The number of dimensions."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, in the same order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,6 @@ class Recall(Protocol):
 
     async def search(self, query: Embedded, person_id: str) -> Recalled:
         """Return this person's memories that are relevant to `query`, best first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,6 @@ class PromptBook(Protocol):
 
     def prompt(self, specialist: Specialist) -> Prompt:
         """Return the current prompt of a specialist."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +108,6 @@ class ToolUser(Protocol):
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
         """Run a tool and return its outcome. A refusal, a failure and a timeout are outcomes too."""
-        ...
 
 
 class NoTools:
@@ -148,16 +142,12 @@ class Brain(Protocol):
     @property
     def name(self) -> str:
         """The brain's name in traces and in ServerInfo."""
-        ...
 
     async def extract(self, message: str, blocks: Blocks) -> Enrichment:
         """Return what a message means, given the blocks."""
-        ...
 
     async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
         """Return the intent of an enriched message. `embedded` is the message with its vector."""
-        ...
 
     def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """Yield the answer in fragments. The generator can be closed after any of them."""
-        ...

@@ -1,4 +1,4 @@
-"""What the agents do in one embedded turn, against the bare embedding call; start-up and memory."""
+"""The agents' work in one turn, compared with the bare embedding call; start-up time and memory."""
 
 import asyncio
 import resource
@@ -42,7 +42,7 @@ STARTING = (
 
 
 TALKS = 16
-"""How many conversations are held in turn, so that a message has others before it."""
+"""How many conversations take turns. After their first messages, each message has earlier ones before it."""
 
 
 SHELF = PromptFiles(shipped_config() / "prompts")
@@ -51,8 +51,9 @@ SHELF = PromptFiles(shipped_config() / "prompts")
 async def _turn(
     brain: Brain, embedder: Embedder, monitor: SafetyMonitor, roster: Roster, blocks: Blocks, text: str
 ) -> tuple[float, float, Blocks]:
-    """How long the agents take for a turn (extract, embed, route, answer) and the guard beside them; the
-    blocks after it.
+    """Run one turn: extract, embed, route, answer.
+
+    Returns the seconds of the agents, the seconds of the guard, and the blocks after the turn.
     """
     before = perf_counter()
     monitor.message_received(text)
@@ -88,7 +89,7 @@ async def _turn(
 
 
 def _bare(embedder: Embedder, text: str) -> float:
-    """The embedding model alone, with a text that it has not seen."""
+    """The seconds of the embedding model alone, with a text that it has not seen."""
     began = perf_counter()
     embedder.embed([text])
     return perf_counter() - began
@@ -97,8 +98,9 @@ def _bare(embedder: Embedder, text: str) -> float:
 async def _compared(
     brain: Brain, embedder: Embedder, monitor: SafetyMonitor, roster: Roster, texts: Sequence[str]
 ) -> tuple[list[float], list[float], list[float], list[float]]:
-    """The model alone and turns by turns, so that both meet the same load, the guard's part of each turn, and
-    first turns again.
+    """Measure the model alone and whole turns, in alternation, so that both meet the same load.
+
+    Returns the seconds of the model, of turns, of turns with the guard, and of first turns.
     """
     new = empty(Conversation("conv_bench", "bench", SystemClock().now()))
     alone, whole, guarded, talks = [], [], [], [new] * TALKS
@@ -113,7 +115,7 @@ async def _compared(
     return alone[TALKS:], whole[TALKS:], guarded[TALKS:], again
 
 
-def _told(name: str, took: Sequence[float]) -> tuple[float, float]:
+def _print_quantiles(name: str, took: Sequence[float]) -> tuple[float, float]:
     cuts = quantiles(took, n=100)
     p50, p99 = cuts[49] * 1000, cuts[98] * 1000
     print(f"{name:<34} p50 {p50:6.2f} ms   p99 {p99:6.2f} ms")
@@ -141,9 +143,9 @@ def main() -> None:
     alone, whole, guarded, again = asyncio.run(
         _compared(brain, embedder, build_monitor(settings, embedder), roster, texts)
     )
-    bare, turn = _told("the embedding call alone", alone), _told("a turn amid a talk", whole)
-    _told("the same, and the guard", guarded)
-    _told("the same messages, seen before", again)
+    bare, turn = _print_quantiles("the embedding call alone", alone), _print_quantiles("a turn", whole)
+    _print_quantiles("the same, and the guard", guarded)
+    _print_quantiles("the same messages, seen before", again)
     print(f"{'ratio':<34} p50 {turn[0] / bare[0]:6.2f}      p99 {turn[1] / bare[1]:6.2f}")
     _routing(router, embedder)
     print(f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

@@ -1,7 +1,7 @@
-"""What the guard costs: its rules on many messages of 1,000 characters, and on others, in this thread's time.
+"""The cost of the guard's rules, on messages of 1,000 characters and on others, in processor time.
 
-Beside it stands a bare pass that only takes the same text apart into words, so that a busy processor slows
-both alike.
+It is compared with code that only splits the same text into words, so that other load on the machine slows
+both equally.
 """
 
 import gc
@@ -22,13 +22,13 @@ SHORT = "I have had a runny nose since Monday"
 REPEATED = "took too much ibuprofen " * 850
 LONGEST = 20_000
 SLIPS = 0.05
-"""How many of the longer words are mistyped, so that the guard has never seen them."""
+"""The share of longer words that are misspelt, so that the guard has not cached them."""
 WORD = re.compile(r"\w+")
 LONG_WORD = re.compile(r"[a-z]{6,}")
 
 
 def varied(folder: Path, count: int, size: int) -> list[str]:
-    """Different texts of this size, of what people may write, slips of the pen included; always the same."""
+    """Different texts of this size, made of our phrases, some misspelt. Every run has the same texts."""
     said = [
         text
         for name in ("ordinary", "calm", "emergencies", "crises", "sideways", "voices")
@@ -46,7 +46,7 @@ def varied(folder: Path, count: int, size: int) -> list[str]:
 
 
 def starred(size: int) -> str:
-    """Nothing but words with a letter left out, all different: what costs a reader most."""
+    """A text of different words that each have a star for a letter: the slowest input for the reader."""
     chance = random.Random(1)
     letters = "abcdefghijklmnopqrstuvwxyz"
     return " ".join(
@@ -55,7 +55,7 @@ def starred(size: int) -> str:
 
 
 def main() -> None:
-    """The middle and the slowest hundredth of many texts, as first heard, and at the best of some tries."""
+    """Print the median and the 99th percentile over many texts, for the first and the best of some tries."""
     folder = shipped_config() / "safety"
     guard = load(folder)
     gc.freeze()  # as `anamnesis serve` does
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _heard(guard: Guard, texts: Sequence[str]) -> tuple[list[float], list[float]]:
-    """How long the guard, and a bare pass over the words, take for each text."""
+    """The seconds of the guard, and of splitting into words, for each text."""
     spent, bare = [], []
     for text in texts:
         start = thread_time()
@@ -92,6 +92,6 @@ def _heard(guard: Guard, texts: Sequence[str]) -> tuple[list[float], list[float]
 
 
 def _shares(times: Sequence[float]) -> tuple[float, float]:
-    """The middle one, and the hundredth of the slowest."""
+    """The median and the 99th percentile."""
     ordered = sorted(times)
     return ordered[len(times) // 2], ordered[len(times) * 99 // 100]

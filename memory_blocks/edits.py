@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid, HistoryFull
@@ -326,35 +326,37 @@ def _summary_of(text: str, session: ActiveSession, turns: int, limits: Limits) -
     """The summary of a session, with the parts of its earlier text that still hold."""
     if not turns:
         return ""
+    known = _known_summary(text, session)
+    flow = tuple(entry for entry in known.flow if summary_text.turn_of(entry) <= turns)
+    return summary_text.render(replace(known, flow=flow), limits.of(Label.CONTEXT_SUMMARY))
+
+
+def _known_summary(text: str, session: ActiveSession) -> summary_text.Summary:
+    """The summary in `text`, or one without turns if it is empty; its header is taken from the session."""
     info, state = session.session_info, session.conversation_state
-    before = summary_text.parse(text) if text else None
-    return summary_text.render(
-        summary_text.Summary(
-            session_id=info.session_id,
-            person_id=info.user_id,
-            started_at=info.start_time,
-            topic=state.active_topic or summary_text.NO_TOPIC,
-            agent=before.agent if before else "None yet",
-            phase=state.conversation_phase,
-            flow=tuple(
-                entry for entry in (before.flow if before else ()) if summary_text.turn_of(entry) <= turns
-            ),
-            points=before.points
-            if before
-            else summary_text.key_points({fact.kind: fact.value for fact in session.facts or ()}),
-            next_topics=before.next_topics if before else _NO_NEXT_TOPIC,
-            quality=before.quality
-            if before
-            else summary_text.quality_lines(
-                continuity=session.session_metadata.context_quality_score,
-                uncorrected=None,
-                appropriate=True,
-                scope="general",
-                answered=None,
-            ),
-            notes=before.notes if before else (),
+    header: dict[str, Any] = {
+        "session_id": info.session_id,
+        "person_id": info.user_id,
+        "started_at": info.start_time,
+        "topic": state.active_topic or summary_text.NO_TOPIC,
+        "phase": state.conversation_phase,
+    }
+    if text:
+        return replace(summary_text.parse(text), **header)
+    return summary_text.Summary(
+        **header,
+        agent="None yet",
+        flow=(),
+        points=summary_text.key_points({fact.kind: fact.value for fact in session.facts or ()}),
+        next_topics=_NO_NEXT_TOPIC,
+        quality=summary_text.quality_lines(
+            continuity=session.session_metadata.context_quality_score,
+            uncorrected=None,
+            appropriate=True,
+            scope="general",
+            answered=None,
         ),
-        limits.of(Label.CONTEXT_SUMMARY),
+        notes=(),
     )
 
 
@@ -492,22 +494,17 @@ def _summary(
     history: ConversationHistory,
     limits: Limits,
 ) -> str:
-    before = summary_text.parse(blocks.context_summary) if blocks.context_summary else None
-    flow = before.flow if before else ()
+    known = _known_summary(blocks.context_summary, session)
+    flow = known.flow
     if flow and flow[-1].startswith(f"Turn {turn.turn_id} ("):
         flow = flow[:-1]
     points, topics = summary_text.key_points(turn.facts, turn.asked_now, turn.asked_before), turn.next_topics
-    if turn.enrichment is None and before:  # the message was not understood: keep what was known
-        points, topics = before.points, before.next_topics
-    info, state = session.session_info, session.conversation_state
+    if turn.enrichment is None and blocks.context_summary:  # not understood: keep what was known
+        points, topics = known.points, known.next_topics
     return summary_text.render(
-        summary_text.Summary(
-            session_id=info.session_id,
-            person_id=info.user_id,
-            started_at=info.start_time,
-            topic=state.active_topic or summary_text.NO_TOPIC,
-            agent=turn.agent_name or (before and before.agent) or "None yet",
-            phase=state.conversation_phase,
+        replace(
+            known,
+            agent=turn.agent_name or known.agent or "None yet",
             flow=(*flow, _flow_entry(turn, history)),
             points=points,
             next_topics=topics or _NO_NEXT_TOPIC,
@@ -518,7 +515,6 @@ def _summary(
                 scope=turn.agent_scope,
                 answered=_answered(history),
             ),
-            notes=before.notes if before else (),
         ),
         limits.of(Label.CONTEXT_SUMMARY),
     )

@@ -44,9 +44,8 @@ DEFAULTS: Final = Limits()
 
 def level(size: int, limit: int, limits: Limits = DEFAULTS) -> Level:
     """The level of a block of `size` characters. A size on a threshold has the higher level."""
-    share = (
-        size + 1e-6
-    ) / limit  # 0.7 has no exact float; this keeps a size on the threshold at the higher level
+    # 0.7 has no exact float; the small addition keeps a size on a threshold at the higher level.
+    share = (size + 1e-6) / limit
     if share >= limits.emergency_share:
         return Level.EMERGENCY
     if share >= limits.archive_share:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from memory_blocks.models import Label
 
@@ -13,7 +13,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The current time in UTC, cut to milliseconds."""
-        ...
 
 
 class Ids(Protocol):
@@ -21,7 +20,6 @@ class Ids(Protocol):
 
     def new(self, prefix: str) -> str:
         """A new identifier that begins with `prefix`, such as `msg_…`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,12 @@ class BlockStore(Protocol):
 
     def load(self, conversation_id: str) -> Mapping[Label, StoredBlock]:
         """The latest revision of each stored block; empty before the first turn."""
-        ...
 
     def memory_ids(self, conversation_id: str) -> Mapping[Label, str]:
         """The memory id of each of the four blocks. Missing ones are created; they never change."""
-        ...
 
     def shortened_turns(self, conversation_id: str) -> Mapping[int, str]:
         """The whole texts of the turns that are shortened in the block, by turn id."""
-        ...
 
     def commit(
         self, conversation_id: str, writes: Sequence[BlockWrite], archived: Sequence[ArchivedTurn]
@@ -116,43 +111,33 @@ class BlockStore(Protocol):
         text is not what was written as that revision and the write does not restore it. Raises `BlockInvalid`
         if a turn that has left the block is archived again.
         """
-        ...
 
     def archived_turns(self, conversation_id: str) -> Sequence[ArchivedTurn]:
         """The turns that have left the block, in order."""
-        ...
 
     def last_archived_turn(self, conversation_id: str) -> int:
         """The id of the latest turn that has left the block; 0 if none has."""
-        ...
 
     def revisions(self, conversation_id: str, label: Label) -> Sequence[Revision]:
         """Every stored revision, oldest first."""
-        ...
 
     def text_at(self, conversation_id: str, label: Label, revision: int) -> str | None:
         """The text of a revision; None if it is not stored, or is not what was written."""
-        ...
 
     def revision_at_turn(self, conversation_id: str, label: Label, turn: int) -> int | None:
         """The latest revision after that turn; None if there was none, or it is not stored."""
-        ...
 
     def chain_departures(self, conversation_id: str, label: Label) -> Sequence[tuple[int, str]]:
         """Where the stored revisions do not form the chain that was written: the revision, and the rule."""
-        ...
 
     def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
         """Allow the store to delete the revisions before that one."""
-        ...
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Put an invalid text into quarantine, and return its id there."""
-        ...
 
     def quarantined_texts(self, conversation_id: str) -> Sequence[QuarantinedText]:
         """Every text in quarantine, in the order in which they were found."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +150,10 @@ class ForeignChange:
     actor: str
 
 
+StoredBlocks: TypeAlias = Mapping[Label, StoredBlock]
+Changes: TypeAlias = Sequence[ForeignChange]
+
+
 class BlockMirror(Protocol):
     """Copies the blocks to another place, where others may edit them. The store stays authoritative.
 
@@ -173,12 +162,7 @@ class BlockMirror(Protocol):
     was left half done.
     """
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Copy these blocks: called after every commit, and before an agent there reads them.
 
         Edits that others made since the last `put` are overwritten only if they are in `handled`, which means
@@ -186,8 +170,6 @@ class BlockMirror(Protocol):
         returns them, as far as the place reveals them; handle them and call `put` again. If the copy is up to
         date, this does nothing.
         """
-        ...
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """What others edited there since the last `put`."""
-        ...

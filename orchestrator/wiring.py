@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents import roster
-from agents.errors import AgentError
 from agents.ports import Brain, Embedded, Embedder, Recalled
 from agents.roster import Roster
 from agents.safety import classifier, guard, language, output, wording
@@ -20,9 +19,9 @@ from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
-from orchestrator.brain_selection import SelectedBrain, choose
+from orchestrator.brain_selection import SelectedBrain, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
-from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError, as_ours
+from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
 from orchestrator.model_files import ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
@@ -79,12 +78,10 @@ def configured(name: str, overlay: Path | None) -> Path:
 
 def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roster:
     """The specialists that `agents.toml` names."""
-    try:
+    with our_errors():
         return roster.load(
             configured("agents.toml", overlay), configured("interviews", overlay), to_answer=to_answer
         )
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptFiles:
@@ -99,10 +96,8 @@ def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptFiles:
 def load_toolbox(agents: Roster) -> Toolbox:
     """The built-in tools. Raises if a specialist is to use a tool that does not exist."""
     toolbox = Toolbox(built_in(lambda: SystemClock().now().date()))
-    try:
+    with our_errors():
         roster.refuse_unknown_tools(agents, [tool.name for tool in toolbox.tools])
-    except AgentError as error:
-        raise as_ours(error) from None
     return toolbox
 
 
@@ -110,10 +105,8 @@ def load_follow_ups(overlay: Path | None = None) -> "Enrich":
     """The local brain's function that enriches a message; it needs no embedding model."""
     from agents.local import LocalBrain
 
-    try:
+    with our_errors():
         return LocalBrain.follow_ups(configured("lexicon.toml", overlay))
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, overlay: Path | None) -> Brain:
@@ -121,10 +114,8 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
     from agents.local import LocalBrain
 
     router = load_router(settings, agents, embedder)
-    try:
+    with our_errors():
         return LocalBrain(agents, router, configured("lexicon.toml", overlay))
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def model_files(settings: Settings) -> ModelFiles:
@@ -140,27 +131,21 @@ def load_embedder(settings: Settings) -> Embedder:
     from agents.embedders.minilm import MiniLM
     from agents.embedders.remembering import RememberingEmbedder
 
-    try:
+    with our_errors():
         return RememberingEmbedder(MiniLM(folder, files.manifest.label, settings.models.threads))
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 @cache
 def load_guard(models: Path) -> Guard:
     """The guard with the shipped rules; no overlay changes them. Its compiled form is kept in `models`."""
-    try:
+    with our_errors():
         return guard.load(shipped_config() / "safety", models)
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def load_languages(rules: Guard) -> Languages:
     """Detects messages that are not in English, which the rules do not understand."""
-    try:
+    with our_errors():
         return language.load(shipped_config() / "safety", rules.vocabulary)
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def load_classifier(settings: Settings, embedder: Embedder) -> DangerClassifier:
@@ -171,7 +156,7 @@ def load_classifier(settings: Settings, embedder: Embedder) -> DangerClassifier:
 def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
     """The safety monitor, with the emergency numbers of the region. Raises if the region is unknown."""
     folder, region = shipped_config() / "safety", settings.safety.region
-    try:
+    with our_errors():
         if region and region not in (known := wording.known_regions(folder)):
             rule = f"no emergency numbers are known for it; name one of {', '.join(known)}, or none"
             where = settings.origins.get("safety.region", "")
@@ -185,8 +170,6 @@ def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
             load_classifier(settings, embedder),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
-    except AgentError as error:
-        raise as_ours(error) from None
 
 
 def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Router":

@@ -1,1 +1,1 @@
-"""Every promise of the project, as something that can fail."""
+"""The tests of the project."""

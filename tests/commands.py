@@ -45,7 +45,7 @@ def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
 
 @dataclass(frozen=True)
 class Served:
-    """How a tool that serves and a chat with its house ended, what it printed before, and what was heard."""
+    """How a tool and a chat with its server ended, what the tool printed, and what the chat received."""
 
     codes: tuple[int | None, int | None]
     printed: str

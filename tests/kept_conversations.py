@@ -39,8 +39,8 @@ PROMPT = Prompt(name="a", text="Be kind.", revision="1")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the house made of one message."""
+class TurnResult:
+    """The result of one message."""
 
     enrichment: Enrichment
     intent: Intent
@@ -57,9 +57,9 @@ class Talk:
         self._roster = agents()
         self._clock = HandClock()
         self.blocks = empty(a_conversation())
-        self.told: list[Told] = []
+        self.results: list[TurnResult] = []
 
-    async def say(self, message: str, *, label: str = "", answer: str | None = None) -> Told:
+    async def say(self, message: str, *, label: str = "", answer: str | None = None) -> TurnResult:
         """Say something; `label` is who is to answer, `answer` is put in place of what they say."""
         enrichment = await extract(self._brain, message, self.blocks)
         intent = _as_labelled(label) or await classify(
@@ -73,7 +73,7 @@ class Talk:
         brief = Brief(agent, message, enrichment, intent, self.blocks, Recalled(), PROMPT)
         if answer is None:
             answer = "".join([fragment async for fragment in self._brain.speak(brief)])
-        number = len(self.told) + 1
+        number = len(self.results) + 1
         turn = CompletedTurn(
             turn_id=number,
             timestamp=self._clock.tick(),
@@ -88,8 +88,8 @@ class Talk:
             facts=enrichment.known,
         )
         self.blocks = complete_turn(self.blocks, turn, self._clock.now())
-        self.told.append(Told(enrichment, intent, agent.agent_type, answer, self.blocks))
-        return self.told[-1]
+        self.results.append(TurnResult(enrichment, intent, agent.agent_type, answer, self.blocks))
+        return self.results[-1]
 
 
 def _as_labelled(label: str) -> Intent | None:
@@ -115,11 +115,11 @@ def lines_of(text: str) -> Iterator[tuple[str, str]]:
 
 async def held(text: str) -> str:
     """The conversation with the same words of the person, as it goes today, whoever answers."""
-    told = [line for line in text.splitlines() if line.startswith("#")] + [""]
+    result = [line for line in text.splitlines() if line.startswith("#")] + [""]
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/store.db"
         migrations.upgrade(url)
-        orchestrator = an_orchestrator(url, local_brain(), monitor=_a_watch())
+        orchestrator = an_orchestrator(url, local_brain(), monitor=_a_monitor())
         async with orchestrator.open(), conversing(orchestrator) as peer:
             spoken = [(who, said) for who, said in lines_of(text) if who in (PERSON, ASIDE)]
             for _, message in spoken:
@@ -130,12 +130,12 @@ async def held(text: str) -> str:
         assert turn.intent_classification is not None
         who, intent = turn.agent_response.agent_type, turn.intent_classification.intent
         label = f"{who}/{intent}" if (who, intent) == (COORDINATOR, OUT_OF_SCOPE) else who
-        told += [f"{speaker}: {message}", f"{label}: {turn.agent_response.content}", ""]
-    return "\n".join(told).rstrip() + "\n"
+        result += [f"{speaker}: {message}", f"{label}: {turn.agent_response.content}", ""]
+    return "\n".join(result).rstrip() + "\n"
 
 
 @cache
-def _a_watch() -> SafetyMonitor:
+def _a_monitor() -> SafetyMonitor:
     return build_monitor(load(environment={}), minilm())
 
 

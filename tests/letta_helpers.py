@@ -92,7 +92,7 @@ async def a_registry(
     limits: Limits = DEFAULTS,
     **chosen: object,
 ) -> AsyncIterator[AgentRegistry]:
-    """A process's knowledge of the agents; `seconds` is its patience for one call."""
+    """The registry of one process; one call may take `seconds`."""
     server = LettaServer(base_url, seconds=seconds)
     try:
         yield AgentRegistry(server, store, some_specs(base_url, tag, limits, **chosen), holder=holder)
@@ -114,8 +114,8 @@ async def held_back(registry: AgentRegistry) -> AsyncIterator[asyncio.Event]:
         yield let_go
 
 
-async def shown(store: Store, conversation_id: str) -> None:
-    """Wait until what the last turn wrote is shown: the last sentence does not wait for that."""
+async def until_synced(store: Store, conversation_id: str) -> None:
+    """Wait until Letta has what the last turn wrote. The last sentence does not wait for it."""
     while not await store.read(partial(blocks_are_synced, conversation_id)):  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0.05)
 

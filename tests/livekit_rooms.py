@@ -1,4 +1,4 @@
-"""Participants of LiveKit rooms made with the plain SDK: they share no mistake with the house."""
+"""Participants of LiveKit rooms made with the plain SDK, without our code."""
 
 import asyncio
 import datetime
@@ -23,11 +23,11 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import PersonId
 from tests.faults.modified_servers import served
-from tests.protocol_client import PATIENCE, Peer
+from tests.protocol_client import TIMEOUT, Peer
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
-TOPIC = HOUSE = "anamnesis"
+TOPIC = SERVER_IDENTITY = "anamnesis"
 FITS = 15 * 1024
 ACTIVE = api.ParticipantInfo.State.ACTIVE
 
@@ -67,7 +67,7 @@ async def a_room(address: Address) -> AsyncIterator[str]:
 
 async def until_empty(server: api.LiveKitAPI, room: str) -> None:
     """Wait until nobody is in a room: LiveKit lists those who left for a moment longer."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         asked = api.ListParticipantsRequest(room=room)
         while (await server.room.list_participants(asked)).participants:  # noqa: ASYNC110 - nothing tells us
             await asyncio.sleep(0.05)
@@ -95,9 +95,9 @@ class RoomLine:
     async def send(self, packet: bytes) -> None:
         me = self.room.local_participant
         if self.packets and len(packet) <= FITS:
-            await me.publish_data(packet, topic=TOPIC, destination_identities=[HOUSE])
+            await me.publish_data(packet, topic=TOPIC, destination_identities=[SERVER_IDENTITY])
         else:
-            await me.send_bytes(packet, topic=TOPIC, destination_identities=[HOUSE], compress=False)
+            await me.send_bytes(packet, topic=TOPIC, destination_identities=[SERVER_IDENTITY], compress=False)
 
     async def receive(self) -> bytes | None:
         if self.left.is_set() and self._frames.empty():
@@ -123,7 +123,7 @@ class RoomLine:
 
 @dataclass(frozen=True)
 class Site:
-    """A house with rooms on a real LiveKit server, and a person's way to it over HTTP."""
+    """An orchestrator with rooms on a real LiveKit server, and a person's HTTP client for it."""
 
     rooms: Rooms
     http: httpx.AsyncClient
@@ -154,17 +154,17 @@ class Site:
 
     async def until(self, room: str, holds: Callable[[set[str]], bool]) -> None:
         """Wait until what is asked holds of those who are in the room."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not holds(await self.identities(room)):  # noqa: ASYNC110 - nothing tells us when
                 await asyncio.sleep(0.05)
 
     @asynccontextmanager
     async def visiting(self, conversation_id: str, *, packets: bool = False) -> AsyncIterator[Peer]:
-        """A client in the room of a conversation, once the house is there, too."""
+        """A client in the room of a conversation, once the server has joined, too."""
         admitted = await self.admission(conversation_id)
         line = await RoomLine(packets=packets).join(admitted["url"], admitted["token"])
         try:
-            await self.until(conversation_id, lambda there: {HOUSE, admitted["identity"]} <= there)
+            await self.until(conversation_id, lambda there: {SERVER_IDENTITY, admitted["identity"]} <= there)
             yield Peer(line)
         finally:
             await line.close()
@@ -181,7 +181,7 @@ async def over_livekit(
     port: int = 0,
     page: Path | None = None,
 ) -> AsyncIterator[Site]:
-    """The house's rooms on that server, and its HTTP side as `person` uses it, with the page of a folder."""
+    """The rooms on that server and the HTTP API as `person` uses it, with the page of a folder."""
     authentication = Authentication(folder, session_seconds=3600)
     key = authentication.keys.of(PersonId(person))
     rooms = Rooms(

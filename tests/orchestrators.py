@@ -38,8 +38,7 @@ from orchestrator.settings import shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.rows import Message, Turn
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import Message, Turn, metadata
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
 from orchestrator.turn.services import TurnServices

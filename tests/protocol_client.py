@@ -1,4 +1,4 @@
-"""A client made from the protocol's page and plain MessagePack: it shares no mistake with the house."""
+"""A client made from the protocol's page and plain MessagePack, without our code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ AUDIO, STOP, VARIATION, CONFIGURATION, START_ANSWER, TRACE, COMMENTARY, SENTENCE
 REASONING, TOOL_REQUEST = 5, 6
 SYNC, SYNCED, NOTE, NOTED, MEMORY, REMEMBERED, SERVER_INFO = 17, 18, 22, 23, 24, 25, 26
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 _ids = count(1)
 
 
@@ -141,9 +141,9 @@ class Peer:
         for type in (CONFIGURATION, ACKNOWLEDGEMENT, SERVER_INFO):
             replies.append(await self.next())
             assert replies[-1].type == type, replies[-1]
-        told = replies[0].body
-        self.sent = told["lastClientStanza"]
-        self.seen = settings.get("lastSequenceSeen", -told["lastServerStanza"])
+        result = replies[0].body
+        self.sent = result["lastClientStanza"]
+        self.seen = settings.get("lastSequenceSeen", -result["lastServerStanza"])
         return replies
 
     async def send(
@@ -158,7 +158,7 @@ class Peer:
 
     async def next(self) -> Frame:
         """The next frame. A numbered one has the number after the last: nothing is lost or given twice."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             packet = await self.line.receive()
         assert packet is not None, "the server has closed the connection"
         frame = opened(packet)
@@ -202,13 +202,13 @@ class Peer:
 
     async def gone(self) -> bool:
         """Whether the server closes the connection now, without another word."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             return await self.line.receive() is None
 
 
 @asynccontextmanager
 async def visiting(orchestrator: Orchestrator, person: str = "ann") -> AsyncIterator[Peer]:
-    """A client that is connected to the house in this process, as `person`."""
+    """A client that is connected to an orchestrator in this process, as `person`."""
     client, server = pair()
     attending = asyncio.create_task(orchestrator.attend(server, person))
     try:

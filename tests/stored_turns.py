@@ -1,4 +1,4 @@
-"""A small world to test a store on: a conversation and its turns, written as the house writes them."""
+"""A conversation and its turns, written as the orchestrator writes them, to test a store with."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""Ways to turn a text into a vector that is near those of texts that mean the same."""
+"""Embedders turn a text into a vector that is near the vectors of texts with the same meaning."""

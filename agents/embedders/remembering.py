@@ -1,4 +1,4 @@
-"""Remembers the vectors of the latest texts, so that one that comes again costs nothing."""
+"""Caches the vectors of the latest texts, so that a repeated text is not computed again."""
 
 import hashlib
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from agents.ports import Embedder, Vectors
 
 
 class RememberingEmbedder:
-    """Another embedder behind a bounded memory. Texts are known by their digest: none is kept."""
+    """An embedder with a bounded cache in front. The cache is keyed by digest and keeps no text."""
 
     def __init__(self, embedder: Embedder, most: int = 2048) -> None:
         self._embedder = embedder
@@ -22,7 +22,7 @@ class RememberingEmbedder:
         self.width = embedder.width
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row per text; only those that are new are computed, and each of them once."""
+        """Return a row per text. Only new texts are computed, each once."""
         digests = [
             hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts
         ]

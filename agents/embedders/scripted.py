@@ -1,4 +1,4 @@
-"""Vectors from words alone, for tests: texts that share words are near each other, on any machine."""
+"""An embedder for tests: texts that share words are near each other. It needs no model."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ from agents.ports import Vectors
 
 
 class WordEmbedder:
-    """Each word has a direction of its own, made from its digest; a text is the sum of its words."""
+    """Each word has its own direction, derived from its digest. A text is the sum of its words."""
 
     name = "words"
 
@@ -18,7 +18,7 @@ class WordEmbedder:
         self.width = width
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 per text, in the same order."""
+        """Return a row of length 1 per text, in the same order."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             for word in re.findall(r"\w+", text.lower()) or [""]:

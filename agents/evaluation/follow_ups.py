@@ -1,4 +1,4 @@
-"""How well follow-ups are understood: cases with what an enriched message must and must not say."""
+"""Measures how well follow-ups are understood, on cases that say what an enriched message must contain."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _MOST_TEXT: Final = 100_000
 
 
 class Utterance(BaseModel):
-    """One thing that was said, by either side. Other fields of a record may stand beside these."""
+    """One utterance of either side. Unknown fields of a record are ignored."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
@@ -33,7 +33,7 @@ class _Line(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A message to be understood, after the turns before it; `opening` was said before the first of them."""
+    """A message to understand, with the turns before it. `opening` is what was said before the first turn."""
 
     id: str | int | float | None
     message: str
@@ -42,7 +42,7 @@ class Asked:
 
 
 def read_line(line: bytes | str) -> Asked:
-    """The message of one JSON line, or `UnreadableLine`."""
+    """Parse one JSON line, or raise `UnreadableLine`."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def read_line(line: bytes | str) -> Asked:
 
 
 def turns_of(history: Iterable[Utterance]) -> tuple[str, tuple[Exchange, ...]]:
-    """What was said before the first turn, and the turns: each begins where the person speaks."""
+    """Split utterances into the opening and the turns. Each turn begins with an utterance of the person."""
     opening: list[str] = []
     turns: list[tuple[str, list[str]]] = []
     for each in history:
@@ -76,7 +76,7 @@ def turns_of(history: Iterable[Utterance]) -> tuple[str, tuple[Exchange, ...]]:
 
 
 class Enrich(Protocol):
-    """Makes a message stand on its own; `opening` was said before the first exchange."""
+    """Enriches a message so that it can be understood alone. `opening` came before the first exchange."""
 
     def __call__(self, message: str, history: Sequence[Exchange], *, opening: str = "") -> Enrichment: ...
 
@@ -89,8 +89,10 @@ class _Fact(BaseModel):
 
 
 class Case(BaseModel):
-    """A message after its history: words that its enrichment has and lacks, facts that it brought, and facts
-    that are not known after it, whoever said something of the kind; one without a value is of any.
+    """A message with its history, and what must hold after it is enriched.
+
+    The enrichment must contain some words and lack others. Some facts must be new, and others must not be
+    known, even if somebody mentioned them. A fact without a value stands for any value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -106,7 +108,7 @@ class Case(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was made of a case, and what is wrong with it."""
+    """The result of a case, and what is wrong with it."""
 
     case: Case
     enrichment: Enrichment
@@ -123,7 +125,7 @@ def load_cases(path: Path) -> tuple[Case, ...]:
 
 
 def resolve(case: Case, enrich: Enrich) -> Outcome:
-    """The case as the extractor resolves it."""
+    """Run the extractor on a case."""
     opening, exchanges = turns_of(case.history)
     found = enrich(case.message, exchanges, opening=opening)
     low = found.enriched_message.lower()

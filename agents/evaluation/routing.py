@@ -1,4 +1,4 @@
-"""How well messages are routed: routes messages in bulk, and counts what was taken for what."""
+"""Measures routing: routes messages in bulk, and counts which intent was taken for which."""
 
 import html
 import json
@@ -42,7 +42,7 @@ class _Line(BaseModel):
 
 
 def read_line(line: str, number: int) -> Said:
-    """The message of a line: a JSON object if it begins like one, else the line itself, numbered from 1."""
+    """Parse one line: a JSON object, or else the message itself. `number` counts from 1."""
     if not line.lstrip().startswith("{"):
         return Said(number, line.strip()[:_MOST_TEXT])
     try:
@@ -61,10 +61,10 @@ def read_line(line: str, number: int) -> Said:
 
 
 def route_lines(router: Router, embedder: Embedder, guard: Guard, lines: Sequence[Said]) -> list[Intent]:
-    """Where each message belongs, in the same order.
+    """The intent of each message, in the same order.
 
-    What its question is about is the running topic, and a few words are read together with it. What the guard
-    hears counts for much, but only in a turn does it decide alone: there it must not miss anything.
+    The topic of the question before a message is its running topic, and a short message is read together with
+    the question. A finding of the guard makes an emergency more likely here; in a turn it decides alone.
     """
     questions = list(dict.fromkeys(said.context for said in lines if said.context))
     bare = [bool(said.context) and says_little(said.text) for said in lines]
@@ -83,7 +83,7 @@ def route_lines(router: Router, embedder: Embedder, guard: Guard, lines: Sequenc
 
 
 class RoutingCase(BaseModel):
-    """A message, the question before it if there was one, and where it belongs."""
+    """A message, the question before it if there was one, and the right intent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,7 +94,7 @@ class RoutingCase(BaseModel):
 
     @property
     def said(self) -> Said:
-        """The message as it is routed."""
+        """The message and its question, as `route_lines` takes them."""
         return Said(self.id, self.text, self.context)
 
 
@@ -109,30 +109,30 @@ def load_cases(path: Path) -> tuple[RoutingCase, ...]:
 
 @dataclass(frozen=True)
 class RoutingFigures:
-    """What came of some cases, told as figures."""
+    """The results of some cases, as figures."""
 
     cases: tuple[RoutingCase, ...]
     routed: tuple[Intent, ...]
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Every intent that was right or was given."""
+        """All intents that occur, as the right one or as the result."""
         return tuple(sorted({case.intent for case in self.cases} | {each.intent for each in self.routed}))
 
     @cached_property
     def confusion(self) -> tuple[tuple[int, ...], ...]:
-        """How often each intent (row) was taken for each (column)."""
+        """How often each right intent (row) was classified as each intent (column)."""
         pairs = [(case.intent, given.intent) for case, given in self._pairs]
         return tuple(tuple(pairs.count((right, given)) for given in self.labels) for right in self.labels)
 
     @property
     def accuracy(self) -> float:
-        """The share that was routed right."""
+        """The share of cases with the right intent."""
         return sum(case.intent == given.intent for case, given in self._pairs) / len(self.cases)
 
     @property
     def macro_f1(self) -> float:
-        """The mean over the intents of how well each was found and kept apart."""
+        """The mean of the F1 scores of all intents."""
         scores = []
         for number, row in enumerate(self.confusion):
             if not sum(row):
@@ -143,7 +143,7 @@ class RoutingFigures:
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: how far confidence is from how often it is right, in ten bins."""
+        """Expected calibration error: the difference between confidence and accuracy, in ten bins."""
         bins: list[list[tuple[float, bool]]] = [[] for _ in range(_BINS)]
         for case, given in self._pairs:
             right = case.intent == given.intent
@@ -154,12 +154,12 @@ class RoutingFigures:
 
     @property
     def out_of_scope_seen(self) -> float | None:
-        """The share of what is out of scope that was seen as that; None where there is none."""
+        """The share of out-of-scope messages that were recognised; None if there are none."""
         return _share([given.intent for case, given in self._pairs if case.intent == OUT_OF_SCOPE])
 
     @property
     def wrongly_out_of_scope(self) -> float | None:
-        """The share of the rest that was taken for out of scope."""
+        """The share of other messages that were classified as out of scope."""
         return _share([given.intent for case, given in self._pairs if case.intent != OUT_OF_SCOPE])
 
     def summary(self) -> dict[str, float | int | None]:
@@ -174,7 +174,7 @@ class RoutingFigures:
         }
 
     def table(self) -> str:
-        """The confusion as text: rows are right, columns were given; a dot is none."""
+        """The confusion matrix as text: right intents in rows, results in columns; a dot means zero."""
         wide = max(map(len, self.labels))
         head = " " * (wide + 2) + "".join(f"{number + 1:>4}" for number in range(len(self.labels)))
         lines = [head]
@@ -184,7 +184,7 @@ class RoutingFigures:
         return "\n".join(lines)
 
     def picture(self) -> str:
-        """The confusion as an SVG image."""
+        """The confusion matrix as an SVG image."""
         side = len(self.labels) * _CELL
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12" '

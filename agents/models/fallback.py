@@ -45,20 +45,16 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """The model's name in ServerInfo."""
-        ...
 
     @property
     def repeatable(self) -> bool:
         """Whether a request may be sent again if it is unknown whether the first one arrived."""
-        ...
 
     async def decide(self, request: ModelRequest) -> str:
         """Return one whole reply, which should fit the request's schema."""
-        ...
 
     def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """Yield a reply in fragments, and use tools on the way. Closing the generator ends the request."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Which intent a message belongs to, learned from examples."""
+"""Finds the intent of a message with a classifier that is trained from examples."""

@@ -1,7 +1,7 @@
-"""A linear classifier over vectors: multinomial logistic regression, with probabilities that are calibrated.
+"""A linear classifier over vectors: multinomial logistic regression with calibrated probabilities.
 
-Our own few lines, since it is trained from the configuration on the user's machine: scikit-learn would bring
-scipy and a hundred megabytes for one call. Everything is deterministic.
+It is our own code because it is trained on the user's machine, and scikit-learn would bring scipy and a
+hundred megabytes for one call. Everything is deterministic.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from agents.ports import Vectors
 Classes: TypeAlias = NDArray[np.int64]
 
 STRENGTH: Final = 10.0
-"""The inverse of the L2 penalty; found by cross-validation on the shipped examples, flat from 3 to 30."""
+"""The inverse of the L2 penalty, found by cross-validation on the shipped examples. 3 to 30 do as well."""
 
 _STEPS: Final = 250
 _FOLDS: Final = 5
@@ -24,14 +24,14 @@ _TEMPERATURES: Final = np.geomspace(0.2, 8.0, 60)
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A direction per class, and how much its scores are to be trusted."""
+    """A direction per class, and the sharpness that calibrates the scores."""
 
     weights: Vectors
     bias: Vectors
     sharpness: float = 1.0
 
     def probabilities(self, vectors: Vectors) -> Vectors:
-        """For each row, how probable each class is; a row sums to 1."""
+        """The probability of each class, for each row. Each row sums to 1."""
         return softmax((vectors @ self.weights + self.bias) * np.float32(self.sharpness))
 
 
@@ -43,10 +43,10 @@ def softmax(scores: Vectors) -> Vectors:
 
 
 def train(vectors: Vectors, classes: Classes, count: int) -> tuple[Linear, Vectors]:
-    """The classifier for `count` classes, and what it gives each row when it was not trained on that row.
+    """Train for `count` classes. Also return, for each row, the probabilities without training on that row.
 
-    The sharpness (one over the temperature) makes those held-out probabilities fit how often they are right.
-    Every class weighs the same, however many rows it has.
+    The sharpness (one over the temperature) calibrates those held-out probabilities.
+    Every class has the same weight, whatever its number of rows.
     """
     held_out = _held_out_scores(vectors, classes, count)
     weights, bias = _fit(vectors, classes, count)
@@ -62,7 +62,7 @@ def train(vectors: Vectors, classes: Classes, count: int) -> tuple[Linear, Vecto
 
 
 def _held_out_scores(vectors: Vectors, classes: Classes, count: int) -> Vectors:
-    """Each row scored by a classifier that was trained without it; folds take turns within each class."""
+    """Score each row by a classifier that was trained without it. Each class is spread over all folds."""
     order = np.argsort(classes, kind="stable")
     folds = np.empty(len(classes), dtype=np.int64)
     folds[order] = np.arange(len(classes)) % _FOLDS
@@ -76,7 +76,7 @@ def _held_out_scores(vectors: Vectors, classes: Classes, count: int) -> Vectors:
 
 
 def _fit(vectors: Vectors, classes: Classes, count: int) -> tuple[Vectors, Vectors]:
-    """Nesterov's accelerated gradient on the penalised loss; the rows are centred, which speeds it up."""
+    """Nesterov's accelerated gradient on the penalised loss. Centred rows make it converge faster."""
     centre = vectors.mean(axis=0)
     rows = vectors - centre
     sizes = np.bincount(classes, minlength=count)

@@ -1,8 +1,8 @@
-"""Decides to which intent a message belongs, by the examples that `agents.toml` gives for each.
+"""Finds the intent of a message by the examples that `agents.toml` gives for each intent.
 
-A linear model over sentence embeddings, trained once from the examples, gives probabilities. Whatever is like
-none of the examples is out of scope. The intent that the conversation was about before counts as more likely,
-and decides where the message by itself says nothing.
+A linear model over sentence embeddings, trained once from the examples, gives probabilities. A message unlike
+all examples is out of scope. The running intent of the conversation counts as more likely, and decides
+if the message says too little by itself.
 """
 
 import hashlib
@@ -22,28 +22,28 @@ from agents.routing.linear import Classes, Linear, train
 from agents.utterance import asks_back, refers, wishes
 from agents.values import EMERGENCY, OUT_OF_SCOPE, UNCLEAR, Intent
 
-_VERSION: Final = "1"  # of what is kept; part of its fingerprint
+_VERSION: Final = "1"  # of the cache file's format; part of its fingerprint
 _NEAREST: Final = 3
 _SHARE_OF_PROBABILITY: Final = np.float32(0.3)
-_REFUSED: Final = 0.05  # the share of examples that would be called out of scope ...
-_REFUSED_BESIDE_EXAMPLES: Final = 0.01  # ... and where examples of what is out of scope do most of the work
-_NEAR_ENOUGH: Final = 0.8  # as near as this always belongs, even where the examples are much alike
+_REFUSED: Final = 0.05  # the share of examples that may count as out of scope ...
+_REFUSED_BESIDE_EXAMPLES: Final = 0.01  # ... and if there are out-of-scope examples as well
+_NEAR_ENOUGH: Final = 0.8  # a message this near is never out of scope, even if all examples are very similar
 _BATCH: Final = 256
-_BARE: Final = 4  # a message of so few words says little by itself
+_BARE: Final = 4  # a message of at most this many words says little by itself
 _SHORT: Final = 12
-_LEANING_BARE: Final = 12.0  # how much more likely the running topic is, by how much a message says itself
+_LEANING_BARE: Final = 12.0  # how much more likely the running topic is, for a message that says little
 _LEANING: Final = 2.5
 _LEANING_LONG: Final = 1.5
-_LEANING_ASKED: Final = 8.0  # a question in the middle of something mostly is about it
-_HEARD: Final = np.float32(30)  # how much more likely danger is where a rule hears it
-_NEAR_DANGER: Final = 0.5  # where no rule hears danger, an emergency is as near as this to examples of one
+_LEANING_ASKED: Final = 8.0  # a question usually is about the running topic
+_HEARD: Final = np.float32(30)  # how much more likely an emergency is if a rule found one
+_NEAR_DANGER: Final = 0.5  # minimum nearness to an example of an emergency, if no rule found one
 _NEGLIGIBLE: Final = 0.02
-_ALARMED: Final = 0.8  # a few words are an emergency only when they surely are; longer ones at once
+_ALARMED: Final = 0.8  # a few words are an emergency only above this probability
 
 
 @dataclass(frozen=True)
 class Router:
-    """What was learned from the examples. Safe to use from several threads."""
+    """The trained router. Safe to use from several threads."""
 
     intents: tuple[str, ...]
     examples: tuple[str, ...]
@@ -54,13 +54,13 @@ class Router:
     sure_enough: float
 
     def route(self, embedded: Embedded, running: str | None = None) -> Intent:
-        """The intent of one message; `running` is what the conversation was about before it."""
+        """The intent of one message. `running` is the intent of the conversation before it."""
         return self.route_all([embedded], [running])[0]
 
     def route_all(
         self, messages: Sequence[Embedded], running: Sequence[str | None], alarms: Sequence[bool] = ()
     ) -> list[Intent]:
-        """The intents of many messages, in the same order; `alarms` say which of them sound like danger."""
+        """The intents of many messages, in the same order. `alarms`: the guard flagged the message."""
         routed: list[Intent] = []
         alarms = alarms or [False] * len(messages)
         for start in range(0, len(messages), _BATCH):
@@ -102,7 +102,7 @@ class Router:
         if intent == running and bare:
             return _intent(intent, sure, "Says little by itself, so it goes on with the running topic")
         if far and intent != OUT_OF_SCOPE:
-            outside = 1 - like / (2 * self.farthest) if like > 0 else 1.0  # from a half at the border on
+            outside = 1 - like / (2 * self.farthest) if like > 0 else 1.0  # from 0.5 at the border
             outside = max(1 - sure, outside)
             if words <= 1:
                 return _intent(UNCLEAR, outside, "Too little is said to tell what it belongs to")
@@ -118,8 +118,8 @@ class Router:
         return _intent(intent, sure, f'Reads like "{example}", an example of {intent}')
 
     def _calmed(self, embedded: Embedded, shares: Vectors) -> Vectors:
-        """The probabilities where no rule hears danger: only what is nearer to an emergency than to anything
-        else is one then."""
+        """The probabilities if no rule found danger: no emergency, unless its examples are the nearest of
+        all and near enough."""
         danger = self._numbers.get(EMERGENCY)
         if danger is None or shares[danger] < _NEGLIGIBLE or len(shares) == 1:
             return shares
@@ -132,7 +132,7 @@ class Router:
         return scaled
 
     def _leaning(self, shares: Vectors, running: int, times: float, nothing_new: tuple[str, ...]) -> Vectors:
-        """The probabilities when one knows what it was about; saying nothing new means going on with it."""
+        """The probabilities with the running intent raised. Intents in `nothing_new` count for it."""
         leaning = shares.copy()
         for number in (self._numbers[each] for each in nothing_new if each in self._numbers):
             leaning[running] += leaning[number]
@@ -142,7 +142,7 @@ class Router:
         return scaled
 
     def _nearest(self, intent: int, vector: Vectors) -> tuple[float, str]:
-        """How near the nearest examples of an intent are, and the first of them."""
+        """The mean nearness of an intent's nearest examples, and the nearest one."""
         first, vectors = self._own[intent]
         nearness = vectors @ vector
         nearest = np.argsort(-nearness, kind="stable")[:_NEAREST]
@@ -154,7 +154,7 @@ class Router:
 
     @cached_property
     def _own(self) -> list[tuple[int, Vectors]]:
-        """Each intent's examples, which stand together: the number of the first, and their vectors."""
+        """For each intent, the index of its first example and the vectors of its examples."""
         starts = np.searchsorted(self.classes, np.arange(len(self.intents) + 1))
         return [(int(start), self.vectors[start:end]) for start, end in pairwise(starts)]
 
@@ -164,8 +164,8 @@ def train_router(
 ) -> Router:
     """A router for these intents, each with at least one example.
 
-    What was learned is kept in a file below `kept` under a fingerprint of all it was learned from, and read
-    from there the next time. A folder that cannot be written only costs time.
+    The trained model is cached in the folder `kept` under a fingerprint of its inputs. If the folder cannot
+    be written, the model is trained again each time.
     """
     intents = tuple(examples)
     texts = tuple(text for intent in intents for text in examples[intent])
@@ -187,14 +187,14 @@ def _learn(
 
 
 def _farthest(intents: tuple[str, ...], vectors: Vectors, classes: Classes, held_out: Vectors) -> float:
-    """Where out of scope begins: so that only a small share of the examples themselves would be there."""
+    """The threshold for out of scope, chosen so that only a small share of the examples would be below it."""
     belonging: list[float] = []
     for number, intent in enumerate(intents):
         own = np.flatnonzero(classes == number)
         if intent in (UNCLEAR, OUT_OF_SCOPE) or len(own) <= _NEAREST:
             continue
         cosines = vectors[own] @ vectors[own].T
-        np.fill_diagonal(cosines, -1)  # an example is no evidence for itself
+        np.fill_diagonal(cosines, -1)  # an example must not count as its own neighbour
         near = np.sort(cosines, axis=1)[:, -_NEAREST:].mean(axis=1)
         belonging += list(near + _SHARE_OF_PROBABILITY * held_out[own, number])
     if not belonging:
@@ -214,7 +214,7 @@ def _read(file: Path) -> tuple[Vectors, Linear, float] | None:
         with file.open("rb") as opened, np.load(opened) as kept:
             linear = Linear(kept["weights"], kept["bias"], float(kept["sharpness"]))
             return kept["vectors"], linear, float(kept["farthest"])
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # not there, or not whole: it is made again
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # missing or damaged: train again
         return None
 
 

@@ -1,1 +1,1 @@
-"""What must never wait: hears emergencies and crises in what a person writes, by rules alone."""
+"""Finds emergencies and crises in messages by rules, and checks answers before they are sent."""

@@ -1,23 +1,24 @@
-"""What a message after a safety answer belongs to: to the danger, or to something else. Pure.
+"""Whether a message after a safety answer is still about the danger, or about something else. Pure.
 
-The one place that says so, twice: by the words alone, at once, and by what was understood of them.
+`at_once` decides by the words alone, before the turn; `understood` decides by what the turn understood.
 """
 
 import re
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agents.safety.guard import LEANS, NOT_CALLED, STILL, Verdict, staying
+from agents.safety.guard import LEANS, NOT_CALLED
 from agents.safety.retelling import CLOSING
+from agents.safety.verdict import STILL, Verdict, staying
 from agents.utterance import asks_about_it, asks_back, asks_of_something, refers, says_little, wishes
 from agents.values import NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 
 AT_ONCE: Final = 3
-"""The tier of danger now."""
+"""The tier of an immediate danger."""
 CALLED: Final = "help.called"
-"""The rule of a verdict after which the person said that help was called."""
+"""Marks a verdict if the person has said that help was called."""
 MEANWHILE: Final = "meanwhile"
-"""The rule of a verdict that answers what may be taken or done until help is there."""
+"""Marks a verdict if the person asks what they may take or do until help arrives."""
 _MARKS: Final = (CALLED, MEANWHILE, STILL)
 
 _UNTIL_THEN: Final = re.compile(
@@ -69,19 +70,19 @@ _FEW: Final = 8
 
 
 class Judge(Protocol):
-    """Knows the words that leave danger as it was, and those that end it."""
+    """Judges whether a danger continues. The guard implements it."""
 
     def is_over(self, text: str, earlier: Verdict) -> bool:
-        """Whether it says that the danger of an answer is over, in good hands or never was, and no more."""
+        """Whether a text says that the previous danger is over, cared for or never existed, and no more."""
         ...
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
-        """What a message leaves of the danger that the answer before it spoke of."""
+        """The danger of the previous answer that still holds after this message."""
         ...
 
 
 def at_once(guard: Judge, said: str, asked: str, earlier: Verdict, heard: Verdict) -> Verdict:
-    """What was heard in a message, with what stays of the danger of the answer before, by its words alone."""
+    """The verdict on a message by its words alone, with the previous danger if that still holds."""
     leans = LEANS.issuperset(heard.rule_ids)
     if leans and guard.is_over(said, earlier):
         return Verdict()
@@ -93,11 +94,11 @@ def at_once(guard: Judge, said: str, asked: str, earlier: Verdict, heard: Verdic
 
 
 def understood(said: str, enrichment: Enrichment, intent: Intent, earlier: Verdict) -> Verdict:
-    """The danger of the last answer, which is not over, unless the message names something else.
+    """The danger of the last answer, which still holds unless the message is about something else.
 
-    Something else is a question or a wish of its own, a new complaint, or more than a few words that
-    somebody knows what to do with. Beside danger now, a few words of a complaint belong to that, also when
-    help was called, which should hear of it; and what may be taken or done meanwhile is no other question.
+    Something else is a question or a request with its own topic, a new complaint, or more than a few words
+    with a known intent. During an immediate danger, a complaint in a few words belongs to the danger, also
+    after help was called. So does the question what to take or do until help arrives.
     """
     if not earlier.flagged:
         return Verdict()
@@ -112,18 +113,18 @@ def understood(said: str, enrichment: Enrichment, intent: Intent, earlier: Verdi
 
 
 def asks_meanwhile(said: str, earlier: Verdict) -> bool:
-    """Whether a message asks what one may take or do until help is there."""
+    """Whether a message asks what to take or do until help arrives."""
     return earlier.kind == "emergency" and asks_back(said) and _UNTIL_THEN.search(said) is not None
 
 
 def is_same(danger: Verdict, earlier: Verdict) -> bool:
-    """Whether a danger stays from an earlier one, or is heard by rules of the same family."""
+    """Whether a danger was carried over from an earlier one, or is of the same family of rules."""
     families = [{rule.split(".")[0] for rule in each.rule_ids} for each in (danger, earlier)]
     return STILL in danger.rule_ids or not families[0].isdisjoint(families[1])
 
 
 def says_called(said: str, asked: str) -> bool:
-    """Whether an emergency service was called: said so, or a yes to that question and nothing else."""
+    """Whether a message says that help was called, or only says yes to that question."""
     if _DENIES.search(said) or asks_back(said):
         return False
     if _YES.fullmatch(said) and _ASKED_FOR_HELP.search(asked):
@@ -132,15 +133,15 @@ def says_called(said: str, asked: str) -> bool:
 
 
 def _of_help(said: str, asked: str, earlier: Verdict) -> bool:
-    """Whether a message says nothing but that help was called, or asks what to do until it is there."""
+    """Whether a message says only that help was called, or asks what to do until it arrives."""
     called = earlier.kind == "emergency" and len(said.split()) <= _FEW and says_called(said, asked)
     return called or asks_meanwhile(said, earlier)
 
 
 def _marked(both: Verdict, said: str, asked: str, earlier: Verdict, heard: Verdict) -> Verdict:
-    """A verdict with what is known by now: that help was called, what is asked meanwhile, that it stays.
+    """The verdict with its marks: help was called, the person asks what to do, the danger was carried over.
 
-    Whoever brings another danger may not have called because of that one, and it does more than stay.
+    After a new danger, an earlier call for help no longer counts, since it may have been about the other one.
     """
     is_new = heard.tier > earlier.tier or not LEANS.union(earlier.rule_ids).issuperset(heard.rule_ids)
     is_denied = _DENIES.search(said) is not None and _OF_CALLING.search(said) is not None

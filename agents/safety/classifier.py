@@ -1,11 +1,11 @@
-"""A second pair of ears: hears from what a message means, by its embedding, what the rules have no words for.
+"""The danger classifier: finds danger by the meaning of a message, in words that no rule has.
 
-A message is compared with every phrase of `config/safety/phrases/`, and each says of what class it is with
-the weight it was given: kernel ridge regression over sentence embeddings, solved at once, so no lot is drawn.
-An embedding is nearly deaf to small words that turn a meaning round ("no", "lol", "in 2010"), so the words
-that a message shares with a phrase count a little beside it.
-It listens where the rules heard nothing, and so can only raise what they said; where there is no embedding
-model, the rules do without.
+A message is compared with every phrase of `config/safety/phrases/`, by kernel ridge regression over sentence
+embeddings. The solution is exact, so nothing is random.
+An embedding hardly changes with small words that reverse a meaning ("no", "lol", "in 2010"). So the words
+that a message shares with a phrase count, too.
+The classifier can only raise the verdict of the rules, never lower it. Without an embedding model, the rules
+work alone.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.ports import Embedded, Embedder, Vectors
-from agents.safety.guard import MEANT, Verdict
+from agents.safety.verdict import MEANT, Verdict
 
 Class: TypeAlias = Literal["none", "emergency", "crisis"]
 CLASSES: Final[tuple[Class, ...]] = ("none", "emergency", "crisis")
@@ -33,43 +33,45 @@ FILES: Final[Mapping[str, Class]] = {
     "emergencies.toml": "emergency",
     "crises.toml": "crisis",
 }
-FOR_THE_EARS: Final = ("retold.toml", "sideways.toml", "voices.toml")
-"""Have a table for each class: in the words the ears are given for messages that say little, the extractor's;
-and in those of people who tell of danger without its words, use its words without danger, or speak of
-anything as all sorts of people do."""
+FILES_BY_CLASS: Final = ("retold.toml", "sideways.toml", "voices.toml")
+"""Files with a table per class, for the classifier only. `retold.toml` has enriched messages; `sideways.toml`
+has danger without its usual words, and those words without danger; `voices.toml` has anything, as all kinds
+of people write it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """How much a message must be like one kind of danger, or like both together, before the ears raise it."""
+    """Minimum likeness of a message to emergencies, to crises, or to both together, to be raised."""
 
     emergency: float = 0.6
     crisis: float = 0.5
     either: float = 0.7
 
     def reached(self, emergency: float, crisis: float) -> bool:
-        """Whether a message with these shares is to be raised."""
+        """Whether a message with these likenesses is raised."""
         return emergency >= self.emergency or crisis >= self.crisis or emergency + crisis >= self.either
 
     def surer(self) -> "Threshold":
-        """How much a sentence must be so that is heard alone: what stands beside it may make it harmless."""
+        """A higher threshold for a single sentence, since the sentences beside it may make it harmless."""
         return Threshold(*(share + _FOR_A_PART for share in (self.emergency, self.crisis, self.either)))
 
 
 _FOR_A_PART: Final = 0.05
-"""Of 100 hard negatives by others 11.8 were raised without parts, 14.1 with parts at no more, so 13.2."""
+"""Added to the threshold for a single sentence. Of 100 hard negatives, 11.8 were raised without judging
+sentences alone, 14.1 with this at 0, and 13.2 with this value."""
 SURE: Final = Threshold()
-"""Where the rules heard nothing in a quarter of `voices.toml`, ears that had learned all else raised 5 of 100
-calm phrases, 86 of 100 emergencies and 79 of 100 crises; by the sum alone, 66 of 100 crises."""
+"""Measured on phrases of a quarter of `voices.toml` in which the rules found nothing, trained on the rest:
+5 of 100 calm phrases, 86 of 100 emergencies and 79 of 100 crises are raised. With a threshold for the sum
+alone, 66 of 100 crises are raised."""
 
 _NARROWNESS: Final = 2.0
-"""How fast a phrase has less to say as a message is less like it; flat from 1.4 to 3, by the same trial."""
+"""How fast the influence of a phrase falls with its distance. Results are the same from 1.4 to 3."""
 _RELUCTANCE: Final = 0.1
-"""How much the phrases of a class must agree before one of another class among them is believed."""
+"""Regularisation: how strongly a phrase that contradicts its neighbours is ignored."""
 _WORDS_COUNT: Final = 0.3
-"""How much shared words count beside the meaning; from 0.1 to 1 better than none, for phrases of another."""
+"""The weight of shared words beside the embedding. From 0.1 to 1 it improves results on unseen phrases."""
 _RAREST: Final = 3
-"""In how many phrases a word, or two in a row, must stand to count."""
+"""Minimum number of phrases that contain a word, or a pair of words, for it to count."""
 _WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[?!]")
 _NUMBER: Final = "0"
 _EDGE: Final = "."
@@ -77,13 +79,14 @@ _BETWEEN: Final = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+[-\u2013\u2014]+\s+|\s*\u2
 _FEWEST_WORDS: Final = 3
 _MOST_PARTS: Final = 8
 RULE: Final = "ears"
+"""The id of the classifier's rule. It keeps this name because stored safety events and alerts contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The phrases as vectors, and what each says of the classes; the same of the words they share.
+    """The phrases as vectors with the weight of each for each class, and the same for the words they share.
 
-    A row for a phrase or for a word. `rarity` is how much a word weighs in a message that has it.
+    One row per phrase or word. `rarity` is the weight of a word in a message that contains it.
     """
 
     phrases: Vectors
@@ -94,16 +97,16 @@ class Learned:
 
 
 class DangerClassifier:
-    """What was learned, and the model that makes vectors of messages."""
+    """Compares messages with the learned phrases, with an embedding model."""
 
     def __init__(self, embedder: Embedder, learned: Learned, sure: Threshold = SURE) -> None:
         self._embedder, self._learned, self.sure = embedder, learned, sure
         self._places = {word: place for place, word in enumerate(learned.words.tolist())}
 
     def hear(self, embedded: Embedded) -> Verdict:
-        """What a message means, by the vectors that its turn has of it, if it is enough like danger.
+        """The verdict on a message by the vectors of its turn.
 
-        So does a sentence of it alone that is a little more so: whatever is said beside it, and to whom.
+        If the whole message is not flagged, each of its sentences is judged alone, with a higher threshold.
         """
         verdict = self._heard(embedded, self.sure)
         for part in () if verdict.flagged else embedded.parts:
@@ -111,7 +114,7 @@ class DangerClassifier:
         return verdict
 
     def check(self, text: str) -> Verdict:
-        """The same of a text that nobody has embedded. Computes for some milliseconds."""
+        """Like `hear`, for a text that is not embedded yet. Computes for some milliseconds."""
         parts = sentences(text)
         first, *rest = map(Embedded, (text, *parts), self._embedder.embed([text, *parts]))
         return self.hear(replace(first, parts=tuple(rest)))
@@ -123,7 +126,7 @@ class DangerClassifier:
         return Verdict("crisis" if crisis > emergency else "emergency", MEANT, (RULE,))
 
     def shares(self, texts: Sequence[str]) -> Vectors:
-        """How much each text is like each class, a row per text: about 1 for its own, 0 if unlike all."""
+        """The likeness of each text to each class, a row per text: about 1 for its class, 0 if unlike all."""
         vectors = self._embedder.embed(texts)
         return np.array([self._shares(text, vector) for text, vector in zip(texts, vectors, strict=True)])
 
@@ -137,28 +140,28 @@ class DangerClassifier:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text that has several, without those that say too little; not endlessly many."""
+    """The sentences of a text with several, without very short ones; at most `_MOST_PARTS`."""
     parts = [part for part in _BETWEEN.split(text) if part]
-    told = [part for part in parts if len(part.split()) >= _FEWEST_WORDS] if len(parts) > 1 else []
-    return told if len(told) <= _MOST_PARTS else told[: _MOST_PARTS // 2] + told[-_MOST_PARTS // 2 :]
+    long = [part for part in parts if len(part.split()) >= _FEWEST_WORDS] if len(parts) > 1 else []
+    return long if len(long) <= _MOST_PARTS else long[: _MOST_PARTS // 2] + long[-_MOST_PARTS // 2 :]
 
 
 def load(folder: Path, embedder: Embedder, cache: Path) -> DangerClassifier:
-    """The ears for these phrases and this model: from the cache, or learned, which takes a minute."""
+    """The classifier for these phrases and this model: from the cache, or trained in about a minute."""
     phrases = _phrases(folder)
-    kept = cache / f"ears-{_digest(phrases, embedder.name)}.npz"
+    kept = cache / f"classifier-{_digest(phrases, embedder.name)}.npz"
     learned = _read(kept)
     if learned is None:
         learned = learn(embedder, phrases)
         cache.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}.npz")  # several processes may learn at once
+        part = kept.with_suffix(f".{os.getpid()}.npz")  # several processes may train at the same time
         np.savez(part, **{field.name: getattr(learned, field.name) for field in fields(learned)})
         part.replace(kept)
     return DangerClassifier(embedder, learned)
 
 
 def learn(embedder: Embedder, phrases: Mapping[str, Class]) -> Learned:
-    """What each phrase says, so that together they tell the classes apart; danger weighs as much as calm."""
+    """Train on the phrases. Dangerous and calm phrases together have equal weight."""
     vectors = embedder.embed(list(phrases))
     classes = np.array([CLASSES.index(each) for each in phrases.values()], dtype=np.int64)
     words, rarity, said = _words_of(list(phrases))
@@ -173,7 +176,7 @@ def learn(embedder: Embedder, phrases: Mapping[str, Class]) -> Learned:
 
 
 def _words_of(phrases: Sequence[str]) -> tuple[NDArray[np.str_], Vectors, Vectors]:
-    """The words that several phrases have, how rare each is, and which a phrase has, a row of length 1."""
+    """The words that several phrases share, their rarity, and a row of length 1 per phrase."""
     said = [_said(phrase) for phrase in phrases]
     counts = Counter(word for each in said for word in each)
     words = sorted(word for word, count in counts.items() if count >= _RAREST)
@@ -189,7 +192,7 @@ def _words_of(phrases: Sequence[str]) -> tuple[NDArray[np.str_], Vectors, Vector
 
 
 def _said(text: str) -> list[str]:
-    """The words of a text, and every two that stand together; where it begins and ends counts, too."""
+    """The words of a text and all pairs of adjacent words, including the pairs at its start and its end."""
     found = _WORD.findall(text.lower().replace("\u2019", "'"))
     words = [_EDGE, *(_NUMBER if word.isdigit() else word for word in found), _EDGE]
     pairs = (f"{one} {other}" for one, other in pairwise(words))
@@ -197,7 +200,7 @@ def _said(text: str) -> list[str]:
 
 
 def _likeness(some: Vectors, others: Vectors) -> Vectors:
-    """1 for the same vector, and ever less the further they are apart; all are of length 1."""
+    """1 for equal vectors, falling with their distance. All vectors have length 1."""
     likeness: Vectors = np.exp(np.float32(_NARROWNESS) * (some @ others.T - 1))
     return likeness
 
@@ -215,7 +218,7 @@ def _phrases(folder: Path) -> dict[str, Class]:
     for name, kind in FILES.items():
         for table in tomllib.loads((folder / name).read_text(encoding="utf-8")).values():
             found |= dict.fromkeys(table["phrases"], kind)
-    for name in FOR_THE_EARS:
+    for name in FILES_BY_CLASS:
         tables = tomllib.loads((folder / name).read_text(encoding="utf-8"))
         for kind in CLASSES:
             found |= dict.fromkeys(tables[kind]["phrases"], kind)

@@ -1,4 +1,4 @@
-"""The guard: whether a message is an emergency or a crisis, by which rules, and what stopped others. Pure."""
+"""The guard decides by rules whether a message is an emergency or a crisis, and explains why. Pure."""
 
 import re
 from bisect import bisect_right
@@ -17,18 +17,16 @@ from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
 from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word, misspellings_of
+from agents.safety.verdict import Verdict, staying
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
-CALM: Final = 0
-MEANT: Final = 2
-"""The tier of what is heard in a message only by what it means."""
 LONGEST_ANSWER: Final = 5
-"""Of how many words the longest phrase is that answers a question."""
+"""Number of words in the longest phrase that answers a question."""
 SHORTEST_ASIDE: Final = 3
-"""Of how many letters words are that are worth telling of where they were taken back."""
+"""Minimum word length reported by `set_aside` for a retracted finding."""
 LATEST_ANSWER: Final = 10
-"""How many words may be said before an answer comes."""
+"""Maximum number of words before the answer in a reply."""
 _NONE: Final[frozenset[str]] = frozenset()
 _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
     "emergency": frozenset((IMPERSONAL, "topic", "educational")),
@@ -44,17 +42,15 @@ _OFFERS: Final = re.compile(
     r"|some|more|information|advice|tips)\b)",
     re.IGNORECASE,
 )
-"""How a question begins that asks for nothing but whether to go on: "would you like to know"."""
+"""Matches questions that only offer to continue, such as "would you like to know"."""
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
-"""In a question to the person, an 'any' or 'if' takes nothing back."""
-STILL: Final = "still"
-"""The last rule of a verdict that was not heard in the message, but stays from the answer before it."""
+"""Cues that retract nothing in a question to the person, such as 'any' or 'if'."""
 NOT_CALLED: Final = "help.not_called"
-"""The rule that hears that nobody has called."""
+"""The rule for messages which say that nobody has called for help."""
 LEANS: Final = frozenset(("not_safe", NOT_CALLED))
-"""The rules that hear what means most with the danger that was spoken of before."""
+"""Rules whose findings usually refer to the danger of the previous answer."""
 _OVER: Final = "reply.over"
 _OVER_BY_THEM: Final = "reply.over_by_them"
 _OVER_AS_FELT: Final = "reply.over_as_felt"
@@ -66,15 +62,13 @@ _BESIDE_MEANS: Final = frozenset((
     "a", "an", "the", "my", "some", "with", "by", "from", "off", "on", "in", "into", "under", "out",
     "of", "it", "its", "is", "maybe", "probably", "yes", "yeah", "just", "right", "here", "there", ",", ".",
 ))  # fmt: skip
-"""What may stand beside a means where nothing else is said."""
-OF_ONESELF: Final = ("suicide.", "self_harm")
-"""How the ids of those rules begin that hear of danger from oneself."""
+"""Words that may surround a loose word for a means, in a message that says nothing else."""
 FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
-"""How the ids of those rules begin that hear of what may be felt only hours later."""
+"""Id prefixes of the rules about dangers that may be felt only hours later."""
 MOST_OF_A_CONCEPT: Final = 40
-"""How often a concept is listened to in one message: nobody says a thing more often who is not pasting."""
+"""Maximum number of findings per concept and message. Only pasted text has more."""
 RIGHT_AFTER: Final = 3
-"""How many words after a finding what it is about may begin, even behind a comma."""
+"""Maximum number of words, commas included, between a finding and the words that say what it is about."""
 _ARTICLES: Final = frozenset(("the", "a", "an", "my", "his", "her", "their", "our", "this", "all"))
 _WHEN: Final = frozenset(
     (
@@ -94,49 +88,18 @@ _WHEN: Final = frozenset(
     )
 )
 LONG_ENOUGH: Final = 5
-"""Of how many letters a small word is, at least, that is worth correcting."""
+"""Minimum length of a small word for its misspellings to be corrected."""
 FEW_WORDS: Final = 3
-"""A sentence of no more words than this is a cry rather than talk about something."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the guard says of a message. `tier` is 0 for none, 3 for at once; it can only be raised."""
-
-    kind: Literal["emergency", "crisis", "none"] = "none"
-    tier: int = CALM
-    rule_ids: tuple[str, ...] = ()
-
-    @property
-    def flagged(self) -> bool:
-        """Whether the person must be told at once."""
-        return self.kind != "none"
-
-    def raised_by(self, other: "Verdict") -> "Verdict":
-        """Both together: the graver one's kind, and every rule of either.
-
-        Where both are as grave, a wish to die is spoken to first, and else the body.
-        """
-        graver = other if other._weight > self._weight else self
-        return Verdict(graver.kind, graver.tier, tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
-
-    @property
-    def is_of_oneself(self) -> bool:
-        """Whether somebody is a danger to themselves."""
-        return self.kind == "crisis" and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
-
-    @property
-    def _weight(self) -> tuple[int, bool, bool]:
-        return self.tier, self.is_of_oneself, self.kind == "emergency"
+"""A sentence of at most this many words counts as a cry for help, not as talk about a topic."""
 
 
 METHOD: Final = Verdict("crisis", 3, ("suicide.method",))
-"""What it is to name a means where one's own death is spoken of."""
+"""The verdict for naming a means of suicide in a conversation about one's own death."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a rule fired, or would have: the words it heard, and what took them back."""
+    """Why a rule fired or was stopped: the words it matched, and the cues that retracted them."""
 
     rule: Rule
     heard: tuple[str, ...]
@@ -147,16 +110,16 @@ class _Heard(NamedTuple):
     found: Found
     stops: frozenset[str]
     bound: frozenset[str]
-    """Those of the stops that take even a crisis back."""
+    """The stops that retract the finding for a crisis rule, too."""
     parts: tuple[Found, ...] = ()
-    """What it is made of, if of several: the words between those are not its own."""
+    """The findings that a compound consists of. The words between them do not belong to it."""
 
     def stopped(self, kind: Kind) -> frozenset[str]:
-        """What takes it back for a rule of this kind."""
+        """The reasons that retract the finding for a rule of this kind."""
         return self.bound if kind == "crisis" else self.stops
 
     def shares_words(self, other: "_Heard") -> bool:
-        """Whether both were heard in the same words, so that they are one finding and not two."""
+        """Whether two findings use the same words. They then count as one finding."""
         if self.found.end <= other.found.start or other.found.end <= self.found.start:
             return False
         return any(
@@ -171,12 +134,12 @@ class _Listened:
     text: str
     words: Sequence[Word]
     ends: Sequence[int]
-    """Where thoughts end."""
+    """The positions of the words that end a clause with its own subject."""
     heard: Mapping[str, Sequence[_Heard]]
     stops: Sequence[Stop]
 
     def explains(self, rule: Rule) -> list[Found]:
-        """What was said that makes a finding of the rule harmless; it must be typed, and not denied."""
+        """Findings that make the rule harmless (`unless`), if typed exactly and not negated."""
         return [
             each.found
             for name in rule.unless
@@ -185,7 +148,7 @@ class _Listened:
         ]
 
     def is_explained(self, found: Found, by: Iterable[Found], kind: Kind) -> bool:
-        """Whether one of these is said of it: in the same thought; of a crisis, as what that is about."""
+        """Whether one of `by` explains a finding: in the same clause; for a crisis, as its topic."""
         return any(
             self._thought(found) == self._thought(each)
             if kind == "emergency"
@@ -200,12 +163,12 @@ class _Listened:
         return self._thought(found) == self._thought(other) or (right_after and ENDS.isdisjoint(between))
 
     def _is_a_time(self, found: Found) -> bool:
-        """Whether it only says when: "after the exams"."""
+        """Whether the finding only states a time, as in "after the exams"."""
         before = (word.text for word in reversed(self.words[max(found.start - 3, 0) : found.start]))
         return next((word for word in before if word not in _ARTICLES), "") in _WHEN
 
     def has_a_year(self, found: Found) -> bool:
-        """Whether its thought says in which year it was."""
+        """Whether the clause of the finding contains a year."""
         number = self._thought(found)
         start = self.ends[number - 1] + 1 if number else 0
         end = self.ends[number] if number < len(self.ends) else len(self.words)
@@ -222,10 +185,10 @@ class _Compiled:
 
 
 class Guard:
-    """Rules, made ready once. Listening keeps nothing."""
+    """Checks messages against compiled rules. It keeps nothing of a message."""
 
     def __init__(self, rules: RuleBook, compiled: Compiled | None = None) -> None:
-        """`compiled` is what `compile_rules` gives for these rules, if it was computed before."""
+        """Pass `compiled`, the result of `compile_rules` for these rules, to save computing it again."""
         language, heard = rules.language, rules.heard
         compiled = compiled or compile_rules(rules)
         self._phrases = PhraseBook(
@@ -261,7 +224,7 @@ class Guard:
         self._reverse = tuple(rules.replies.reverse)
 
     def check(self, text: str, context: str | None = None) -> Verdict:
-        """The verdict on a message. `context` is what the assistant asked last."""
+        """The verdict on a message. `context` is the assistant's text that it may reply to."""
         verdict = self._verdict(self._listen(text))
         if context:
             verdict = verdict.raised_by(self._as_reply(text, context))
@@ -269,13 +232,13 @@ class Guard:
 
     @property
     def vocabulary(self) -> frozenset[str]:
-        """The words of English that it knows."""
+        """The English words that occur in the rules."""
         return frozenset(self._reader.known)
 
     def takes_back(self, text: str) -> bool:
-        """Whether danger is spoken of and taken back: denied, long ago, supposed, taught or figurative.
+        """Whether a text names a danger but retracts it: negated, past, hypothetical, taught or figurative.
 
-        So is the name of an illness that somebody had: "my stroke in 2010".
+        The name of a past illness counts too, as in "my stroke in 2010".
         """
         listened = self._listen(text)
         names = (each for name in self._names for each in listened.heard.get(name, ()))
@@ -286,13 +249,14 @@ class Guard:
         )
 
     def says_nothing(self, text: str) -> bool:
-        """Whether it answers no question and brings nothing: a "hm" before the answer comes."""
+        """Whether a text consists of fillers only, such as a "hm" before the real answer."""
         return self._answers.says_nothing([word.text for word in self._reader.read(text)])
 
     def is_over(self, text: str, earlier: Verdict) -> bool:
-        """Whether it says that the danger of an answer is over, in good hands or never was, and no more.
+        """Whether a text says that the previous danger is over, cared for or never existed, and no more.
 
-        Who asks is not sure of it, and whatever else is said may be that it is not over.
+        False for a question, because the person is not sure. False if the text says anything else, because
+        that may mean that the danger is not over.
         """
         if "?" in text:
             return False
@@ -308,10 +272,10 @@ class Guard:
         return bool(over) and self._answers.is_beside_over(rest)
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
-        """What a message leaves of the danger that the answer before it spoke of.
+        """The danger of the previous answer that still holds after this message.
 
-        All of it stays where the message brings nothing of its own: an answer, a thank-you, "what should I
-        do". A means that is named makes a danger to oneself graver.
+        All of it holds if the message adds nothing of its own: a yes or no, a thank-you, "what should I do".
+        A named means makes a danger to oneself graver.
         """
         if not earlier.flagged or self.is_over(text, earlier):
             return Verdict()
@@ -323,12 +287,12 @@ class Guard:
         return staying(earlier) if leans or self._answers.brings_nothing(said) else Verdict()
 
     def _says(self, text: str, name: str) -> bool:
-        """Whether one of the phrases of a reply is said and not denied."""
+        """Whether a text contains a phrase of this name that is typed exactly and not negated."""
         heard = self._listen(text).heard.get(name, ())
         return any("negated" not in each.stops and not each.found.guessed for each in heard)
 
     def _names_means(self, text: str) -> bool:
-        """Whether somebody names what they may do it with; with a loose word, if nothing else is said."""
+        """Whether a text names a means of suicide. A loose word counts only if the text says nothing else."""
         if self._says(text, _MEANS):
             return True
         words = self._reader.read(text)
@@ -339,7 +303,7 @@ class Guard:
         return bool(named) and all(at in named or word.text in _BESIDE_MEANS for at, word in enumerate(words))
 
     def explain(self, text: str) -> list[Reason]:
-        """Every rule that fired or was stopped, with the words that did it."""
+        """Every rule that fired or was stopped, with the words that caused it."""
         listened = self._listen(text)
         reasons = []
         for compiled in self._rules:
@@ -362,7 +326,7 @@ class Guard:
         return sorted(reasons, key=lambda reason: (bool(reason.stopped_by), -reason.rule.tier))
 
     def set_aside(self, text: str) -> dict[str, tuple[tuple[str, str], ...]]:
-        """The words that were heard but taken back, whatever rule they might have come to, and by what."""
+        """The words of retracted findings, also of those that no rule uses, and what retracted them."""
         listened = self._listen(text)
         aside: dict[str, tuple[tuple[str, str], ...]] = {}
         for each in (one for often in listened.heard.values() for one in often if one.stops):
@@ -393,7 +357,7 @@ class Guard:
         return verdict
 
     def _possible(self, listened: _Listened) -> Iterator[tuple[int, Groups]]:
-        """The combinations of which something was heard, with their rules' numbers, in the rules' order."""
+        """The combinations that may fire, each with its rule's number, in the order of the rules."""
         asked = {place for name in listened.heard for place in self._worth_asking.get(name, ())}
         for number, which in sorted(asked):
             yield number, self._rules[number].combinations[which]
@@ -426,7 +390,7 @@ class Guard:
         return _Listened(text, words, ends, heard, stops)
 
     def _taken_back(self, words: Sequence[Word], found: Found, near: Sequence[Stop]) -> _Heard:
-        """A finding, and which of the stops that reach to its beginning take it back."""
+        """A finding with those stops that retract it. `near` are the stops that cover its first word."""
         stops = [stop for stop in near if stop.covers(found)]
         if not stops:
             return _Heard(found, _NONE, _NONE)
@@ -452,7 +416,7 @@ class Guard:
         return tuple(dict.fromkeys((*taken_back, *explained)))
 
     def _as_reply(self, text: str, context: str) -> Verdict:
-        """What a short reply says of what was asked: "yes" to "any thoughts of harming yourself?"."""
+        """The verdict on a short reply, such as "yes" to "any thoughts of harming yourself?"."""
         answers = self._answers.of([word.text for word in self._reader.read(text)])
         verdict = Verdict()
         names_means = self._names_means(text)
@@ -472,7 +436,7 @@ class Guard:
         return verdict
 
     def _picked(self, question: str, pick: Pick) -> Verdict:
-        """What it says to choose one of what a question offers: "the second one"."""
+        """The verdict on choosing one option of a question, as in "the second one"."""
         options = _OPTIONS.split(question)
         place = _PLACES[pick]
         if not -len(options) <= place < len(options) or len(options) < 2:
@@ -481,7 +445,7 @@ class Guard:
         return self._answered(self._listen(options[place]), self._listen(own), "yes")
 
     def _measured(self, question: str, figure: str) -> Verdict:
-        """What a bare number says to a question for a reading: "1.6" to "what is his blood sugar?"."""
+        """The verdict on a bare number in reply to a question: "1.6" to "what is his blood sugar?"."""
         words = self._reader.read(question)
         readings = [
             " ".join(word.text for word in words[found.start : found.end])
@@ -497,7 +461,7 @@ class Guard:
         return self._verdict(self._listen(said), ASKED)
 
     def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
-        """What an answer says to a question, as it was `put` and as it is `asked` in the person's words."""
+        """The verdict on an answer to a question, given as it was `put` and in the first person (`asked`)."""
         reverse = {name: put.heard[key] for name in self._reverse if (key := f"asked.{name}") in put.heard}
         if answer == ("yes" if reverse else "no"):
             return Verdict()
@@ -510,13 +474,8 @@ class Guard:
         return verdict
 
 
-def staying(earlier: Verdict) -> Verdict:
-    """The verdict of an answer for the message after it, known for one that stays."""
-    return replace(earlier, rule_ids=(*(each for each in earlier.rule_ids if each != STILL), STILL))
-
-
 def _ends(earlier: Verdict) -> tuple[str, ...]:
-    """What may say that a danger is over."""
+    """The names of the phrases that end this danger."""
     if earlier.kind == "crisis":
         return (_OVER,)
     felt = not any(rule_id.startswith(FELT_LATE) for rule_id in earlier.rule_ids)
@@ -524,7 +483,7 @@ def _ends(earlier: Verdict) -> tuple[str, ...]:
 
 
 class _Answers:
-    """Knows a yes from a no, whatever is said before it, and one that is taken back at once."""
+    """Recognises yes, no and unsure in replies, behind fillers and after a correction."""
 
     def __init__(self, replies: Replies) -> None:
         self._fillers = _spelled(replies.fillers)
@@ -549,7 +508,7 @@ class _Answers:
         self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
-        """What a reply answers first, and what else it says plainly: "no... actually yes" is both."""
+        """The first answer in a reply, then any other plain answer: "no... actually yes" has both."""
         thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
         while thoughts and not (rest := self._without_fillers(thoughts[0])):
             thoughts.pop(0)
@@ -576,36 +535,36 @@ class _Answers:
         return tuple(dict.fromkeys(answers))
 
     def _at_last(self, thoughts: Sequence[Sequence[str]]) -> tuple[Answer, ...]:
-        """The answer of a short reply that comes to it late: "the tongue yes", "since an hour ago, yes"."""
-        told = 0
+        """The answer at the end of a short reply, as in "the tongue yes" or "since an hour ago, yes"."""
+        counted = 0
         for number, thought in enumerate(thoughts):
             answer, length = (
                 self._begins(self._without_fillers(thought), self._plain) if number else (None, 0)
             )
             if answer == "yes" or (answer == "no" and length == len(thought)):
                 return (answer,)
-            told += len(thought)
-            if told > LATEST_ANSWER:
+            counted += len(thought)
+            if counted > LATEST_ANSWER:
                 break
             if thought[-1] in self._plain["yes"]:
                 return ("yes",)
         return ()
 
     def picks(self, said: Sequence[str]) -> Pick | None:
-        """Which of what was asked a reply chooses, if it says no more than that."""
+        """The option that a reply chooses, if it says nothing else."""
         return self._picks.get(" ".join(self._without_fillers([word for word in said if _is_word(word)])))
 
     def says_nothing(self, said: Sequence[str]) -> bool:
-        """Whether there are only words that say nothing themselves, or none."""
+        """Whether there are only fillers, or no words at all."""
         thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
         return not any(self._without_fillers(thought) for thought in thoughts)
 
     def brings_nothing(self, said: Sequence[str]) -> bool:
-        """Whether there is nothing but answers and what is said by who knows not what to do."""
+        """Whether there are only answers, fillers and phrases of somebody who does not know what to do."""
         return _is_made_of([word for word in said if _is_word(word)], self._light)
 
     def is_beside_over(self, said: Sequence[str]) -> bool:
-        """Whether there is nothing but what may be said beside that danger is over."""
+        """Whether there are only phrases that may accompany the statement that a danger is over."""
         thoughts = (list(thought) for is_said, thought in groupby(said, _is_word) if is_said)
         return all(_is_made_of(thought, self._beside_over) for thought in thoughts)
 
@@ -627,7 +586,7 @@ class _Answers:
 
 
 def _is_part(words: str, all_words: Iterable[str]) -> bool:
-    """Whether these are among the words of another of them."""
+    """Whether the words are part of another entry."""
     return any(words in others and words != others for others in all_words)
 
 
@@ -636,7 +595,7 @@ def _spelled(phrases: Iterable[str]) -> frozenset[str]:
 
 
 def _is_made_of(words: Sequence[str], phrases: frozenset[str]) -> bool:
-    """Whether words are such phrases in a row, and nothing else."""
+    """Whether the words are a sequence of these phrases and nothing else."""
     while words:
         lengths = range(min(len(words), LONGEST_ANSWER), 0, -1)
         length = next((most for most in lengths if " ".join(words[:most]) in phrases), 0)
@@ -651,9 +610,9 @@ def _is_word(text: str) -> bool:
 
 
 def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
-    """Which combinations, by rule and place, are worth a look once a concept was heard.
+    """The combinations to examine once a concept was found, as numbers of rule and combination.
 
-    Of each combination only the group with the fewest concepts says so: without it nothing comes of the rest.
+    Each combination is listed under the concepts of its smallest group only, since it needs one of them.
     """
     places: dict[str, list[tuple[int, int]]] = {}
     for number, compiled in enumerate(rules):
@@ -664,7 +623,7 @@ def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
 
 
 def load(folder: Path, cache: Path | None = None) -> Guard:
-    """The guard of a folder of rules. Its slow part is read from the folder `cache`, or computed and kept."""
+    """Load the guard from a folder of rules. Its compiled part is read from `cache`, or written to it."""
     rules = book.load(folder)
     compute = partial(compile_rules, rules)
     return Guard(rules, cached(folder, cache, compute) if cache else compute())
@@ -696,7 +655,7 @@ def compile_rules(rules: RuleBook) -> Compiled:
 
 
 def _worth_correcting(finding_words: Set[str], language: Language) -> frozenset[str]:
-    """The words for which a misspelling is read as the word: those of findings, and long small ones."""
+    """The words whose misspellings are corrected: those of findings, and the longer small words."""
     long = {word for word in language.between if len(word) >= LONG_ENOUGH}
     return frozenset(finding_words - language.between | long)
 
@@ -729,7 +688,7 @@ def _grammar(language: Language) -> Grammar:
 
 
 def _gauge(heard: Concepts) -> Gauge:
-    """The readings that are findings: bands of single figures, and pairs of blood pressure."""
+    """The gauge for measured values: ranges of single numbers, and blood pressures."""
     measures = {
         concept: Measure(
             tuple(Band(band.concept, band.low, band.high) for band in section.bands),
@@ -745,17 +704,17 @@ def _gauge(heard: Concepts) -> Gauge:
 
 
 def _even_if(rule: Rule, groups: Groups) -> frozenset[str]:
-    """The cues that do not stop a combination: findings that come together are somebody's, even in a quiz."""
+    """The cues that do not stop a combination: several findings describe a person, even in a quiz."""
     return rule.even_if | _OF_NOBODY[rule.kind] if len(groups) > 1 else rule.even_if
 
 
 def _together(
     listened: _Listened, groups: Groups, rule: Rule, even_if: frozenset[str] | None
 ) -> tuple[_Heard, ...] | None:
-    """One finding of each group, close to the first one's, that is neither taken back nor explained away.
+    """One finding per group, close to the first, none retracted or explained; None if a group has none.
 
-    No two of them are the same words: "cold hands" are no cold place with a cold hand in it. Those taken back
-    count where `even_if` allows it; without `even_if` all do.
+    No two of them share words: "cold hands" is not both a cold place and a cold hand. The stops in `even_if`
+    retract nothing. If `even_if` is None, retracted and explained findings count, too.
     """
     heard = listened.heard
     for group in groups:
@@ -793,7 +752,7 @@ def _together(
 def _compounded(
     heard: Mapping[str, Sequence[_Heard]], name: str, groups: Groups, within: int
 ) -> list[_Heard]:
-    """The findings that are made of one of each group, standing close together."""
+    """Compound findings: each consists of one finding per group, close together."""
     if any(heard.keys().isdisjoint(group) for group in groups):
         return []
     firsts, *rest = ([each for option in group for each in heard.get(option, ())] for group in groups)
@@ -816,7 +775,7 @@ def _compounded(
 
 
 def _first_and_last(often: list[_Heard]) -> list[_Heard]:
-    """The times a concept was heard; of more than a few that are taken back alike, the first and the last."""
+    """The findings of a concept. Of many with the same stops, only the first and the last ones are kept."""
     if len(often) <= MOST_OF_A_CONCEPT:
         return often
     times = Counter((one.stops, one.bound) for one in often)
@@ -831,7 +790,7 @@ def _first_and_last(often: list[_Heard]) -> list[_Heard]:
 
 
 def _cries(words: Sequence[Word]) -> list[Found]:
-    """The sentences of a few words."""
+    """A finding for each sentence of at most `FEW_WORDS` words."""
     cries = []
     for start, end in sentences(words):
         said = (word for word in words[start:end] if word.text[0].isalnum())
@@ -841,7 +800,7 @@ def _cries(words: Sequence[Word]) -> list[Found]:
 
 
 def _near(first: Found, others: Sequence[_Heard], within: int) -> list[_Heard]:
-    """Those other findings that begin or end no more than so many words from the first."""
+    """The other findings at most `within` words away from the first."""
     _, start, end, *_ = first
     earliest, latest = start - within, end + within
     return [
@@ -852,17 +811,17 @@ def _near(first: Found, others: Sequence[_Heard], within: int) -> list[_Heard]:
 
 
 def _gap(one: Found, other: Found) -> int:
-    """How many words stand between two findings."""
+    """The number of words between two findings."""
     return max(one.start, other.start) - min(one.end, other.end)
 
 
 def _as_own_words(question: str, own: Mapping[str, str]) -> str:
-    """A question to the person in their own words: "harming yourself" as "harming myself"."""
+    """A question to the person, in the first person: "harming yourself" becomes "harming myself"."""
     return _YOU.sub(lambda found: own[found[0].lower()], question)
 
 
 def _questions(context: str) -> list[str]:
-    """What an answer asks of the person; one without a question mark asks with its last sentence."""
+    """The questions in an assistant's text; its last sentence, if it has no question mark."""
     sentences = [sentence for sentence in _SENTENCE.findall(context) if sentence.strip(" .!?\n")]
     asked = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     return [sentence for sentence in asked if not _OFFERS.match(sentence)]

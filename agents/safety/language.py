@@ -1,4 +1,4 @@
-"""Notices a message that is not in English, which the guard cannot judge. Pure, from `config/safety/`."""
+"""Detects messages that are not in English, which the guard cannot judge. Pure."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agents.errors import BadRules
 
 OTHER: Final = "other"
-"""A language without a name here: hardly a word of it is English."""
+"""Any language that `languages.toml` does not name."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _LOOKED_AT: Final = 2_000
 _ENOUGH: Final = 2.0
@@ -38,18 +38,18 @@ class _Languages(_Section):
 
 
 class Languages:
-    """The languages that can be told from English."""
+    """Detects the languages of `languages.toml`."""
 
-    def __init__(self, told: _Languages, known: frozenset[str]) -> None:
-        self._english, self._known, self._scripts = told.english, told.english | known, told.scripts
+    def __init__(self, config: _Languages, known: frozenset[str]) -> None:
+        self._english, self._known, self._scripts = config.english, config.english | known, config.scripts
         self._weights: dict[str, list[tuple[str, float]]] = {}
-        for name, language in told.languages.items():
+        for name, language in config.languages.items():
             for weight, words in ((2.0, language.telling), (1.0, language.words), (0.5, language.weak)):
                 for word in words:
                     self._weights.setdefault(word, []).append((name, weight))
 
     def foreign(self, text: str) -> str | None:
-        """The language of a message that is not in English; None where it is, or says too little to tell."""
+        """The language of a message; None if it is English or too short to decide."""
         text = text[:_LOOKED_AT]
         if not text.isascii():
             text = unicodedata.normalize("NFKC", text)
@@ -71,7 +71,7 @@ class Languages:
         return OTHER if self._hardly_english(words) else None
 
     def _script(self, text: str) -> str | None:
-        """The language of the alphabet in which most words are written, if that is not ours."""
+        """The language of the script in which most words are written; None if that is Latin."""
         words = _WORD.findall(text)
         scripts = [script for word in words if (script := _alphabet(word)) is not None]
         if len(scripts) * 2 <= len(words):
@@ -81,14 +81,14 @@ class Languages:
         return self._scripts.get(min(kana) if kana else most, OTHER)
 
     def _hardly_english(self, words: list[str]) -> bool:
-        """Whether a sentence has next to no word of ours. A list of medicines has long ones."""
+        """Whether hardly any word is English. Long words do not count, since a list of medicines has many."""
         ours = sum(word in self._known for word in words)
         small = sum(len(word) <= _SHORT_WORD for word in words)
         return len(words) >= _LONG and small * 2 >= len(words) and ours * _LONG <= len(words)
 
 
 def load(folder: Path, known: frozenset[str]) -> Languages:
-    """The languages of a folder of rules; `known` are the words of English that the rules use."""
+    """Load the languages from a folder of rules. `known` are English words that the rules use."""
     try:
         said = tomllib.loads((folder / "languages.toml").read_text(encoding="utf-8"))
         return Languages(_Languages.model_validate(said), known)
@@ -100,14 +100,14 @@ def load(folder: Path, known: frozenset[str]) -> Languages:
 
 
 def _alphabet(word: str) -> str | None:
-    """The alphabet of most letters of a word, or None for ours."""
+    """The script of most letters of a word; None if that is Latin."""
     named = [unicodedata.name(letter, "").split(" ")[0] for letter in word]
     foreign = [name for name in named if name != "LATIN"]
     return max(foreign, key=foreign.count) if len(foreign) * 2 > len(named) else None
 
 
 def _plain(text: str) -> str:
-    """Small letters without accents, with no apostrophe inside a word of English."""
+    """The text in lower case without accents, and without the apostrophes of English words."""
     text = text.casefold().replace("\u2019", "'")
     for ending in ("n't", "'m", "'ve", "'s", "'ll", "'re", "'d"):
         text = text.replace(ending, ending.replace("'", ""))

@@ -1,4 +1,4 @@
-"""Numbers that mean something: a temperature, a blood pressure, an age, hours without water."""
+"""Finds measured values in a text: a temperature, a blood pressure, an age, hours without water."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,21 @@ _COUNTED: Final = frozenset((
 _NOT_ITS: Final = frozenset((
     ".", ",", "years", "year", "months", "month", "weeks", "week", "days", "day", "hours", "minutes", "times",
 ))  # fmt: skip
-"""What stands between a number and a word that it does not measure: "30 years, sugars 5 to 9"."""
+"""Words after a number that separate it from the word that follows: "30 years, sugars 5 to 9"."""
 _AFTER_A_DATE: Final = frozenset((".", ",", "and", "but", "-", ")"))
 HISTORY: Final = "history"
-"""A year is heard as this cue."""
+"""The cue that a year counts as."""
 NUMBERS: Final = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40,
     "fifty": 50, "sixty": 60, "hundred": 100,
 }  # fmt: skip
-"""Numbers as people write them out."""
+"""Numbers written as words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Values from `low` to `high` are heard as a concept."""
+    """Values from `low` to `high` count as a finding of this concept."""
 
     concept: str
     low: float
@@ -45,9 +45,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number beside one of its words. `before` and `after`: how many words may stand between, -1 for never.
+    """A number near a word of a concept. `before` and `after` are maximum distances; -1 means never.
 
-    `before` speaks of a number before the word ("3 weeks"), `after` of one after it ("temp of 39").
+    `before` is for a number before the word ("3 weeks"), `after` for one after it ("temp of 39").
     """
 
     bands: tuple[Band, ...]
@@ -56,9 +56,9 @@ class Measure:
 
 
 class Gauge:
-    """Finds the measures among what was found in a text. A pair such as 220/130 is a blood pressure.
+    """Finds measured values near the findings of a text. A pair such as 220/130 is a blood pressure.
 
-    A figure is what it is: no 'not' before it takes it back.
+    A 'not' before a value does not retract it.
     """
 
     def __init__(self, measures: Mapping[str, Measure], pressures: Sequence[tuple[Band, Band]]) -> None:
@@ -66,7 +66,7 @@ class Gauge:
         self._pressures = pressures
 
     def find(self, words: Sequence[Word], found: Sequence[Found]) -> list[Found]:
-        """What the numbers of a text say."""
+        """The findings that follow from the numbers of a text."""
         figures = [
             (at, text) for at, (text, _, _) in enumerate(words) if text in NUMBERS or text[0].isdigit()
         ]
@@ -86,11 +86,11 @@ class Gauge:
         return said
 
     def is_reading(self, concept: str) -> bool:
-        """Whether a number after it is what an instrument says: a temperature, not an age."""
+        """Whether a number after this concept is a measured value: a temperature, not an age."""
         return concept in self._measures and self._measures[concept].after > 0
 
     def first_figure(self, words: Sequence[Word]) -> str | None:
-        """The first number of a text, unless it counts something itself: "2 hours"."""
+        """The first number of a text; None if it counts something, as in "2 hours"."""
         said = [word.text for word in words]
         figures = (at for at, text in enumerate(said) if _value(text) is not None)
         at = next(figures, None)
@@ -101,9 +101,9 @@ class Gauge:
     def _beside(
         measure: Measure, found: Found, values: Mapping[int, float], words: Sequence[Word]
     ) -> list[Found]:
-        """What the nearest number before it and the nearest one after it say: either may be another's.
+        """The findings from the nearest number before a word and the nearest one after it.
 
-        One before it is another's where a comma or "years" stands between.
+        A number before it does not count if a comma or a word such as "years" comes between.
         """
         places = (
             range(found.start - 1, found.start - 2 - measure.before, -1),
@@ -141,7 +141,7 @@ class Gauge:
 
 
 def _is_date(words: Sequence[Word], at: int) -> bool:
-    """Whether a year says when something was: "in 2010", "a stroke 2010."; not "update 2026: ..."."""
+    """Whether a year is the time of something: "in 2010", "a stroke 2010."; not "update 2026: ..."."""
     before = words[at - 1].text if at else ""
     after = words[at + 1].text if at + 1 < len(words) else "."
     return before in _DATES or after in _AFTER_A_DATE

@@ -1,4 +1,4 @@
-"""What no brain may say: diagnoses, prescriptions and doses are refused, sentence by sentence. Pure."""
+"""The output guard refuses diagnoses, prescriptions and doses in answers, sentence by sentence. Pure."""
 
 import html
 import re
@@ -56,18 +56,18 @@ _ASKS: Final = re.compile(
     r"(?!why (?:not|do not you)\b|(?:how|what) about\b)(?:what|which|who|whom|whose|where|when|why|how)\b|"
     r"(?:do|does|did|are|is|was|were|am|have|has|had|can|could|will|would|should|shall|may|might|must)\b|\W*$)"
 )
-"""How a clause of a question begins that asks; one that begins otherwise states: "you have gout, do you?"."""
+"""How a clause that asks begins. Other clauses of a question make a statement: "you have gout, do you?"."""
 _ORDERS: Final = re.compile(
     r"\b(?:take|use|try|have|give|stop|skip|double|you|i|should|will|would|can|could|may|might|must|need|works?|"
     r"helps?|enough|recommend\w*|is|are)\b"
 )
-"""What a clause has that does more than to name what somebody takes."""
+"""Words of clauses that do more than repeat what the person takes."""
 _SOMEBODY: Final = (
     r"\b(?:you|your|yours|him|her|those|these|tonight|tomorrow|(?:i|we) would|"
     r"(?:for|to|on|with|get|fix|clear|stop|ease|treat|help|sort) (?:this|that|it|them)|"
     r"that (?=tablet|pill|medic|dose))\b"
 )
-"""What makes a clause one to a person, rather than one about something."""
+"""Words which show that a clause addresses a person."""
 _FOOD: Final = re.compile(
     r"\b(?:salt|fib(?:re|er)|proteins?|water|caffeine|coffee|sugar|vegetables?|fruit|fat|carb\w*|alcohol|fluids?|"
     r"calories|sodium|breaths?|juice|milk|tea|honey|wine|beer|glass(?:es)?|cups?|drinks?|steps?)\b"
@@ -103,7 +103,7 @@ class _Rules(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What may not be said, under the name of its rule; what makes it harmless, and whether food does."""
+    """A pattern that no answer may contain, unless `unless` matches or, with `but_food`, it is about food."""
 
     name: str
     says: re.Pattern[str]
@@ -111,13 +111,13 @@ class Refusal:
     but_food: bool = False
 
     def refuses(self, clause: str) -> bool:
-        """Whether a clause may not be said."""
+        """Whether the rule refuses a clause."""
         harmless = (self.unless and self.unless.search(clause)) or (self.but_food and _FOOD.search(clause))
         return self.says.search(clause) is not None and not harmless
 
 
 class OutputGuard:
-    """Reads what a brain says before anybody else does."""
+    """Checks each sentence of a brain before it is sent."""
 
     def __init__(self, rules: Sequence[Refusal], spares: re.Pattern[str], told_back: re.Pattern[str]) -> None:
         self._rules, self._spares, self._told_back = rules, spares, told_back
@@ -125,29 +125,29 @@ class OutputGuard:
     def refusals(
         self, sentence: str, further: Mapping[str, re.Pattern[str]] = MappingProxyType({})
     ) -> tuple[str, ...]:
-        """The rules that a sentence breaks, or a few of them together; it may be said when there is none.
+        """The names of the rules that one or more sentences break. Without any, they may be sent.
 
-        `further` are rules of whoever says it, on top of those that hold for all.
+        `further` are additional rules of the specialist.
         """
-        told = [
+        stated = [
             clause
             for each in _SENTENCES.split(_plain(sentence))
             for clause in self._stated(each)
             if not (each.endswith("?") and _ASKS.match(clause)) and not self._spares.search(clause)
         ]
-        own = [rule.name for rule in self._rules if any(map(rule.refuses, told))]
-        more = [name for name, pattern in further.items() if any(map(pattern.search, told))]
+        own = [rule.name for rule in self._rules if any(map(rule.refuses, stated))]
+        more = [name for name, pattern in further.items() if any(map(pattern.search, stated))]
         return tuple(dict.fromkeys((*own, *more)))
 
     def _stated(self, sentence: str) -> list[str]:
-        """The clauses of a sentence that are said, not told back."""
-        told = self._told_back.match(sentence)
-        clauses = _CLAUSES.split(sentence[told.end() :] if told else sentence)
-        return [clause for clause in clauses if _ORDERS.search(clause)] if told else clauses
+        """The clauses of a sentence that state something themselves, without what only repeats the person."""
+        lead = self._told_back.match(sentence)
+        clauses = _CLAUSES.split(sentence[lead.end() :] if lead else sentence)
+        return [clause for clause in clauses if _ORDERS.search(clause)] if lead else clauses
 
 
 def _plain(sentence: str) -> str:
-    """A sentence in small letters, without marks, sources, contractions and number words."""
+    """The sentence in lower case, without marks and sources, with contractions and number words replaced."""
     plain = _SOURCE.sub("", _MARKS.sub("", clean(html.unescape(sentence))))
     for short, whole in _CONTRACTIONS:
         plain = short.sub(whole, plain)
@@ -158,7 +158,7 @@ def _plain(sentence: str) -> str:
 
 
 def load(folder: Path) -> OutputGuard:
-    """The output guard of a folder of rules."""
+    """Load the output guard from a folder of rules."""
     try:
         rules = _Rules.model_validate(tomllib.loads((folder / "output.toml").read_text(encoding="utf-8")))
         words = {

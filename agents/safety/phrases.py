@@ -1,4 +1,4 @@
-"""Finds many phrases in a text at once, each a concept's; small words may stand between theirs."""
+"""Finds many phrases in a text at once. Each belongs to a concept; small words may come between its words."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -11,13 +11,13 @@ from agents.safety.text import Word
 _CHOICE: Final = re.compile(r"\(([^()]*\)\??)")
 _VOWELS: Final = frozenset("aeiou")
 MOST_BETWEEN: Final = 3
-"""How many small words in a row may stand between two words of a phrase."""
+"""Maximum number of small words in a row between two words of a phrase."""
 
 
 class Found(NamedTuple):
-    """A phrase in a text: its concept, the words it spans, and whether it says 'not' itself.
+    """A phrase found in a text: its concept, its words, and whether it contains a 'not' itself (`negative`).
 
-    It is `guessed` where a word of it was typed otherwise, and only read so.
+    It is `guessed` if one of its words was misspelt and corrected.
     """
 
     concept: str
@@ -30,31 +30,31 @@ class Found(NamedTuple):
 _Node: TypeAlias = list[Any]
 """A node of the tree of phrases: the next words with their nodes, and the concepts of phrases that end here.
 
-A list and not a class, because `marshal` keeps only built-in types.
+It is a list, not a class, because `marshal` stores only built-in types.
 """
 _CHILDREN: Final = 0
 _CONCEPTS: Final = 1
 
 Tree: TypeAlias = tuple[_Node, set[str], set[tuple[str, str]]]
-"""The root of the tree, its words, and the words that stand side by side in a phrase."""
+"""The root of the tree, all words, and all pairs of adjacent words in phrases."""
 
 _Open: TypeAlias = tuple[dict[str, _Node], int, int, bool]
-"""A phrase that is not at its end: what may come next, where it began, how many small words were skipped, and
-whether a word of it was guessed."""
+"""An incomplete match: the possible next nodes, its start, how many small words were skipped, and whether a
+word was guessed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """How what people say of themselves is said of others: by `persons`, with the `endings` of verbs.
+    """Turns phrases in the first person into the third person.
 
-    Each of the persons maps "i", "my" and the like to their own words.
+    Each of `persons` maps "i", "my" and so on to its own words; `endings` maps verbs to their third person.
     """
 
     persons: Sequence[Mapping[str, str]]
     endings: Mapping[str, str]
 
-    def told(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """What somebody says of themselves, said of her, of him or of them: "wish i was dead"."""
+    def in_third_person(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """Yield a phrase such as "wish i was dead" as it is said of her, of him and of them."""
         if self.persons[0].keys().isdisjoint(words):
             if (says := self.endings.get(words[0])) is not None:
                 yield (says, *words[1:])
@@ -63,16 +63,16 @@ class Others:
             at for at, word in enumerate(words) if word in self.endings and (at == 0 or words[at - 1] == "i")
         ]
         for person in self.persons:
-            told = [person.get(word, word) for word in words]
-            yield tuple(told)
+            changed = [person.get(word, word) for word in words]
+            yield tuple(changed)
             if verbs:
                 for at in verbs:
-                    told[at] = self.endings[words[at]]
-                yield tuple(told)
+                    changed[at] = self.endings[words[at]]
+                yield tuple(changed)
 
 
 class PhraseBook:
-    """Phrases by concept, as one tree of words. `between` are the small words that any phrase skips.
+    """Phrases by concept, as one tree of words. `between` are small words that may come inside any phrase.
 
     `(a|b)` in a phrase stands for either, `(a)?` for a or nothing, `word~` for the word in any of its forms.
     """
@@ -87,11 +87,11 @@ class PhraseBook:
         self._root, self.vocabulary, self.pairs = self.tree
 
     def add(self, concept: str, phrase: str, *, of_others: bool = False) -> None:
-        """Hear this phrase as the concept; and, if told so, what it is when it is said of somebody else."""
+        """Add a phrase of a concept. With `of_others`, also add it in the third person."""
         for own in spelled_out(phrase):
             self._add(concept, own)
-            for told in self._others.told(own) if of_others else ():
-                self._add(concept, told)
+            for other in self._others.in_third_person(own) if of_others else ():
+                self._add(concept, other)
 
     def _add(self, concept: str, words: tuple[str, ...]) -> None:
         node, before = self._root, ""
@@ -107,7 +107,7 @@ class PhraseBook:
             node[_CONCEPTS] = (*node[_CONCEPTS], said)
 
     def find(self, words: Sequence[Word]) -> list[Found]:
-        """Every phrase in the text, by where it ends."""
+        """Every phrase in the text, ordered by its end."""
         found: list[Found] = []
         open_at: list[_Open] = []
         root, between = self._root[_CHILDREN], self._between
@@ -144,13 +144,13 @@ def spelled_out(phrase: str) -> Iterator[tuple[str, ...]]:
 
 
 def _choices(choice: str) -> list[str]:
-    """What stands between round brackets, with nothing as well where a `?` follows them."""
+    """The options between round brackets. A `?` after them adds the empty option."""
     may_be_missing = choice.endswith("?")
     return [*choice.rstrip("?").rstrip(")").split("|"), *([""] if may_be_missing else [])]
 
 
 def forms(word: str) -> tuple[str, ...]:
-    """The forms of a regular verb or noun that is marked with `~`; otherwise the word alone."""
+    """All forms of a regular verb or noun that is marked with `~`; otherwise only the word."""
     if not word.endswith("~"):
         return (word,)
     stem = word[:-1]

@@ -1,8 +1,8 @@
-"""What a retelling adds to what was heard: only danger that this message brings. Pure.
+"""Finds danger in the enriched message that is not in the person's own words. Pure.
 
-A message is retold so that it stands on its own, with what earlier ones said and often without its "no" or
-its "years ago". So a rule that the retelling alone fires counts unless the person's own words take it back
-and unless it was known before; what was known counts again where the message says how it is with it.
+The enriched message repeats what earlier messages said, and often lacks a "no" or a "years ago". So a rule
+that only the enriched message fires does not count if the person's own words retract it, or if it was known
+before. A known danger counts again if the message says how it is now.
 """
 
 import re
@@ -11,27 +11,28 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agents.questions import last_question
-from agents.safety.guard import Reason, Verdict
+from agents.safety.guard import Reason
+from agents.safety.verdict import Verdict
 from agents.utterance import asks_back
 from agents.values import Enrichment
 
 CLOSING: Final = "closing"
-"""The phase of a message that takes leave, and so answers nothing."""
+"""The phase of a message that says goodbye, and so answers nothing."""
 HOW_IT_IS: Final = frozenset(("severity", "progression"))
-"""The kinds of answer that mean nothing without what they rate: "8" to "How bad is the chest pain?"."""
+"""Kinds of answer that mean nothing without the question: "8" to "How bad is the chest pain?"."""
 
 
 class Explainer(Protocol):
-    """Says which rules a text fires, and which it takes back."""
+    """Explains which rules a text fires, and which are stopped. The guard implements it."""
 
     def explain(self, text: str) -> Sequence[Reason]:
-        """Every rule that fired or was stopped, with the words that did it."""
+        """Every rule that fired or was stopped, with the words that caused it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was said before a message: by the person, in whose words or retold ones, and by the assistant."""
+    """What was said before a message: the person's own words, their enriched messages, the last answer."""
 
     own: tuple[str, ...] = ()
     retold: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class Before:
 
 _WORD: Final = re.compile(r"[a-z]+")
 _STEM: Final = 4
-"""How many letters make two forms of a word the same: breath and breathing."""
+"""Number of equal first letters that make two words the same: breath and breathing."""
 _LIGHT: Final = frozenset(
     ("a", "an", "feeling", "from", "had", "has", "have", "having", "is", "of", "the", "with")
 )
@@ -51,14 +52,14 @@ _LEANS: Final = re.compile(r"\W*(?:and |yes |but )?(?:it|this|that|they)\b", re.
 
 
 def replies(said: str, enrichment: Enrichment) -> bool:
-    """Whether a message says how it is with what was asked about, and so nothing by itself."""
+    """Whether a message answers a question about how something is, and so means nothing by itself."""
     if enrichment.phase == CLOSING or asks_back(said) or _DENIES.fullmatch(said):
         return False
     return not HOW_IT_IS.isdisjoint(enrichment.answers) or _LEANS.match(said) is not None
 
 
 def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -> Verdict:
-    """The danger that the retelling of a message adds to the message itself."""
+    """The danger in the enriched message that the message itself does not have."""
     question, is_reply = last_question(before.answer) or "", replies(said, enrichment)
     own_words = {word[:_STEM] for word in _WORD.findall(said.lower())}
     heard = [
@@ -83,13 +84,13 @@ def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -
 
 
 def _brings(reason: Reason, own_words: set[str]) -> bool:
-    """Whether a rule fired by more than the person's own words, which the rules have judged already."""
-    told = (word for phrase in reason.heard for word in _WORD.findall(phrase.lower()) if word not in _LIGHT)
-    return any(word[:_STEM] not in own_words for word in told)
+    """Whether a rule matched more than the person's own words, which the rules have judged already."""
+    words = (word for phrase in reason.heard for word in _WORD.findall(phrase.lower()) if word not in _LIGHT)
+    return any(word[:_STEM] not in own_words for word in words)
 
 
 def _rules(guard: Explainer, texts: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The rules that some texts fire, and those that some speak of and take back."""
+    """The ids of the rules that the texts fire, and of those that are stopped in them."""
     reasons = [reason for text in texts if text for reason in guard.explain(text)]
     return (
         frozenset(reason.rule.id for reason in reasons if not reason.stopped_by),

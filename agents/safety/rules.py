@@ -1,4 +1,4 @@
-"""The guard's rules as `config/safety/` has them, read and checked once."""
+"""Loads the guard's rules from `config/safety/` and validates them."""
 
 import tomllib
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ Kind: TypeAlias = Literal["emergency", "crisis"]
 Pick: TypeAlias = Literal["first", "second", "last"]
 
 ANYWHERE: Final = 60
-"""How many words apart the findings of a rule may stand unless it says otherwise: about one message."""
+"""Default maximum distance between the findings of a rule, in words: about one message."""
 BARE: Final = "bare"
-"""What a sentence of a few words is heard as: "sepsis!" is a cry, in a long sentence it may be a topic."""
+"""The concept of very short sentences: "sepsis!" is a cry for help, in a long sentence it may be a topic."""
 
 
 HAS_IT: Final = "has_it"
-"""What is heard where somebody has something, here and now: beside it the name of an illness is a finding."""
+"""The concept of having something now. The name of an illness is a finding only together with it."""
 
 
 class _Section(BaseModel):
@@ -31,7 +31,7 @@ class _Section(BaseModel):
 
 
 class CueSection(_Section):
-    """Words that take a finding back, how far they go, what `binds` them to a crisis, or `spares` others."""
+    """A kind of cue: phrases that retract a finding. The fields are those of `scope.Cue`."""
 
     reach: Reach
     most: int = 40
@@ -41,7 +41,7 @@ class CueSection(_Section):
 
 
 class Language(_Section):
-    """words.toml: how English is read before anything is looked for."""
+    """words.toml: how English text is read."""
 
     between: frozenset[str]
     negative: frozenset[str]
@@ -64,7 +64,7 @@ class Language(_Section):
 
 
 class BandSection(_Section):
-    """Values that are heard as a concept."""
+    """A range of values that counts as a finding of a concept."""
 
     concept: Name
     low: float = 0
@@ -72,7 +72,7 @@ class BandSection(_Section):
 
 
 class MeasureSection(_Section):
-    """A number beside one of the words of a concept."""
+    """A number near one of the words of a concept."""
 
     bands: tuple[BandSection, ...]
     before: int = -1
@@ -80,7 +80,7 @@ class MeasureSection(_Section):
 
 
 class PressureSection(_Section):
-    """Blood pressures that are heard as a concept: by the upper or the lower figure."""
+    """Blood pressures that count as a finding of a concept, by the upper or the lower value."""
 
     concept: Name
     upper: tuple[float, float]
@@ -88,14 +88,14 @@ class PressureSection(_Section):
 
 
 class Compound(_Section):
-    """A finding made of others that stand close together, such as a body part and a pain."""
+    """A finding that consists of others close together, such as a body part and a pain."""
 
     when: Phrases
     within: int = 6
 
 
 class Concepts(_Section):
-    """concepts.toml and measures.toml: what can be heard."""
+    """concepts.toml and measures.toml: what can be found in a message."""
 
     concepts: Mapping[Name, Phrases]
     compounds: Mapping[Name, Compound] = {}
@@ -104,9 +104,10 @@ class Concepts(_Section):
 
 
 class Rule(_Section):
-    """One rule: `when` any of its combinations is found, the message is of its kind and tier.
+    """One rule: if one of the combinations in `when` is found, the message has its kind and tier.
 
-    `a + b|c` is a with b or c. `even_if` names cues that do not stop this rule, `unless` findings that do.
+    `a + b|c` means a together with b or c. `even_if` lists cues that do not stop this rule; `unless` lists
+    findings that make it harmless.
     """
 
     id: Name
@@ -122,11 +123,15 @@ class Rule(_Section):
 class Replies(_Section):
     """replies.toml: what a bare "yes" or "no" means after a question.
 
-    `plain` are those of `yes` that say so even after a "no", `fillers` say nothing before an answer.
-    `no_more` ends what was once, `after_all` turns a "no" around, `picks` choose one of what was asked.
-    `at_a_loss` leaves the danger of the last answer as it was. `over` ends it where nothing is said but what
-    is `beside_over`; so do `over_by_them` an emergency, and `over_as_felt` one that is felt. `means` make it
-    graver; so do the `bare_means` if nothing else is said.
+    `plain`: phrases for yes that count even after a "no".
+    `fillers`: phrases without a meaning before an answer.
+    `no_more`: after a yes, says that it is in the past.
+    `after_all`: reverses a "no".
+    `picks`: choose one of the options of a question.
+    `at_a_loss`: leaves the danger of the last answer as it was.
+    `over`: ends a danger, if the message has only phrases of `beside_over` in addition.
+    `over_by_them`: does the same for an emergency, and `over_as_felt` for an emergency that is felt at once.
+    `means`: makes a danger to oneself graver; `bare_means` only if the message says nothing else.
     """
 
     fillers: Phrases
@@ -149,7 +154,7 @@ class Replies(_Section):
 
 
 class RuleBook(_Section):
-    """All of it."""
+    """All rules."""
 
     language: Language
     heard: Concepts
@@ -161,7 +166,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def load(folder: Path) -> RuleBook:
-    """The rule book of a folder. What cannot be is refused by its place, before anybody is listened to."""
+    """Load the rule book of a folder. Raises `BadRules` with the place of an error."""
     heard = _toml(folder / "concepts.toml") | _toml(folder / "measures.toml")
     rules = [
         {**section, "kind": kind}
@@ -179,7 +184,7 @@ def load(folder: Path) -> RuleBook:
 
 
 def combinations(when: Phrases) -> tuple[tuple[tuple[str, ...], ...], ...]:
-    """`a + b|c` as groups of names: one of each group must be there."""
+    """`a + b|c` as groups of names. One of each group must be found."""
     return tuple(
         tuple(tuple(name.strip() for name in group.split("|")) for group in each.split("+")) for each in when
     )
@@ -205,7 +210,7 @@ def _refusal(where: str, error: ValidationError) -> AgentError:
 
 
 def _refuse_unknown_names(book: RuleBook) -> None:
-    """A rule that waits for what nothing can be heard as would never fire: a slip of the pen."""
+    """Raise `BadRules` if a rule uses a concept that does not exist, because it would never fire."""
     heard = book.heard
     known = {*heard.concepts, *book.replies.reverse}
     known |= {band.concept for measure in heard.measures.values() for band in measure.bands}
@@ -217,6 +222,6 @@ def _refuse_unknown_names(book: RuleBook) -> None:
     for where, when, unless in asked:
         for name in (*(name for combo in combinations(when) for group in combo for name in group), *unless):
             if name not in known:
-                raise BadRules(where, name, "is no concept")
+                raise BadRules(where, name, "is not a known concept")
     if len({rule.id for rule in book.rules}) < len(book.rules):
-        raise BadRules("rules", "id", "is there twice")
+        raise BadRules("rules", "id", "occurs twice")

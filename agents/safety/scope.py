@@ -1,4 +1,4 @@
-"""How far a 'no', an 'if' or a 'years ago' reaches: which words of a text do not speak of here and now."""
+"""Finds which words of a text a 'no', an 'if' or a 'years ago' applies to."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from agents.safety.text import Word
 Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself", "touching"]
 Binds: TypeAlias = Literal["theme", "story", "case", "past", "end", "seen"]
 FARTHEST_THEME: Final = 6
-"""How many words may stand between "an essay on" and the danger that it names as its theme."""
+"""Maximum number of words between a cue such as "an essay on" and the danger that is its topic."""
 ENDS: Final = frozenset(".")
-"""How the reader gives back whatever ends a sentence."""
+"""The reader returns every mark that ends a sentence as this one."""
 _SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes", "we", "they"))
 _OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself"))
 _WHOSE: Final = {"theme": _OWNERS, "story": frozenset(("i", "im", "ive", "me", "my", "myself"))}
-"""Who has it says so in spite of a theme; in a story others do, but hardly the one who writes."""
+"""Words for a real person despite the cue. A story has other people in it, but hardly the writer."""
 _FRAME_ENDS: Final = {"theme": frozenset((",", ":")), "story": frozenset((":",))}
-"""What ends a frame: "for my novel: ..." is no story, but "in the film, ..." is."""
+"""Marks that end the reach of a cue: "for my novel: ..." is no story, but "in the film, ..." is."""
 _BEFORE_A_NOUN: Final = frozenset(
     (
         "in",
@@ -46,7 +46,7 @@ _NOW: Final = frozenset((
     "think", "thinking", "thinks", "today", "tomorrow", "tonight", "want", "wants", "will",
     "wish", "would", "again",
 ))  # fmt: skip
-"""Words that say of a crisis that it is now, or may come."""
+"""Words which show that a crisis is present or may come."""
 _PAST: Final = frozenset((
     "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor", "scars",
     "shot", "died", "hung", "broke", "beaten",
@@ -55,7 +55,7 @@ _HAS: Final = frozenset((
     "am", "im", "is", "are", "have", "hurts", "hurting", "aches", "aching", "goes", "going",
     "cant", "feels", "feel", "keeps",
 ))  # fmt: skip
-"""Words that say of an ailment that somebody has it now."""
+"""Words which show that somebody has an ailment now."""
 _JOINS: Final = frozenset((",", "and", "so", "-"))
 _ENDS_OF_A_LIST: Final = frozenset((",", "and", "-", ":"))
 _PAUSES: Final = frozenset((",", ":", "("))
@@ -66,7 +66,7 @@ _BESIDE_A_NOT: Final = frozenset((
     "really", "fully", "completely", "quite", "entirely", "all", "yet", "been", "be", "being", "feel",
     "feeling", "actually", "even", "properly", "totally", "near",
 ))  # fmt: skip
-"""Words that may stand between a "not" and what it denies."""
+"""Words that may come between a "not" and the word that it negates."""
 _MEANWHILE: Final = frozenset(("while", "whilst"))
 _TIMES: Final = {
     "end": _MEANWHILE | frozenset(("after", "since", "during")),
@@ -74,11 +74,11 @@ _TIMES: Final = {
     "past": _MEANWHILE,
     "story": _MEANWHILE,
 }
-"""What makes of a cue a mere time: "since they discharged me", "while watching the news"."""
+"""Words that turn a cue into a time: "since they discharged me", "while watching the news"."""
 FARTHEST_TIME: Final = 4
-"""How many words may stand between "while" or "after" and what is said to be the time of it."""
+"""Maximum number of words between such a word and the cue."""
 HAPPEN: Final = frozenset(("collapsed", "fainted", "drowned"))
-"""The concepts that are findings where they happen to somebody."""
+"""Concepts that are findings only if they happen to a person."""
 _HAPPENS: Final = frozenset(
     form for verb in ("collapse~", "drown~", "faint~", "slump~") for form in forms(verb)
 )
@@ -92,24 +92,24 @@ _DETERMINERS: Final = frozenset(
 _THIS: Final = frozenset(("this", "that", "these", "those"))
 _IS: Final = frozenset(("is", "are"))
 OF_A_THING: Final = "of_a_thing"
-"""Why despair of anything but life ("lost all hope of finding my keys"), or what befell no one, stops."""
+"""The reason that stops findings about things: "lost all hope of finding my keys", "the roof collapsed"."""
 DESPAIR: Final = "passive"
-"""The concept whose phrases say all of it, unless they go on."""
+"""The concept of phrases of despair. A phrase that continues may be about a thing."""
 FARTHEST_COMPLEMENT: Final = 4
-"""How many words after "of" or "with" say what something is about."""
+"""Number of words after "of" or "with" that are searched for what the despair is about."""
 IMPERSONAL: Final = "impersonal"
-"""Why a question that speaks of nobody ("does a stroke hurt?") is stopped."""
+"""The reason that stops findings in a question about nobody, as in "does a stroke hurt?"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The words that show how a sentence is built.
+    """The words that show the structure of a sentence.
 
-    `breaks` turn it around ("but"), `subjects` begin a new thought, `asks` open a question after `openings`
-    ("hi, ..."), `persons` show that somebody is spoken of, `talk` that it is of the conversation itself, and
-    `nots` deny what follows. One of the `general` words makes a question after "is" one about a thing.
-    Despair that one of the `complements` follows is about what comes then, unless that is `grave`.
-    What is said of anything but the `living` ("the roof collapsed") is said of a thing.
+    `breaks` introduce a contrast ("but"), `subjects` begin a new clause, `asks` begin a question, also after
+    `openings` ("hi, ..."). `persons` show that the text is about a person, `talk` that it is about the chat
+    itself, and `nots` negate what follows. A question with "is" and one of the `general` words may be about
+    a thing. Despair followed by one of the `complements` is about what comes next, unless that is `grave`.
+    What happens to anything that is not `living` ("the roof collapsed") happened to a thing.
     """
 
     breaks: Set[str]
@@ -127,12 +127,12 @@ class Grammar:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A kind of cue: how far it reaches, how many words at most; or which others it `spares` us.
+    """A kind of cue: which words it reaches, how many at most, and which other cues it disables (`spares`).
 
-    `binds` is how it must stand to a crisis to take that back: as what names its `theme`, tells a `story` or
-    supposes a `case` of it, what puts it into the `past`, says its `end`, or that it was `seen` to. In a
-    statement about somebody it is but another word; a theme or a story is so even where an emergency is
-    stated, and that it was seen to where it is there still.
+    `binds` says how a cue must relate to a crisis to retract it: as its `theme`, as a `story` or a
+    hypothetical `case` about it, as its `past`, as its `end`, or as a sign that it was `seen` to. A cue does
+    not apply to a statement that somebody has the crisis. A `theme`, a `story` and a `seen` do not apply to
+    the statement that somebody has an emergency now, either.
     """
 
     reach: Reach
@@ -143,7 +143,7 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Words `start` to `end` are stopped for a reason, because of the words from `cue_start` to `cue_end`."""
+    """A cue, at `cue_start` to `cue_end`, retracts the findings between `start` and `end` for a reason."""
 
     reason: str
     start: int
@@ -151,10 +151,10 @@ class Stop:
     cue_start: int
     cue_end: int
     touching: bool = False
-    """Whether it stops only what ends within its cue: "can't breathe in these jeans"."""
+    """Whether it stops only findings that end within the cue: "can't breathe in these jeans"."""
 
     def covers(self, found: Found) -> bool:
-        """Whether it takes a finding back. One that says 'not' itself is not negated once more."""
+        """Whether it retracts a finding. A finding that contains a 'not' itself is not negated again."""
         if self.reason == "negated" and found.negative:
             return False
         if self.touching and found.end <= self.cue_start:
@@ -164,7 +164,7 @@ class Stop:
 
 
 class Scopes:
-    """Knows where clauses end."""
+    """Finds how far cues reach."""
 
     def __init__(self, cues: Mapping[str, Cue], grammar: Grammar) -> None:
         self._cues = cues
@@ -177,7 +177,7 @@ class Scopes:
         self._grammar = grammar
 
     def stops(self, words: Sequence[Word], found: Sequence[Found]) -> list[Stop]:
-        """Where the cues among what was found reach. What takes danger back must be typed, not guessed."""
+        """The stops of all cues among the findings. A cue must be typed exactly to retract a danger."""
         cues = [
             (each, cue)
             for each in found
@@ -210,7 +210,7 @@ class Scopes:
         ]
 
     def binds(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
-        """Whether a stop is bound to the finding closely enough to take even a crisis back."""
+        """Whether a stop relates to the finding closely enough to retract even a crisis."""
         if stop.reason == IMPERSONAL:
             return all(word.text not in _PAUSES for word in words[stop.cue_end : found.start])
         match self._binds.get(stop.reason):
@@ -219,7 +219,7 @@ class Scopes:
                 between.add(words[stop.cue_start].text)
                 return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_NOT_ITS_END)
             case "past":
-                said = _told(words, stop, found)
+                said = _said_of_past(words, stop, found)
                 if stop.cue_end <= found.start:
                     said |= {word.text for word in words[stop.cue_start : stop.cue_end]} - _NOW
                 return said.isdisjoint(_NOW) and any(_is_past(word) for word in said)
@@ -231,7 +231,7 @@ class Scopes:
                 return True
 
     def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
-        """Whether somebody is said to have it, whatever the rest of the sentence is about."""
+        """Whether the text states that somebody has the finding, despite the stop."""
         binds = self._binds.get(stop.reason)
         if binds is None:
             return False
@@ -248,7 +248,7 @@ class Scopes:
         return any(not _is_vignette(words[at + 1 : at + 3]) for at in ends)
 
     def _asks_of_nobody(self, words: Sequence[Word], start: int, end: int) -> int | None:
-        """Where the question begins, if a sentence is one and speaks of nobody."""
+        """Where the question begins, if the sentence is a question about nobody."""
         grammar = self._grammar
         asked = next((at for at in range(start, end) if words[at].text not in grammar.openings), None)
         if asked is None or not self._asks(words, asked, end):
@@ -263,7 +263,7 @@ class Scopes:
         return words[asked].text in self._grammar.asks
 
     def _thing(self, words: Sequence[Word], found: Found) -> int | None:
-        """Where it is said that a finding is about a thing, if it is."""
+        """The position of the word which shows that a finding is about a thing; None if it is not."""
         if found.concept == DESPAIR:
             return found.end if self._goes_on(words, found.end) else None
         if found.concept in HAPPEN and words[found.start].text in _HAPPENS:
@@ -271,7 +271,7 @@ class Scopes:
         return None
 
     def _goes_on(self, words: Sequence[Word], at: int) -> bool:
-        """Whether words of despair go on here, and say of what: "given up on the garden"."""
+        """Whether the despair continues here with what it is about: "given up on the garden"."""
         if at + 1 >= len(words) or words[at].text not in self._grammar.complements:
             return False
         of_what = [word.text for word in words[at + 1 : at + 1 + FARTHEST_COMPLEMENT]]
@@ -279,14 +279,14 @@ class Scopes:
         return is_named and self._grammar.grave.isdisjoint(of_what)
 
     def _to_a_thing(self, words: Sequence[Word], at: int) -> int | None:
-        """Where the thing is that it happened to, if a word with an article before it names one."""
+        """The position of the thing that it happened to, if the text names one after an article."""
         while at > 0 and words[at].text in _HELPERS:
             at -= 1
         named = at > 0 and words[at].text.isalpha() and words[at - 1].text in _DETERMINERS
         return at if named and words[at].text not in self._grammar.living else None
 
     def _is_denied(self, words: Sequence[Word], cue: Found) -> bool:
-        """Whether a "not" stands right before it: what has "not gone away" is there."""
+        """Whether a "not" comes right before a cue: a pain that has "not gone away" is present."""
         before = (word.text for word in reversed(words[max(cue.start - 3, 0) : cue.start]))
         return next((word for word in before if word not in _BESIDE_A_NOT), "") in self._grammar.nots
 
@@ -308,7 +308,7 @@ class Scopes:
                 return cue.end, self._after(words, cue.end, kind)
 
     def _thought(self, words: Sequence[Word], cue: Found, edges: Set[str]) -> tuple[int, int]:
-        """From where the thought of a cue begins to where it ends; people write on without a full stop."""
+        """Start and end of the clause around a cue. It may end without a full stop."""
         start, end = cue.start, cue.end
         while start > 0 and words[start - 1].text not in edges and not self._new_thought(words, start - 1):
             start -= 1
@@ -317,7 +317,7 @@ class Scopes:
         return start, end
 
     def thoughts(self, words: Sequence[Word]) -> list[int]:
-        """Where a thought ends: with the sentence, or where somebody or something new begins."""
+        """Where clauses end: at the end of a sentence, or before a new subject."""
         last, subjects = len(words) - 1, self._subjects
         return [
             at
@@ -327,11 +327,11 @@ class Scopes:
         ]
 
     def _new_thought(self, words: Sequence[Word], at: int, joins: Set[str] = _JOINS) -> bool:
-        """Whether a comma or an "and" here is followed by who or what comes next."""
+        """Whether a comma or an "and" is followed by a new subject."""
         return words[at].text in joins and at + 1 < len(words) and words[at + 1].text in self._subjects
 
     def _after(self, words: Sequence[Word], start: int, kind: Cue) -> int:
-        """To the end of the thought: a 'but', a new subject, or the end of a list of things."""
+        """Where the reach of a cue ends: at a 'but', a new subject, or the end of a list."""
         for at in range(start, min(start + kind.most, len(words))):
             text = words[at].text
             if text in self._turns:
@@ -347,7 +347,7 @@ class Scopes:
         return min(start + kind.most, len(words))
 
     def _list_goes_on(self, words: Sequence[Word], at: int) -> bool:
-        """Whether an 'or' still comes before the thought ends: "no pain, swelling or fever"."""
+        """Whether an 'or' follows before the clause ends: "no pain, swelling or fever"."""
         for word in words[at : at + 12]:
             if word.text in _OR:
                 return True
@@ -357,13 +357,13 @@ class Scopes:
 
 
 def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
-    """The words of a finding, and those from its cue, or from where the thought begins, to it."""
+    """The words of a finding and those before it, from the cue or from the start of the reach."""
     start = stop.cue_end if stop.cue_end <= found.start else stop.start
     return {word.text for word in words[start : max(found.end, stop.cue_start)]}
 
 
-def _told(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
-    """The same of a past: who "used to be" is no more, and who "got beaten" was."""
+def _said_of_past(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
+    """Like `_said`, without words that hide a past tense, as in "used to be" and "got beaten"."""
     start = stop.cue_end if stop.cue_end <= found.start else stop.start
     if start == stop.cue_end and words[start - 1].text == "to":
         start += 1
@@ -372,7 +372,7 @@ def _told(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
 
 
 def _is_a_time(words: Sequence[Word], stop: Stop, found: Found, times: Set[str]) -> bool:
-    """Whether a cue only says when it is, and so ends nothing."""
+    """Whether a cue only states a time, and so retracts nothing."""
     before = words[max(found.end, stop.cue_start - FARTHEST_TIME) : stop.cue_start]
     return any(word.text in times for word in before)
 
@@ -382,12 +382,12 @@ def _is_past(word: str) -> bool:
 
 
 def _is_vignette(words: Sequence[Word]) -> bool:
-    """Whether a case of the textbook begins here: "a 60 year old man with ..."."""
+    """Whether a textbook case begins here: "a 60 year old man with ..."."""
     first, *rest = (word.text for word in words)
     return first in ("a", "an") and any(word.isdigit() or word == "patient" for word in rest)
 
 
 def sentences(words: Sequence[Word]) -> list[tuple[int, int]]:
-    """From where to where each sentence goes, without what ends it."""
+    """Start and end of each sentence, without the mark that ends it."""
     edges = [-1, *(at for at, word in enumerate(words) if word.text in ENDS), len(words)]
     return [(before + 1, end) for before, end in pairwise(edges) if before + 1 < end]

@@ -1,4 +1,4 @@
-"""What a person typed, as plain words: whatever the spelling, the quotes or the spaces between them."""
+"""Reads a message as plain words, despite misspellings, odd quotes and misplaced spaces."""
 
 import re
 import unicodedata
@@ -20,28 +20,28 @@ _BREATH: Final = re.compile(
     r"(?<=[A-Za-z,])\s*(?:\u2026|\.{2,}|\. \. \.)\s*(?=[a-z]|I\b|[A-Z]{2}|EpiPen)"
     r"|(?<=[A-Za-z])\s+(?:um+|uh+m?|erm|hm+)\b,?(?=\s+[A-Za-z0-9])"
 )
-"""An ellipsis or an "um" amid a sentence, where somebody only takes a breath."""
+"""An ellipsis or an "um" within a sentence. It does not end the sentence."""
 _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _DISGUISED: Final = re.compile(r"(?<![a-z0-9@$!])[a-z]*[0-9@$!][a-z0-9@$!]*")
 _SIGNS: Final = str.maketrans("0134579@$!", "oieastgasi")
 _OTHER_SIGNS: Final = str.maketrans("0134579@$!", "oleastgasl")
-"""A 1 and a ! may stand for an i or an l."""
+"""A second table, because 1 and ! can mean i or l."""
 SHORTEST_TO_CORRECT: Final = 4
 SHORTEST_DISGUISED: Final = 3
 SHORTEST_WITH_A_GAP: Final = 5
 SHORTEST_OF_TWO_WORDS: Final = 7
-"""Of how many letters a word is, at least, that is read where two known words stand."""
+"""Minimum length of a word that is read instead of two known words."""
 SHORTEST_PART: Final = 4
 LONGEST_WORD: Final = 24
 MOST_READINGS: Final = 8
 MOST_SEEN: Final = 20_000
-"""How many different words a reader remembers having thought about."""
+"""Maximum number of words in a reader's cache."""
 MOST: Final = 20_000
-"""How many characters of a message are listened to, its beginning and its end; more is no chat message."""
+"""Maximum number of characters read. Of a longer message, only its beginning and its end are read."""
 
 
 class Word(NamedTuple):
-    """One word or mark: its best reading, all of them, and whether the reader knows it."""
+    """One word or mark: its best reading, all readings, and whether the reader knows it."""
 
     text: str
     readings: tuple[str, ...]
@@ -52,7 +52,7 @@ _END: Final = (Word(".", (".",), known=True),)
 
 
 def clean(text: str) -> str:
-    """The text in small plain letters: no accents, no invisible characters, one kind of quote."""
+    """The text in plain lower-case letters: no accents, no invisible characters, one kind of quote."""
     if len(text) > MOST:
         text = f"{text[: MOST // 2]}\n{text[-MOST // 2 :]}"
     text = _BREATH.sub(" ", text.translate(_QUOTES).translate(_DASHES))
@@ -68,7 +68,7 @@ def clean(text: str) -> str:
 
 
 def misspellings_of(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The words by each of their forms that lacks a letter; only words long enough to be corrected."""
+    """An index of words by each form with one letter left out, for words long enough to be corrected."""
     slips: dict[str, list[str]] = {}
     for word in words:
         if len(word) >= SHORTEST_TO_CORRECT:
@@ -79,11 +79,11 @@ def misspellings_of(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads text as words it knows. `known` are its words, `expand` what short forms stand for.
+    """Reads text as known words. `known` are these words; `expand` maps short forms to their words.
 
-    A word it does not know is read as the known one that differs by a slip of the pen, if it is long enough
-    for that to be no guess; words of the language that only look alike are `known`, too. `written` are short
-    forms with digits or signs in them, and what they stand for; `pairs` are two words that remain two.
+    An unknown word that is long enough is read as the known word that differs by a typing error. Ordinary
+    words that look similar are `known`, so that they are not corrected. `written` maps short forms with
+    digits or signs to their words. The words of `pairs` are not joined into one.
     """
 
     known: Set[str]
@@ -92,10 +92,10 @@ class Reader:
     written: Mapping[str, str] = field(default_factory=dict)
     pairs: Set[tuple[str, str]] = frozenset()
     misspellings: Mapping[str, tuple[str, ...]] | None = None
-    """What `misspellings_of` gives, if it was computed before."""
+    """The result of `misspellings_of`, if it was computed before."""
     _signs: re.Pattern[str] = field(init=False, repr=False)
     _whole: frozenset[str] = field(init=False, repr=False)
-    """The words that are known again where a space fell into them."""
+    """The words that are recognised with a space inside."""
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
     _alike: Mapping[tuple[str, int], list[str]] = field(init=False, repr=False)
     _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
@@ -123,7 +123,7 @@ class Reader:
         return [word for piece in pieces for word in seen.get(piece) or self._words(piece)]
 
     def quote(self, text: str, start: int, end: int) -> str:
-        """How the words from `start` to `end` of a text were written."""
+        """The words from `start` to `end` as they were written in the text."""
         plain = self._plain(text)
         spans = [(first, last) for piece, first, last in self._pieces(plain) for _ in self._words(piece)]
         return plain[spans[start][0] : spans[end - 1][1]]
@@ -135,7 +135,7 @@ class Reader:
         return _DISGUISED.sub(self._undisguised, plain)
 
     def _undisguised(self, found: re.Match[str]) -> str:
-        """A word that matters, with digits and signs for letters in it ("su1c1de"); "b12" is none."""
+        """Replace the digits and signs in a word of a finding by letters ("su1c1de", but not "b12")."""
         typed = found[0]
         word = typed.rstrip("!")
         letters = sum(letter.isalpha() for letter in word)
@@ -147,7 +147,7 @@ class Reader:
         return typed
 
     def _words(self, piece: str) -> tuple[Word, ...]:
-        """What a piece of text is read as: one word mostly, more when it was short for them."""
+        """The words of a piece of text: usually one; several for a short form."""
         words: tuple[Word, ...]
         if (piece in self.known and piece not in self.expand) or piece[0].isdigit() or piece in _WITHIN:
             words = (Word(piece, (piece,), known=True),)
@@ -181,14 +181,14 @@ class Reader:
         return self._parts(word) or ((squeezed,),)
 
     def _hidden(self, piece: str) -> tuple[str, ...]:
-        """The words that somebody may have meant who writes "d*ad"."""
+        """The possible words for one with hidden letters, such as "d*ad"."""
         shape = piece.replace("'", "")
         alike = self._alike.get((shape[0], len(shape)), ())
         meant = [word for word in alike if all(map(_may_be, shape, word))]
         return (*meant[:MOST_READINGS], piece)
 
     def _meant(self, word: str) -> tuple[str, ...]:
-        """Known words that one slip (two in a long word) turns into this one."""
+        """The known words that differ by one typing error, or by two in a long word."""
         if len(word) < SHORTEST_TO_CORRECT:
             return ()
         near: dict[str, int] = {}
@@ -204,7 +204,7 @@ class Reader:
         return tuple(sorted(each for each, distance in near.items() if distance == best))[:MOST_READINGS]
 
     def _parts(self, word: str) -> tuple[tuple[str], ...]:
-        """Two known words that were written as one; rather two that matter."""
+        """Two known words that were written as one, preferably words of findings."""
         found: tuple[tuple[str], ...] = ()
         for cut in range(len(word) - SHORTEST_PART, SHORTEST_PART - 1, -1):
             halves = word[:cut], word[cut:]
@@ -216,7 +216,7 @@ class Reader:
         return found
 
     def _pieces(self, plain: str) -> list[tuple[str, int, int]]:
-        """The words and marks of a text and where they stand; what a space fell into is one word again."""
+        """The words and marks of a text with their positions. Words split by a space are joined."""
         pieces = [(found[0], *found.span()) for found in _PIECES.finditer(plain)]
         for at in range(len(pieces) - 2, -1, -1):
             (this, start, _), (following, _, end) = pieces[at : at + 2]
@@ -238,12 +238,12 @@ def _may_be(hidden: str, letter: str) -> bool:
 
 
 def _shortened(word: str) -> set[str]:
-    """The word itself, and with each letter left out: what one slip away from it also is."""
+    """The word, and the word with each letter left out. Words that differ by one error share one of these."""
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
 
 
 def _is_slip(word: str, meant: str) -> bool:
-    """Whether one may well have meant the other: a short word only had two letters exchanged or doubled."""
+    """Whether `word` is probably a misspelling of `meant`. Short words allow fewer kinds of errors."""
     if word[0] != meant[0] and word[:2] != meant[1::-1]:
         return False
     if len(meant) == SHORTEST_TO_CORRECT:
@@ -254,13 +254,13 @@ def _is_slip(word: str, meant: str) -> bool:
 
 
 def _shorter_by_one(word: str, meant: str) -> bool:
-    """Whether a letter inside is missing."""
+    """Whether `word` is `meant` without one of its inner letters."""
     inside = (meant[:at] + meant[at + 1 :] for at in range(1, len(meant) - 1))
     return word in inside
 
 
 def _without_a_double(word: str) -> set[str]:
-    """The word with one letter less where it stands twice."""
+    """The word with one of its doubled letters reduced to a single one, in all ways."""
     return {word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at] == word[at - 1]}
 
 
@@ -270,9 +270,9 @@ def _once(word: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many slips lie between two words that are the same, or become so, with a letter less: one or two.
+    """The number of typing errors between two words that share a form with one letter left out: 1 or 2.
 
-    A slip is a letter more, less, another, or two exchanged.
+    An error is a letter added, left out or replaced, or two letters exchanged.
     """
     if len(one) != len(other):
         return 1

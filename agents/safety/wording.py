@@ -1,4 +1,4 @@
-"""What a person in danger is told: fixed texts, with whom to call where they are."""
+"""The fixed texts of safety answers, with the phone numbers of a region."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
 from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE
-from agents.safety.guard import STILL, Verdict
 from agents.safety.language import OTHER
+from agents.safety.verdict import STILL, Verdict
 
 ELSEWHERE: Final = "elsewhere"
 
 ROUTER: Final = "router"
-"""The rule of an emergency that only the router took for one; it cannot tell a crisis from it."""
+"""The rule of an emergency that only the router found. The router cannot tell it from a crisis."""
 
 
 VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
-"""How the rules begin that hear violence."""
+"""Id prefixes of the rules about violence."""
 OTHER_CRISES: Final = ("suicide.", "self_harm", "psychosis.")
-"""How those begin that hear any other crisis."""
+"""Id prefixes of the rules about other crises."""
 
 
 class _Section(BaseModel):
@@ -31,7 +31,7 @@ class _Section(BaseModel):
 
 
 class Region(_Section):
-    """Whom to call in an emergency, in a crisis and about violence, and where that is said."""
+    """Whom to call in an emergency, in a crisis and about violence, and the source of these numbers."""
 
     emergency: Annotated[str, Field(min_length=1)]
     crisis: Annotated[str, Field(min_length=1)]
@@ -40,7 +40,7 @@ class Region(_Section):
 
 
 class Text(_Section):
-    """One answer: the sentence that goes out at once, and those after it."""
+    """One answer: the sentence that is sent at once, and those after it."""
 
     first: Annotated[str, Field(min_length=1)]
     rest: tuple[Annotated[str, Field(min_length=1)], ...]
@@ -63,7 +63,7 @@ class _Texts(_Section):
 
 
 class Wording:
-    """The texts of one region, ready to be said."""
+    """The texts of one region with its numbers filled in."""
 
     def __init__(self, texts: _Texts, region: Region, elsewhere: Region) -> None:
         self._texts = texts
@@ -75,7 +75,7 @@ class Wording:
         self.settled = texts.settled.format_map(self._numbers)
 
     def foreign(self, language: str) -> str:
-        """What is said before the answer to a message in another language: in that one, too, where we can."""
+        """The text before the answer to a message in another language, in that language too if we can."""
         texts = self._texts.foreign
         said = (
             texts[OTHER]
@@ -85,13 +85,13 @@ class Wording:
         return said.format_map(self._numbers)
 
     def comes_back(self, earlier: Verdict) -> str:
-        """What is said before the answer to something else, after a crisis of danger now; else nothing."""
+        """The text before an answer about another topic, after an immediate crisis; empty otherwise."""
         if earlier.kind != "crisis" or earlier.tier < AT_ONCE:
             return ""
         return _begun(self._texts.comes_back[_kind(earlier)].format_map(self._numbers))
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
-        """The sentences of a safety answer; `earlier` ones in the conversation were worded otherwise."""
+        """The sentences of a safety answer. `earlier` ones in the conversation make its wording differ."""
         for rule, texts in ((MEANWHILE, self._texts.meanwhile), (CALLED, self._texts.called)):
             if rule in verdict.rule_ids:
                 text = texts[(earlier - 1) % len(texts)]
@@ -109,12 +109,12 @@ class Wording:
 
 
 def _begun(sentence: str) -> str:
-    """A sentence with a large letter first, whatever whom to call begins with."""
+    """The sentence with a capital first letter, since it may begin with the name of a service."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def _kind(verdict: Verdict) -> str:
-    """Which texts are right: those for violence where nothing but violence was heard."""
+    """The group of texts for a verdict: those for violence if only rules about violence fired."""
     if verdict.kind != "crisis":
         return "emergency"
     crises = [rule for rule in verdict.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
@@ -122,7 +122,7 @@ def _kind(verdict: Verdict) -> str:
 
 
 def load(folder: Path, region: str) -> Wording:
-    """The texts of a folder for a region; for one it does not know, those that are right anywhere."""
+    """Load the texts of a folder for a region; for an unknown region, those that are right anywhere."""
     try:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
@@ -144,7 +144,7 @@ def load(folder: Path, region: str) -> Wording:
         first = error.errors(include_url=False, include_input=False)[0]
         raise BadRules("texts.toml", ".".join(map(str, first["loc"])), first["msg"]) from None
     except (KeyError, ValueError, IndexError):
-        raise BadRules("texts.toml", "$", "names what is not there") from None
+        raise BadRules("texts.toml", "$", "names a placeholder or a text that does not exist") from None
     return wording
 
 
@@ -156,5 +156,5 @@ def _toml(path: Path) -> dict[str, object]:
 
 
 def known_regions(folder: Path) -> tuple[str, ...]:
-    """The regions whose numbers are known."""
+    """The names of the regions with known numbers."""
     return tuple(sorted(set(_toml(folder / "regions.toml")) - {ELSEWHERE}))

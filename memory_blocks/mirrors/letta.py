@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from memory_blocks.models import Label
-from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.ports import Changes, ForeignChange, StoredBlock, StoredBlocks
 from memory_blocks.trace import digest
 
 UNKNOWN_AUTHOR: Final = "letta:somebody"
@@ -45,15 +45,12 @@ class CopyStore(Protocol):
 
     async def read(self, conversation_id: str) -> Mapping[Label, CopiedText]:
         """The blocks in Letta; empty if the conversation has none there yet."""
-        ...
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
         """Write one text. When this returns, Letta has the text."""
-        ...
 
     async def author(self, conversation_id: str, label: Label, text: str) -> str | None:
         """The agent that edited the block into this text; None if no agent did."""
-        ...
 
 
 class Journal(Protocol):
@@ -61,15 +58,12 @@ class Journal(Protocol):
 
     async def entries(self, conversation_id: str) -> Mapping[Label, JournalEntry]:
         """What is known about each block."""
-        ...
 
     async def record_intent(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """Record that these texts are about to be written."""
-        ...
 
     async def record_applied(self, conversation_id: str, digests: Mapping[Label, str]) -> None:
         """Record that Letta has these texts."""
-        ...
 
 
 class LettaMirror:
@@ -81,12 +75,7 @@ class LettaMirror:
         self._up_to_date: dict[str, Mapping[Label, CopiedText]] = {}
         self._reported: dict[str, Sequence[ForeignChange]] = {}
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Write the blocks that differ in Letta. If there are edits not in `handled`, return them instead.
 
         Until those edits are handled, the journal keeps these blocks as not yet written. A write that a crash
@@ -121,7 +110,7 @@ class LettaMirror:
             self._reported.pop(conversation_id, None)
             return ()
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """What others edited in Letta since our last write."""
         async with self._lock(conversation_id):
             copies = await self._copies.read(conversation_id)

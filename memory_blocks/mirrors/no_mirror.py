@@ -1,23 +1,15 @@
 """The mirror that copies nothing, used when no other place is configured."""
 
-from collections.abc import Mapping, Sequence
-
-from memory_blocks.models import Label
-from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.ports import Changes, StoredBlocks
 
 
 class NoMirror:
     """A `BlockMirror` without a copy."""
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Does nothing."""
         return ()
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """Always empty."""
         return ()

@@ -1,10 +1,10 @@
 """A mirror in this process. A test edits the blocks in it, as the tools of an agent would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.models import Label
-from memory_blocks.ports import ForeignChange, StoredBlock
+from memory_blocks.ports import Changes, ForeignChange, StoredBlock, StoredBlocks
 
 
 class ScriptedMirror:
@@ -15,12 +15,7 @@ class ScriptedMirror:
         self._put: dict[tuple[str, Label], StoredBlock] = {}
         self._edits: dict[tuple[str, Label], tuple[str, str]] = {}
 
-    async def put(
-        self,
-        conversation_id: str,
-        blocks: Mapping[Label, StoredBlock],
-        handled: Sequence[ForeignChange] = (),
-    ) -> Sequence[ForeignChange]:
+    async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
         """Copy these blocks; if there are edits that are not in `handled`, copy nothing and return them."""
         changes = await self.foreign_changes(conversation_id)
         if unhandled := [each for each in changes if each not in handled]:
@@ -30,7 +25,7 @@ class ScriptedMirror:
             self._edits.pop((conversation_id, label), None)
         return ()
 
-    async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
+    async def foreign_changes(self, conversation_id: str) -> Changes:
         """What was edited since the last `put`."""
         if self.silent:
             raise MirrorUnavailable

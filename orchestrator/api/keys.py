@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from orchestrator.api import strict_json
-from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError
+from orchestrator.errors import INVALID_FIELD, KEYS_EXPOSED, KEYS_UNREADABLE, AnamnesisError, os_errors_as
 from orchestrator.wire.ids import PERSON_RULE, PersonId, is_person_id
 
 FILE: Final = "keys.json"
@@ -69,7 +69,7 @@ class Keys:
         return found
 
     def _load(self) -> Mapping[PersonId, str]:
-        with _translate_errors():
+        with os_errors_as(KEYS_UNREADABLE, file=FILE):
             try:
                 state = self._file.stat()
             except FileNotFoundError:
@@ -84,7 +84,7 @@ class Keys:
     def _write(self, keys: Mapping[PersonId, str]) -> None:
         """Write a new file and rename it over the old one, so that a crash leaves one of the two."""
         draft = self._file.with_suffix(".new")
-        with _translate_errors():
+        with os_errors_as(KEYS_UNREADABLE, file=FILE):
             draft.unlink(missing_ok=True)
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -96,7 +96,7 @@ class Keys:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """Lock the folder, so that two processes that start together do not each make a key."""
-        with _translate_errors():
+        with os_errors_as(KEYS_UNREADABLE, file=FILE):
             folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
@@ -111,15 +111,4 @@ def parse_keys(text: bytes) -> dict[PersonId, str]:
         return _contents.validate_python(strict_json.parse(text))
     except (AnamnesisError, ValidationError):
         rule = f"it is not a map from persons to keys; a person {PERSON_RULE}"
-    raise AnamnesisError(KEYS_UNREADABLE, file=FILE, rule=rule)
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        rule = os.strerror(error.errno or 0)
-    else:
-        return
     raise AnamnesisError(KEYS_UNREADABLE, file=FILE, rule=rule)

@@ -13,12 +13,10 @@ class Health(Protocol):
     @property
     def status(self) -> Literal["ok", "degraded"]:
         """`ok` if every part works."""
-        ...
 
     @property
     def parts(self) -> Mapping[str, str]:
         """For each part by name: `ok`, or `down: ` and the name of the reason."""
-        ...
 
 
 class Orchestrator(Protocol):
@@ -26,11 +24,9 @@ class Orchestrator(Protocol):
 
     async def attend(self, transport: Transport, person_id: str) -> None:
         """Serve one connection until it ends."""
-        ...
 
     async def health(self) -> Health:
         """Check every part now."""
-        ...
 
 
 class Admission(Protocol):
@@ -56,16 +52,12 @@ class Rooms(Protocol):
     @property
     def url(self) -> str:
         """The address clients connect to."""
-        ...
 
     async def create(self, person_id: str) -> str:
         """Start a conversation of that person and create its room; returns the id of both."""
-        ...
 
     async def admit(self, person_id: str, conversation_id: str) -> Admission:
         """Make a token for the owner of a conversation."""
-        ...
 
     def receive_webhook(self, body: bytes, authorization: str) -> None:
         """Take a webhook from LiveKit; a wrong signature is refused."""
-        ...

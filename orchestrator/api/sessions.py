@@ -8,8 +8,8 @@ codes and sessions, and removing a file, which is atomic, uses a code or ends a 
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.api.keys import Keys
-from orchestrator.errors import SESSIONS_UNWRITABLE, AnamnesisError
+from orchestrator.errors import SESSIONS_UNWRITABLE, os_errors_as
 from orchestrator.wire.ids import PersonId
 
 CODE_SECONDS: Final = 600
@@ -67,7 +67,7 @@ class Sessions:
     def _create(self, folder: Path, person: PersonId, key: str, seconds: float) -> str:
         secret = secrets.token_urlsafe(32)
         record = _Record(person=person, key=_digest(key), expires=self._now() + seconds)
-        with _translate_errors():
+        with os_errors_as(SESSIONS_UNWRITABLE):
             folder.mkdir(mode=0o700, exist_ok=True)
             self._remove_expired(folder)
             descriptor = os.open(_file(folder, secret), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -105,20 +105,9 @@ def _read(file: Path) -> _Record | None:
 
 def _remove(file: Path) -> bool:
     """Remove a file; False if another process was faster or there was none."""
-    with _translate_errors():
+    with os_errors_as(SESSIONS_UNWRITABLE):
         try:
             file.unlink()
         except FileNotFoundError:
             return False
     return True
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        rule = os.strerror(error.errno or 0)
-    else:
-        return
-    raise AnamnesisError(SESSIONS_UNWRITABLE, rule=rule)

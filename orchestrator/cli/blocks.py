@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, shared_options, with_invocation
 
 if TYPE_CHECKING:
     from memory_blocks.ledger import Ledger
@@ -50,8 +50,7 @@ def blocks() -> None:
 @click.option("--at-turn", type=click.IntRange(1), help="Show the state after this turn.")
 @click.option("--revision", type=click.IntRange(1), help="Show this revision.")
 @_as_json
-@shared_options
-@pass_invocation
+@with_invocation
 def show(
     invocation: Invocation,
     conversation: str,
@@ -110,8 +109,7 @@ def show(
 @_conversation
 @_label
 @_as_json
-@shared_options
-@pass_invocation
+@with_invocation
 def history(invocation: Invocation, conversation: str, label: str | None, as_json: bool) -> None:
     """List the revisions of all blocks, or of one: who wrote each, at which turn. Shows no text."""
     from orchestrator.ops.clock import as_text
@@ -149,8 +147,7 @@ def history(invocation: Invocation, conversation: str, label: str | None, as_jso
 @click.argument("label", type=_LABELS, metavar="LABEL")
 @click.argument("first", type=click.IntRange(1))
 @click.argument("second", type=click.IntRange(1))
-@shared_options
-@pass_invocation
+@with_invocation
 def diff(invocation: Invocation, conversation: str, label: str, first: int, second: int) -> None:
     """Show the differences between two revisions of a block."""
     from memory_blocks.diff import line_changes
@@ -179,10 +176,8 @@ def diff(invocation: Invocation, conversation: str, label: str, first: int, seco
 @blocks.command()
 @_conversation
 @_as_json
-@shared_options
-@pass_invocation
-@click.pass_context
-def validate(context: click.Context, invocation: Invocation, conversation: str, as_json: bool) -> None:
+@with_invocation
+def validate(invocation: Invocation, conversation: str, as_json: bool) -> None:
     """List every rule that the blocks break, by path. Shows no text and changes nothing.
 
     The exit code is 1 if a rule is broken.
@@ -192,16 +187,14 @@ def validate(context: click.Context, invocation: Invocation, conversation: str, 
         return access.ledger.examine(access.store, access.conversation, actor=access.actor)
 
     found, _ = _with_ledger(invocation, conversation, examine)
-    _print_departures(context, found, as_json)
+    _print_departures(found, as_json)
 
 
 @blocks.command()
 @_conversation
 @_as_json
-@shared_options
-@pass_invocation
-@click.pass_context
-def verify(context: click.Context, invocation: Invocation, conversation: str, as_json: bool) -> None:
+@with_invocation
+def verify(invocation: Invocation, conversation: str, as_json: bool) -> None:
     """Compare blocks, revisions, archive and traces with each other. Shows no text and changes nothing.
 
     Follows the chain of digests through every revision up to the present block.
@@ -214,15 +207,14 @@ def verify(context: click.Context, invocation: Invocation, conversation: str, as
         return tuple(departures(access.tx, conversation, revisions_kept=keep)), ()
 
     found, _ = _with_ledger(invocation, conversation, compare)
-    _print_departures(context, found, as_json)
+    _print_departures(found, as_json)
 
 
 @blocks.command()
 @_conversation
 @click.argument("id", required=False, metavar="[ID]")
 @_as_json
-@shared_options
-@pass_invocation
+@with_invocation
 def quarantine(invocation: Invocation, conversation: str, id: str | None, as_json: bool) -> None:
     """List the invalid texts in quarantine and why they are there, or show the one with an ID."""
     from orchestrator.ops.clock import as_text
@@ -252,8 +244,7 @@ def quarantine(invocation: Invocation, conversation: str, id: str | None, as_jso
 
 @blocks.command()
 @_conversation
-@shared_options
-@pass_invocation
+@with_invocation
 def rotate(invocation: Invocation, conversation: str) -> None:
     """Archive all but the last turns now, whether or not rotation is switched on."""
 
@@ -272,8 +263,7 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 
 @blocks.command()
 @_conversation
-@shared_options
-@pass_invocation
+@with_invocation
 def export(invocation: Invocation, conversation: str) -> None:
     """Print the blocks, the whole archived turns and the texts in quarantine as one JSON object."""
 
@@ -413,7 +403,7 @@ def _value(label: str, text: str) -> object:
     return text if label == "context_summary" else json.loads(text)
 
 
-def _print_departures(context: click.Context, found: Sequence[tuple[str, str, str]], as_json: bool) -> None:
+def _print_departures(found: Sequence[tuple[str, str, str]], as_json: bool) -> None:
     if as_json:
         departures = [{"label": label, "path": path, "rule": rule} for label, path, rule in found]
         click.echo(json.dumps({"departures": departures}))
@@ -422,4 +412,4 @@ def _print_departures(context: click.Context, found: Sequence[tuple[str, str, st
             click.echo(f"{label}, at {path}: {rule}")
         click.echo(f"{len(found) or 'no'} departure{'' if len(found) == 1 else 's'}")
     if found:
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)

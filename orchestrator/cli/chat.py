@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options, user_option
+from orchestrator.cli.options import Invocation, user_option, with_invocation
 
 if TYPE_CHECKING:
     from orchestrator.client.client import Client
@@ -44,8 +44,7 @@ NO_KEY: Final = "A server needs a key: pass --key-file FILE, or set the variable
 @click.option("--livekit", is_flag=True, help="With --server: use the conversation's LiveKit room.")
 @click.option("--json", "as_json", is_flag=True, help="Read a message per line; print envelopes as JSON.")
 @click.option("--quiet", is_flag=True, help="Do not print the memory traces after an answer.")
-@shared_options
-@pass_invocation
+@with_invocation
 def chat(
     invocation: Invocation,
     user: str,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, shared_options, with_invocation
 from orchestrator.errors import DATABASE_DAMAGED, AnamnesisError
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def db() -> None:
 
 @db.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@shared_options
-@pass_invocation
+@with_invocation
 def upgrade(invocation: Invocation, as_json: bool) -> None:
     """Create the database, or upgrade an older one."""
     settings = invocation.settings()
@@ -70,10 +69,8 @@ def upgrade(invocation: Invocation, as_json: bool) -> None:
 
 @db.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@shared_options
-@pass_invocation
-@click.pass_context
-def status(context: click.Context, invocation: Invocation, as_json: bool) -> None:
+@with_invocation
+def status(invocation: Invocation, as_json: bool) -> None:
     """Show which schema version the database has and which one is needed.
 
     The exit code is 1 if they differ.
@@ -90,7 +87,7 @@ def status(context: click.Context, invocation: Invocation, as_json: bool) -> Non
         then = "Run `anamnesis db upgrade`." if state == "older" else "Install a newer anamnesis."
         click.echo(f"The database has schema {schema.found}; this program needs {schema.needed}. {then}")
     if state != "current":
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)
 
 
 @click.command()
@@ -100,10 +97,8 @@ def status(context: click.Context, invocation: Invocation, as_json: bool) -> Non
     is_flag=True,
     help="No server is running: open turns and unfinished copies count as violations, too.",
 )
-@shared_options
-@pass_invocation
-@click.pass_context
-def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest: bool) -> None:
+@with_invocation
+def check(invocation: Invocation, as_json: bool, at_rest: bool) -> None:
     """Check the invariants of the database.
 
     The exit code is 1 if a violation was found. Prints ids and never what people wrote; changes nothing.
@@ -143,4 +138,4 @@ def check(context: click.Context, invocation: Invocation, as_json: bool, at_rest
             click.echo(violation)
         click.echo(f"{len(report.violations) or 'no'} violations in {report.conversations} conversations")
     if report.violations:
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)

@@ -16,13 +16,7 @@ import click
 
 from orchestrator import __version__
 from orchestrator.cli.database import missing_parts, schema_status, state_of
-from orchestrator.cli.options import (
-    FOUND_SOMETHING,
-    OUR_PACKAGES,
-    Invocation,
-    pass_invocation,
-    shared_options,
-)
+from orchestrator.cli.options import FOUND_SOMETHING, OUR_PACKAGES, Invocation, with_invocation
 from orchestrator.errors import AnamnesisError
 
 if TYPE_CHECKING:
@@ -58,10 +52,8 @@ class Finding:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@shared_options
-@pass_invocation
-@click.pass_context
-def doctor(context: click.Context, invocation: Invocation, as_json: bool) -> None:
+@with_invocation
+def doctor(invocation: Invocation, as_json: bool) -> None:
     """Check what is configured: whether it works, is reachable, and has no conflicts.
 
     The exit code is 1 if something that is configured does not work.
@@ -80,7 +72,7 @@ def doctor(context: click.Context, invocation: Invocation, as_json: bool) -> Non
     else:
         _print(chosen, findings)
     if not works:
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)
 
 
 def _print(chosen: list[dict[str, str]], findings: list[Finding]) -> None:

@@ -1,4 +1,4 @@
-"""`anamnesis eval`: how well messages are routed, understood and guarded, in figures."""
+"""`anamnesis eval`: measures routing, enrichment and safety on files of cases."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, with_invocation
 
 if TYPE_CHECKING:
     from agents.evaluation.routing import RoutingFigures
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     help="Also write report.json, report.txt and a picture of each confusion matrix there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@shared_options
-@pass_invocation
+@with_invocation
 def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_json: bool) -> None:
     """Measure routing, calibration, scope, context resolution and safety on cases with known answers.
 
-    The shipped sets were written by us. Of those in two parts, `tuning` was looked at while the rules and
-    examples were made, `held_out` was not. routing.NAME.jsonl has {"id", "text", "context"?, "intent"} per
-    line; context_resolution.NAME.jsonl a history, a message, and what its enrichment must say.
+    We wrote the shipped sets. The sets named `tuning` were used while the rules and examples were written;
+    the sets named `held_out` were not. Each line of routing.NAME.jsonl is {"id", "text", "context"?,
+    "intent"}. Each line of context_resolution.NAME.jsonl has a history, a message, and what its enrichment
+    must contain.
     """
     settings = invocation.settings(quietly=True)
 
@@ -91,8 +91,8 @@ def _as_text(figures: dict[str, Any], routing: "dict[str, RoutingFigures]") -> s
     for section, parts in figures.items():
         lines.append(section.replace("_", " "))
         for part, values in parts.items():
-            told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
-            lines.append(f"  {part.replace('_', ' ')}: {told}")
+            result = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+            lines.append(f"  {part.replace('_', ' ')}: {result}")
         lines.append("")
     for name, each in routing.items():
         lines.append(f"confusion, {name.replace('_', ' ')}: rows are right, columns were given")

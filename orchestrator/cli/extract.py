@@ -1,11 +1,11 @@
-"""`anamnesis extract`: messages understood in the light of what was said before them, one per line."""
+"""`anamnesis extract`: enriches messages with their context, one per line."""
 
 import json
 from typing import Any
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, report_unreadable, with_invocation
 
 
 @click.command()
@@ -13,16 +13,15 @@ from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocatio
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole enrichment as one JSON object per line."
 )
-@shared_options
-@pass_invocation
+@with_invocation
 def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
-    """Make each message stand on its own.
+    """Rewrite each message so that it can be understood without the ones before.
 
     Reads one JSON object per line, from a file or standard input:
     {"id": "1", "history": [{"role": "user", "text": "…"}, {"role": "assistant", "text": "…?"}],
     "message": "8"}
 
-    A line that cannot be read gets an error in its place, as a blank one does, and the rest goes on.
+    A line that is blank or cannot be read gets an error; the other lines are still handled.
     """
     invocation.settings(quietly=True)
 
@@ -37,14 +36,7 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
             asked = read_line(line)
         except UnreadableLine as error:
             failed = True
-            if as_json:
-                click.echo(
-                    json.dumps(
-                        {"id": error.record_id, "line": number, "error": str(error)}, ensure_ascii=False
-                    )
-                )
-            else:
-                click.echo(f"line {number}: {error}", err=True)
+            report_unreadable(number, error, as_json)
             continue
         found = enrich(asked.message, asked.exchanges, opening=asked.opening)
         if as_json:

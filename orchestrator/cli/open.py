@@ -4,14 +4,13 @@ import json
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options, user_option
+from orchestrator.cli.options import Invocation, user_option, with_invocation
 
 
 @click.command("open")
 @user_option("The person who is signed in by the address.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each server.")
-@shared_options
-@pass_invocation
+@with_invocation
 def open_page(invocation: Invocation, user: str, as_json: bool) -> None:
     """Print an address for each server that runs with this data folder.
 

@@ -1,6 +1,7 @@
 """Shared parts of all commands: common options, the layout of the help, and error handling."""
 
 import errno
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import click
 from orchestrator.errors import INTERNAL, PACKAGE_INCOMPLETE, AnamnesisError
 
 if TYPE_CHECKING:
+    from agents.errors import UnreadableLine
     from orchestrator.settings import Settings
 
 OUR_PACKAGES: Final = ("orchestrator", "agents", "memory_blocks")
@@ -104,6 +106,20 @@ def shared_options(command: _Command) -> _Command:
             help=says,
         )(command)
     return command
+
+
+def with_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The shared options, and the `Invocation` that they fill as the command's first argument."""
+    return shared_options(pass_invocation(command))
+
+
+def report_unreadable(line: int, error: "UnreadableLine", as_json: bool) -> None:
+    """Print why a line of input cannot be read: as JSON in its place, or else as text on standard error."""
+    if as_json:
+        facts = {"id": error.record_id, "line": line, "error": str(error)}
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        click.echo(f"line {line}: {error}", err=True)
 
 
 class RootCommand(click.Group):

@@ -1,4 +1,4 @@
-"""`anamnesis route`: where messages belong, one per line."""
+"""`anamnesis route`: finds the intent of messages, one per line."""
 
 import json
 from itertools import islice
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import FOUND_SOMETHING, Invocation, report_unreadable, with_invocation
 
 _BATCH: Final = 256
 
@@ -14,18 +14,17 @@ _BATCH: Final = 256
 @click.command()
 @click.argument("source", type=click.File("r", encoding="utf-8", errors="replace"), default="-")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@shared_options
-@pass_invocation
+@with_invocation
 def route(invocation: Invocation, source: Any, as_json: bool) -> None:
-    """Say to which intent each message belongs, how surely, and why.
+    """Print the intent of each message, with a confidence and a reason.
 
     Reads one message per line, from a file or standard input: plain text, or
     {"id": "1", "text": "8", "context": "How severe is your headache from 1 to 10?"}, where context is what
     the assistant asked last.
 
-    --config DIR routes to the intents of DIR/agents.toml instead: [agents.NAME] with a description and
-    examples each; what is learned from them is kept. Every line gets an answer, a blank one UNCLEAR,
-    and one that cannot be read an error in its place.
+    --config DIR uses the intents of DIR/agents.toml instead: each [agents.NAME] has a description and
+    examples. The trained router is cached. A blank line gets UNCLEAR, and a line that cannot be read
+    gets an error.
     """
     settings = invocation.settings(quietly=True)
 
@@ -51,7 +50,7 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
         for number, said in batch:
             if not isinstance(said, Said):
                 failed = True
-                _refuse(number, said.record_id, str(said), as_json)
+                report_unreadable(number, said, as_json)
                 continue
             found = next(intents)
             if as_json:
@@ -62,10 +61,3 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
                 click.echo(f"{said.id}\t{found.intent}\t{found.confidence:.2f}\t{found.reasoning}")
     if failed:
         raise click.exceptions.Exit(FOUND_SOMETHING)
-
-
-def _refuse(number: int, record_id: str | int | float | None, says: str, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"id": record_id, "line": number, "error": says}, ensure_ascii=False))
-    else:
-        click.echo(f"line {number}: {says}", err=True)

@@ -1,4 +1,4 @@
-"""`anamnesis safety`: what the guard hears in messages, in bulk, and why."""
+"""`anamnesis safety`: checks messages with the guard in bulk, and explains its verdicts."""
 
 import json
 import sys
@@ -6,41 +6,41 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, shared_options, with_invocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agents.safety.classifier import DangerClassifier
-    from agents.safety.guard import Guard, Verdict
+    from agents.safety.guard import Guard
+    from agents.safety.verdict import Verdict
     from orchestrator.settings import Settings
     from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
 
 
 NO_TEXT = "there is no text"
-"""The answer to a line that has nothing to listen to."""
+"""The answer to a line without a text."""
 
 
 @click.group()
 @shared_options
 def safety() -> None:
-    """Ask the guard what it hears in a message."""
+    """Check messages for danger with the guard."""
 
 
 @safety.command()
 @click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
-@shared_options
-@pass_invocation
+@with_invocation
 def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: bool) -> None:
-    """Say of each line of FILE, or of the input, whether it is an emergency, a crisis or neither.
+    """Print for each line of FILE, or of standard input, whether it is an emergency, a crisis or neither.
 
-    A line is a message, or a JSON object {"id", "text", "context"} whose context, if there is one, is what
-    the assistant asked last. One answer per line, in the same order, with its id or else the line's number;
-    an object without a text gets an error for its answer, and the command ends with 1. The JSON also names
-    the language of a line that is not in English, and so was not understood.
+    A line is a message, or a JSON object {"id", "text", "context"}. The context is optional: what the
+    assistant asked last. Prints one line per message, in the same order, with its id or its line number.
+    A line without a text gets an error, and the exit code is 1. With --json, each result also names the
+    language of a message that is not in English, which the rules cannot judge.
     """
     settings = invocation.settings(quietly=True)
 
@@ -59,7 +59,7 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
             )
             continue
         verdict = _verdict(guard, classifier, item["text"], item["context"])
-        told = {
+        result = {
             "id": item["id"],
             "flagged": verdict.flagged,
             "kind": verdict.kind,
@@ -68,15 +68,15 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
             "language": languages.foreign(item["text"]),
         }
         if as_json:
-            click.echo(json.dumps(told, ensure_ascii=False))
+            click.echo(json.dumps(result, ensure_ascii=False))
         else:
-            click.echo(f"{told['id']}\t{verdict.kind}\t{verdict.tier}\t{' '.join(verdict.rule_ids) or '-'}")
+            click.echo(f"{result['id']}\t{verdict.kind}\t{verdict.tier}\t{' '.join(verdict.rule_ids) or '-'}")
     if wrong:
-        raise click.ClickException(f"{wrong} of {number} lines have no text that could be heard.")
+        raise click.ClickException(f"{wrong} of {number} lines have no text.")
 
 
 def _classifier(settings: "Settings") -> "DangerClassifier | None":
-    """The second pair of ears, where there is a model for them."""
+    """The danger classifier; None if the embedding model is not installed."""
     from orchestrator.wiring import load_classifier, load_embedder, model_files
 
     if model_files(settings).what_is_wrong() is None:
@@ -88,8 +88,8 @@ def _classifier(settings: "Settings") -> "DangerClassifier | None":
 def _verdict(
     guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
 ) -> "Verdict":
-    """What is heard in a message: by the rules, and where they hear nothing grave by the ears."""
-    from agents.safety.guard import MEANT
+    """The verdict of the rules and, unless they find a grave danger, of the danger classifier."""
+    from agents.safety.verdict import MEANT
 
     verdict = guard.check(text, context)
     return (
@@ -100,7 +100,7 @@ def _verdict(
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
-    """One message of the input; what is no such object is the message itself."""
+    """Parse one line. A line that is not such a JSON object is the message itself."""
     if line.lstrip().startswith("{"):
         try:
             said = json.loads(line)
@@ -120,16 +120,15 @@ def _item(line: str, number: int) -> dict[str, Any]:
 @click.argument("text")
 @click.option("--context", help="What the assistant asked last.")
 @click.option("--rules-only", is_flag=True, help="Ask the rules alone, without the embedding model.")
-@shared_options
-@pass_invocation
+@with_invocation
 def explain(invocation: Invocation, text: str, context: str | None, rules_only: bool) -> None:
-    """Show which words of TEXT fired which rule, what stopped others, and what the ears heard.
+    """Show which words of TEXT fired which rule, what stopped other rules, and the classifier's result.
 
-    The verdict is that of `check`. TEXT is read from the input where it is "-".
+    The verdict is the same as that of `check`. If TEXT is "-", it is read from standard input.
     """
     settings = invocation.settings(quietly=True)
 
-    from agents.safety.guard import MEANT
+    from agents.safety.verdict import MEANT
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard(settings.models.dir)
@@ -155,37 +154,36 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
     if classifier is not None and text.strip():
-        _tell_of_ears(classifier, text, asked=by_rules.tier < MEANT)
+        _print_likeness(classifier, text, asked=by_rules.tier < MEANT)
 
 
 def _by(stops: "Iterable[tuple[str, str]]") -> str:
-    """What took words back, and why."""
+    """The cues that retracted some words, and the reasons."""
     return ", ".join(f'{why} by "{words}"' for why, words in stops)
 
 
-def _tell_of_ears(classifier: "DangerClassifier", text: str, *, asked: bool) -> None:
-    """How much a text is like danger, beside how much is enough."""
+def _print_likeness(classifier: "DangerClassifier", text: str, *, asked: bool) -> None:
+    """Print how similar a text is to dangers, and the thresholds."""
     _, emergency, crisis = (float(share) for share in classifier.shares([text])[0])
     sure = classifier.sure
     flagged = classifier.check(text).flagged
     by_a_part = flagged and not sure.reached(emergency, crisis)
-    raised = "not asked" if not asked else "raised" if flagged else "silent"
+    raised = "not asked" if not asked else "raised" if flagged else "not raised"
     click.echo(
-        f"  ears     {raised}: like an emergency {emergency:.2f} (of {sure.emergency:.2f}),"
+        f"  meaning  {raised}: like an emergency {emergency:.2f} (of {sure.emergency:.2f}),"
         f" a crisis {crisis:.2f} (of {sure.crisis:.2f}),"
         f" either {emergency + crisis:.2f} (of {sure.either:.2f})"
-        + ("; a sentence of it alone is more so" if asked and by_a_part else "")
-        + ("" if asked else "; the rules had heard it")
+        + ("; a single sentence of it is more similar" if asked and by_a_part else "")
+        + ("" if asked else "; the rules have found danger")
     )
 
 
 @safety.command()
 @click.argument("conversation", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per event.")
-@shared_options
-@pass_invocation
+@with_invocation
 def events(invocation: Invocation, conversation: str | None, as_json: bool) -> None:
-    """List what the guard did, in CONVERSATION or in all, and whether staff was told of it."""
+    """List the safety events of CONVERSATION, or of all, and whether staff got an alert."""
     settings = invocation.settings(quietly=True)
 
     from orchestrator.errors import NOT_FOUND, AnamnesisError
@@ -204,7 +202,7 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
     finally:
         store.close_now()
     for event, alert, refused in found:
-        told = {
+        entry = {
             "id": event.id,
             "at": as_text(event.created_at),
             "conversation": event.conversation_id,
@@ -220,14 +218,14 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             "error": alert.error if alert else None,
         }
         if as_json:
-            click.echo(json.dumps(told))
+            click.echo(json.dumps(entry))
         else:
             staff = f"  staff: {alert.state} after {alert.attempts} tries" if alert else ""
             where = "synchronised" if event.turn is None else f"turn {event.turn}"
             rules = " ".join(event.rules) or "-"
             click.echo(
-                f"{told['at']}  {event.kind:<12} {event.tier}  {event.stage:<8} {rules}"
+                f"{entry['at']}  {event.kind:<12} {event.tier}  {event.stage:<8} {rules}"
                 f"  {event.conversation_id} {where}{staff}"
             )
     if not found and not as_json:
-        click.echo("The guard has done nothing yet.")
+        click.echo("There are no safety events yet.")

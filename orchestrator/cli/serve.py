@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options, user_option
+from orchestrator.cli.options import Invocation, user_option, with_invocation
 
 
 @click.command()
@@ -18,8 +18,7 @@ from orchestrator.cli.options import Invocation, pass_invocation, shared_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON once the server answers requests."
 )
-@shared_options
-@pass_invocation
+@with_invocation
 def serve(invocation: Invocation, host: str | None, port: int | None, user: str, as_json: bool) -> None:
     """Run the server: the chat page, its WebSocket, /health and /metrics.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import Invocation, pass_invocation, shared_options
+from orchestrator.cli.options import Invocation, with_invocation
 
 if TYPE_CHECKING:
     from orchestrator.store.engine.database import Transaction
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("conversation")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per trace.")
-@shared_options
-@pass_invocation
+@with_invocation
 def traces(invocation: Invocation, conversation: str, as_json: bool) -> None:
     """List every read and write of a memory in a conversation, in order."""
     settings = invocation.settings(quietly=True)

@@ -150,9 +150,8 @@ def open_conversation(tx: Transaction, arrival: Arrival) -> Opened:
     if envelope.stanza_id > conversation.last_client_stanza_id:
         _store_frame(tx, conversation.id, arrival)
     else:
-        envelope = envelope._replace(
-            meta=None
-        )  # a frame that is not stored must not change the meta of the stored one
+        # A frame that is not stored must not change the meta of the stored one.
+        envelope = envelope._replace(meta=None)
     if body.features is None:
         envelope = envelope._replace(body=body.model_copy(update={"features": STREAMING}))
     record(tx, conversation, envelope)

@@ -18,7 +18,6 @@ from orchestrator.letta.server import LettaServer
 from orchestrator.letta.specs import AgentSpecs
 from orchestrator.ops.logs import get_logger
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.letta import Claim
 
 log = get_logger()
 
@@ -148,13 +147,13 @@ class AgentRegistry:
 
     async def _create(self, conversation_id: str, role: str) -> str:
         """Create or update the agent. If another process is doing so, wait for that process."""
-        claim = partial(_claim, conversation_id, role, self._holder, self._claim_seconds)
+        mine, seconds = (conversation_id, role, self._holder), self._claim_seconds
         try:
-            async with asyncio.timeout(2 * self._claim_seconds):
+            async with asyncio.timeout(2 * seconds):
                 while True:
                     if (agent_id := await self.find(conversation_id, role)) is not None:
                         return agent_id
-                    claimed = await self._store.write(claim)
+                    claimed = await self._store.write(lambda tx: tx.letta.claim(*mine, seconds=seconds))
                     if claimed is not None and (agent_id := await self._builder.build(claimed)):
                         return agent_id
                     await asyncio.sleep(POLL_SECONDS)
@@ -198,7 +197,3 @@ def blocks_are_synced(conversation_id: str, tx: Transaction) -> bool:
         and (label not in stored or stored[label].digest == row.digest)
         for label, row in known.items()
     )
-
-
-def _claim(conversation_id: str, role: str, holder: str, seconds: float, tx: Transaction) -> Claim | None:
-    return tx.letta.claim(conversation_id, role, holder, seconds=seconds)

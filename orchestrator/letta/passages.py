@@ -28,14 +28,15 @@ class PassageArchive:
         Which turns form a passage is first committed in our tables. Before a passage is written, Letta is
         searched for it, because an earlier attempt may have broken off after writing it.
         """
+        mine = conversation_id, EXTRACTOR, self._holder
         agent_id = await self._registry.agent(conversation_id, EXTRACTOR)
-        if not await self._store.write(partial(_claim, conversation_id, self._holder)):
+        if not await self._store.write(lambda tx: tx.letta.claim(*mine, seconds=CLAIM_SECONDS)):
             return  # another process is doing it
         try:
             planned = await self._store.write(partial(_plan, conversation_id))
             faults.point("after_plan_commit")
             for passage, turns in planned:
-                if not await self._store.write(partial(_renew_claim, conversation_id, self._holder)):
+                if not await self._store.write(lambda tx: tx.letta.renew_claim(*mine, seconds=CLAIM_SECONDS)):
                     return  # the claim expired, and another process took over
                 await self._write(agent_id, passage, turns)
         except LettaTrouble as trouble:
@@ -44,9 +45,7 @@ class PassageArchive:
                 self._registry.prepare(conversation_id)
             raise
         finally:
-            await self._store.write(
-                lambda tx: tx.letta.release_claim(conversation_id, EXTRACTOR, self._holder)
-            )
+            await self._store.write(lambda tx: tx.letta.release_claim(*mine))
 
     async def _write(
         self, agent_id: str, passage: rows.LettaPassage, turns: Sequence[rows.ArchivedTurn]
@@ -61,19 +60,11 @@ class PassageArchive:
             ]
             passage_id = await self._registry.server.create_passage(agent_id, _text(turns), tags)
             faults.point("after_passage_put")
-        await self._store.write(partial(_record_written, passage, passage_id))
+        await self._store.write(lambda tx: tx.letta.record_passage(passage, passage_id))
         faults.point("after_kept_commit")
 
 
 # --- inside a transaction -----------------------------------------------------------------------------------
-
-
-def _claim(conversation_id: str, holder: str, tx: Transaction) -> bool:
-    return tx.letta.claim(conversation_id, EXTRACTOR, holder, seconds=CLAIM_SECONDS) is not None
-
-
-def _renew_claim(conversation_id: str, holder: str, tx: Transaction) -> bool:
-    return tx.letta.renew_claim(conversation_id, EXTRACTOR, holder, seconds=CLAIM_SECONDS)
 
 
 def _plan(conversation_id: str, tx: Transaction) -> list[tuple[rows.LettaPassage, list[rows.ArchivedTurn]]]:
@@ -81,10 +72,6 @@ def _plan(conversation_id: str, tx: Transaction) -> list[tuple[rows.LettaPassage
     for turns in _group(tx.letta.turns_without_passage(conversation_id)):
         tx.letta.plan_passage(conversation_id, [turn.turn_id for turn in turns], digest(_text(turns)))
     return tx.letta.planned_passages(conversation_id)
-
-
-def _record_written(passage: rows.LettaPassage, passage_id: str, tx: Transaction) -> None:
-    tx.letta.record_passage(passage, passage_id)
 
 
 # --- values -------------------------------------------------------------------------------------------------

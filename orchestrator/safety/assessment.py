@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from agents.safety import after_danger
-from agents.safety.guard import MEANT, Verdict
+from agents.safety.verdict import MEANT, Verdict
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import SafetyEvent

@@ -1,7 +1,9 @@
 """What a message is judged with: the question that it may answer, and the danger of the message before it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment
@@ -9,6 +11,8 @@ from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Message
 
 log = get_logger()
+
+T = TypeVar("T")
 
 SHORT_REPLY: Final = 200
 """Up to how many characters a message may depend on the question before it."""
@@ -22,7 +26,6 @@ class SaysNothing(Protocol):
 
     def says_nothing(self, text: str) -> bool:
         """Whether the text neither answers a question nor says anything of its own."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,18 @@ def _open_question(tx: Transaction, guard: SaysNothing, last: Message | None) ->
             break
         if last.message_role == "assistant":
             answers.append(last.contents)
-        elif len(last.contents) > SHORT_REPLY or not _says_nothing(guard, last.contents):
+        elif len(last.contents) > SHORT_REPLY or not checked(
+            partial(guard.says_nothing, last.contents), False
+        ):
             break
         last = tx.messages.get(last.previous_id) if last.previous_id else None
     return "\n".join(reversed(answers)) or None
 
 
-def _says_nothing(guard: SaysNothing, text: str) -> bool:
+def checked(check: Callable[[], T], otherwise: T) -> T:
+    """The result of a check by the guard; `otherwise` if the check fails, which is logged."""
     try:
-        return guard.says_nothing(text)
+        return check()
     except Exception as error:
         log.error("guard_failed", exc_info=error)
-        return False
+        return otherwise

@@ -11,11 +11,12 @@ from typing import Final, Protocol
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
-from agents.safety.guard import STILL, Reason, Verdict
+from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
 from agents.safety.retelling import Before, added, replies
 from agents.safety.text import MOST
+from agents.safety.verdict import STILL, Verdict
 from agents.safety.wording import ROUTER, Wording
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
@@ -32,7 +33,7 @@ from orchestrator.safety.assessment import (
     Stage,
     TurnDecision,
 )
-from orchestrator.safety.context import SHORT_REPLY, MessageContext, read_context
+from orchestrator.safety.context import SHORT_REPLY, MessageContext, checked, read_context
 from orchestrator.store.engine.database import Transaction
 
 log = get_logger()
@@ -56,27 +57,21 @@ class RuleGuard(Protocol):
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message; `context` is what the assistant asked last."""
-        ...
 
     def explain(self, text: str) -> Sequence[Reason]:
         """Every rule that fired or was cancelled, with the words that did it."""
-        ...
 
     def takes_back(self, text: str) -> bool:
         """Whether the text mentions danger and denies it."""
-        ...
 
     def says_nothing(self, text: str) -> bool:
         """Whether the text neither answers a question nor says anything of its own, like "hm"."""
-        ...
 
     def is_over(self, text: str, earlier: Verdict) -> bool:
         """Whether the text says only that the earlier danger is over, is taken care of, or never was."""
-        ...
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """What remains of the earlier danger after this text."""
-        ...
 
 
 class DangerClassifier(Protocol):
@@ -84,7 +79,6 @@ class DangerClassifier(Protocol):
 
     def hear(self, embedded: Embedded) -> Verdict:
         """The verdict on a message by its vector."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +108,7 @@ class SafetyMonitor:
     alerts: bool = False
     """Whether staff get alerts."""
     store_wait_seconds: float = 0.3
-    """How long the first sentence to a person in danger waits for the store."""
+    """How many seconds the first sentence to a person in danger waits for the store."""
 
     @property
     def error_prefix(self) -> str:
@@ -142,7 +136,11 @@ class SafetyMonitor:
         record, earlier = known.record, known.record.earlier
         if before is None:
             return self._first_decision(record, Assessment.from_events(record.events))
-        is_over = known.embedded is None and earlier.is_danger and self._is_over(known.text, earlier)
+        is_over = (
+            known.embedded is None
+            and earlier.is_danger
+            and checked(lambda: self.guard.is_over(known.text, earlier.verdict), False)
+        )
         found, intent = (Assessment(), NOT_CLASSIFIED) if is_over else self._check_newest(known)
         decision = self._raised(record, before, found)
         if decision.assessment.is_danger:
@@ -246,28 +244,17 @@ class SafetyMonitor:
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             found = Assessment(failed=True)
-        try:
-            return replace(found, language=self.languages.foreign(text))
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            return found if found.is_danger else replace(found, failed=True)
+        unknown = found if found.is_danger else replace(found, failed=True)
+        return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown)
 
     def _check_after_danger(self, text: str, context: MessageContext, found: Assessment) -> Assessment:
         """What was found, and what remains of the danger before; all of it if the guard fails."""
-        earlier = context.earlier.verdict
-        try:
-            verdict = after_danger.at_once(self.guard, text, context.question or "", earlier, found.verdict)
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            verdict = found.verdict.raised_by(earlier)
+        earlier, question = context.earlier.verdict, context.question or ""
+        verdict = checked(
+            lambda: after_danger.at_once(self.guard, text, question, earlier, found.verdict),
+            found.verdict.raised_by(earlier),
+        )
         return replace(found, verdict=verdict)
-
-    def _is_over(self, text: str, earlier: Assessment) -> bool:
-        try:
-            return self.guard.is_over(text, earlier.verdict)
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            return False
 
     def _check_enriched(self, text: str, enrichment: Enrichment, blocks: Blocks) -> Assessment:
         """What the rules find in the enriched message and in no message before it."""
@@ -278,11 +265,8 @@ class SafetyMonitor:
             tuple(each.enriched_message for each in enrichments if each is not None),
             turns[-1].agent_response.content if turns and turns[-1].agent_response else "",
         )
-        try:
-            return Assessment(added(self.guard, text, enrichment, before))
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            return Assessment(failed=True)
+        failed = Assessment(failed=True)
+        return checked(lambda: Assessment(added(self.guard, text, enrichment, before)), failed)
 
     def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
         """What the danger classifier finds; nothing if it fails, because the rules have checked before."""
@@ -305,12 +289,7 @@ class SafetyMonitor:
         if intent.intent != EMERGENCY:
             return Assessment(), intent
         unclear = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
-        try:
-            is_denied = self.guard.takes_back(text)
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            is_denied = False
-        if is_denied or _adds_nothing(text, enrichment, embedded):
+        if checked(lambda: self.guard.takes_back(text), False) or _adds_nothing(text, enrichment, embedded):
             return Assessment(), unclear
         if intent.confidence < SURE:
             return Assessment(uncertain=True), unclear
@@ -320,11 +299,9 @@ class SafetyMonitor:
         self, text: str, enrichment: Enrichment, intent: Intent, earlier: Assessment
     ) -> Assessment:
         """The danger of the message before, unless this one changes the topic; all of it if that fails."""
-        try:
-            return Assessment(after_danger.understood(text, enrichment, intent, earlier.verdict))
-        except Exception as error:
-            log.error("guard_failed", exc_info=error)
-            return Assessment(earlier.verdict)
+        before = earlier.verdict
+        verdict = checked(lambda: after_danger.understood(text, enrichment, intent, before), before)
+        return Assessment(verdict)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -48,9 +48,8 @@ def record(tx: Transaction, conversation: Conversation, envelope: Envelope[Body]
         return
     _record(envelope.body, tx, conversation, envelope.stanza_id)
     if envelope.meta:
-        about = (
-            subject_of_meta(envelope.body) or conversation.id
-        )  # a first Configuration does not know it yet
+        # A first Configuration does not know the id of its conversation yet.
+        about = subject_of_meta(envelope.body) or conversation.id
         for key, value in envelope.meta.items():
             text = value if isinstance(value, str) else json.dumps(value)
             tx.meta.add(about, key, text, id=derived_id("meta_", conversation.id, envelope.stanza_id, key))

@@ -1,20 +1,64 @@
-"""The rows of the tables as frozen dataclasses, whose fields are the columns in order."""
+"""The tables as frozen dataclasses, whose fields are the columns in order, with the rules of each table.
+
+The tables `alicia_…` hold what the messages of the protocol say; the others are for turns, replay, blocks,
+safety and Letta. The prefix comes from the specification of the protocol, which calls it the Alicia protocol
+and names its tables so; the names are kept because queries and tools written for that specification rely on
+them.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Final
 
-from sqlalchemy import Table
+from sqlalchemy import MetaData
 
-from orchestrator.store import tables
 from orchestrator.store.engine.types import Json, JsonObject
+from orchestrator.store.tables import (
+    Row,
+    index,
+    key,
+    of,
+    of_conversation,
+    of_message,
+    one_of,
+    same,
+    stored_in,
+    unique,
+)
+
+metadata: Final[MetaData] = Row.metadata
+
+STATUSES: Final = ("active", "archived", "deleted")
+COMPLETION_STATUSES: Final = ("pending", "streaming", "completed", "failed")
+AUDIO_TYPES: Final = ("input", "output")
+LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
+
+LARGEST_STANZA: Final = 2**31 - 1
+DURATION: Final = ("duration_ms", "duration_ms >= 0")
+
+# --- tables of the protocol --------------------------------------------------------------------------------
 
 
+@stored_in(
+    "alicia_conversations",
+    unique("room", "livekit_room_name"),
+    ("user_id", "user_id <> ''"),
+    one_of("status", *STATUSES),
+    ("deleted", same("status = 'deleted'", "deleted_at IS NOT NULL")),
+    ("last_client_stanza_id", f"last_client_stanza_id BETWEEN 0 AND {LARGEST_STANZA}"),
+    ("last_server_stanza_id", f"last_server_stanza_id BETWEEN -{LARGEST_STANZA} AND 0"),
+    index("user", "user_id", "updated_at"),
+    index("status", "status", "updated_at"),
+    defaults={
+        "status": "'active'",
+        "preferences": "'{}'",
+        "last_client_stanza_id": "0",
+        "last_server_stanza_id": "0",
+    },
+)
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Row):
     """A conversation of one person; it also has a LiveKit room."""
-
-    table: ClassVar[Table] = tables.conversations
 
     id: str
     user_id: str
@@ -29,11 +73,24 @@ class Conversation:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_messages",
+    unique("sequence_number", "conversation_id", "sequence_number"),
+    unique("in_conversation", "conversation_id", "id"),
+    unique("local_id", "conversation_id", "local_id"),
+    of_conversation,
+    of_message("previous_id", "previous"),
+    ("sequence_number", "sequence_number >= 1"),
+    ("previous_id", "previous_id <> id"),
+    one_of("message_role", "user", "assistant", "system"),
+    one_of("sync_status", "pending", "synced", "conflict"),
+    one_of("completion_status", *COMPLETION_STATUSES),
+    index("previous", "conversation_id", "previous_id"),
+    defaults={"contents": "''", "sync_status": "'synced'", "completion_status": "'pending'"},
+)
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Row):
     """A message of the person or an answer, with its position in the conversation."""
-
-    table: ClassVar[Table] = tables.messages
 
     id: str
     conversation_id: str
@@ -51,11 +108,20 @@ class Message:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_sentences",
+    unique("sequence_number", "message_id", "sentence_sequence_number"),
+    of("message_id", to="alicia_messages", what="message"),
+    ("sentence_sequence_number", "sentence_sequence_number >= 1"),
+    one_of("audio_type", *AUDIO_TYPES),
+    DURATION,
+    ("audio_bytesize", "coalesce(audio_bytesize, -1) = coalesce(length(audio_data), -1)"),
+    one_of("completion_status", *COMPLETION_STATUSES),
+    defaults={"completion_status": "'pending'"},
+)
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Row):
     """One sentence of a streamed answer, whose contents are the texts of its sentences, joined."""
-
-    table: ClassVar[Table] = tables.sentences
 
     id: str
     message_id: str
@@ -73,11 +139,17 @@ class Sentence:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_memory",
+    ("importance", "importance BETWEEN 0 AND 1"),
+    ("confidence", "confidence BETWEEN 0 AND 1"),
+    ("user_rating", "user_rating BETWEEN 1 AND 5"),
+    index("user", "user_id", "updated_at"),
+    defaults={"importance": "0.5", "confidence": "1.0", "pinned": "FALSE", "archived": "FALSE"},
+)
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Row):
     """A long-term memory. A memory block also has a row here, without its text."""
-
-    table: ClassVar[Table] = tables.memories
 
     id: str
     user_id: str | None
@@ -102,11 +174,29 @@ class Memory:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_memory_used",
+    of_conversation,
+    of_message(),
+    of("memory_id", to="alicia_memory", what="memory"),
+    one_of("action", "retrieved", "stored", "updated"),
+    ("confidence", "confidence BETWEEN 0 AND 1"),
+    ("similarity_score", "similarity_score BETWEEN -1 AND 1"),
+    ("one_score", "confidence = similarity_score"),
+    ("position_in_results", "position_in_results >= 1"),
+    (
+        "only_what_was_found_has_a_score",
+        "action = 'retrieved' OR coalesce(confidence, similarity_score, position_in_results) IS NULL",
+    ),
+    ("somebody", "coalesce(message_id, actor) IS NOT NULL"),
+    index("message", "conversation_id", "message_id"),
+    index("of_message", "message_id", "created_at"),
+    index("of_memory", "memory_id", "created_at"),
+    copies={"meta": "metadata"},
+)
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Row):
     """The trace of one memory read or written. The table has `meta` also under the name `metadata`."""
-
-    table: ClassVar[Table] = tables.memory_used
 
     id: str
     conversation_id: str
@@ -127,11 +217,16 @@ class Trace:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_user_conversation_commentaries",
+    of_conversation,
+    of_message(),
+    ("created_by", "created_by <> ''"),
+    index("message", "conversation_id", "message_id"),
+)
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(Row):
     """A note on a message or on the whole conversation."""
-
-    table: ClassVar[Table] = tables.notes
 
     id: str
     content: str
@@ -144,11 +239,23 @@ class Note:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_tool_uses",
+    unique("sequence_number", "message_id", "sequence_number"),
+    of_conversation,
+    of_message(),
+    ("tool_name", "tool_name <> ''"),
+    one_of("status", "pending", "running", "success", "error", "cancelled"),
+    ("completed", same("status IN ('success', 'error', 'cancelled')", "completed_at IS NOT NULL")),
+    ("result", "tool_result IS NULL OR completed_at IS NOT NULL"),
+    ("error", "error_message IS NULL OR status IN ('error', 'cancelled')"),
+    ("sequence_number", "sequence_number >= 1"),
+    index("message", "conversation_id", "message_id"),
+    defaults={"tool_arguments": "'{}'", "status": "'pending'"},
+)
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Row):
     """One call of a tool for a message, with its result."""
-
-    table: ClassVar[Table] = tables.tool_uses
 
     id: str
     conversation_id: str
@@ -165,11 +272,17 @@ class ToolUse:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_audio",
+    of_conversation,
+    of_message(),
+    one_of("audio_type", *AUDIO_TYPES),
+    DURATION,
+    index("message", "conversation_id", "message_id"),
+)
 @dataclass(frozen=True, slots=True)
-class Audio:
+class Audio(Row):
     """A whole recording of the person or of an answer, with its transcription."""
-
-    table: ClassVar[Table] = tables.audio
 
     id: str
     conversation_id: str
@@ -186,11 +299,16 @@ class Audio:
     deleted_at: datetime | None
 
 
+@stored_in(
+    "alicia_meta",
+    ("ref", "ref <> ''"),
+    ("key", "key <> ''"),
+    index("ref", "ref", "key"),
+    index("key", "key", "value"),
+)
 @dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Row):
     """One key and value about any other row, such as a trace id of OpenTelemetry."""
-
-    table: ClassVar[Table] = tables.meta
 
     id: str
     ref: str
@@ -201,11 +319,34 @@ class Meta:
     deleted_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of the person and the state of its answer."""
+# --- tables for turns, replay and blocks -------------------------------------------------------------------
 
-    table: ClassVar[Table] = tables.turns
+
+@stored_in(
+    "turns",
+    key("conversation_id", "number"),
+    unique("user_message", "user_message_id"),
+    unique("answer", "answer_id"),
+    of_conversation,
+    of_message("user_message_id", "user_message"),
+    of_message("answer_id", "answer"),
+    of_message("target_id", "target"),
+    ("number", "number >= 1"),
+    one_of("variation", "regenerate", "edit", "continue"),
+    ("target", same("variation IS NULL", "target_id IS NULL")),
+    one_of("state", "pending", "in_progress", "completed", "failed"),
+    ("attempts", "attempts >= 0 AND (attempts >= 1 OR state IN ('pending', 'failed'))"),
+    ("error", same("state = 'failed'", "error IS NOT NULL")),
+    ("started", "state <> 'in_progress' OR started_at IS NOT NULL"),
+    ("ended", same("state IN ('completed', 'failed')", "ended_at IS NOT NULL")),
+    ("answered", "state <> 'completed' OR answer_id IS NOT NULL"),
+    index("state", "state", "conversation_id", "number"),
+    unique("one_at_a_time", "conversation_id", where="state = 'in_progress'"),
+    defaults={"state": "'pending'", "attempts": "0", "stop_requested": "FALSE"},
+)
+@dataclass(frozen=True, slots=True)
+class Turn(Row):
+    """One message of the person and the state of its answer."""
 
     conversation_id: str
     number: int
@@ -224,11 +365,28 @@ class Turn:
     ended_at: datetime | None
 
 
+@stored_in(
+    "frames",
+    key("conversation_id", "direction", "stanza_id"),
+    unique("position", "conversation_id", "position"),
+    of_conversation,
+    of("conversation_id", "turn", to="turns", their=("conversation_id", "number"), what="turn"),
+    one_of("direction", "client", "server"),
+    (
+        "stanza_id",
+        f"CASE direction WHEN 'client' THEN stanza_id BETWEEN 1 AND {LARGEST_STANZA}"
+        f" ELSE stanza_id BETWEEN -{LARGEST_STANZA} AND -1 END",
+    ),
+    ("position", "position >= 1"),
+    ("type", "type BETWEEN 0 AND 65535"),
+    ("payload", "length(payload) > 0"),
+    ("sender", same("direction = 'client'", "sender IS NOT NULL")),
+    ("epoch", "epoch >= 1"),
+    index("turn", "conversation_id", "turn"),
+)
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Row):
     """A frame as it was sent, byte for byte. A client counts stanzas up from 1, the server down from -1."""
-
-    table: ClassVar[Table] = tables.frames
 
     conversation_id: str
     direction: str
@@ -242,22 +400,22 @@ class Frame:
     created_at: datetime
 
 
+@stored_in("connections", key("conversation_id"), of_conversation, ("connection_id", "connection_id <> ''"))
 @dataclass(frozen=True, slots=True)
-class OpenConnection:
+class OpenConnection(Row):
     """The current connection of a conversation, in any process: the newest one."""
-
-    table: ClassVar[Table] = tables.connections
 
     conversation_id: str
     connection_id: str
     opened_at: datetime
 
 
+@stored_in(
+    "leases", key("conversation_id"), of_conversation, ("holder", "holder <> ''"), ("epoch", "epoch >= 1")
+)
 @dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Row):
     """The process that may write a conversation's turns, and until when. Each new holder has a new epoch."""
-
-    table: ClassVar[Table] = tables.leases
 
     conversation_id: str
     holder: str
@@ -265,11 +423,31 @@ class Lease:
     expires_at: datetime
 
 
+@stored_in(
+    "blocks",
+    key("conversation_id", "label"),
+    unique("memory", "memory_id"),
+    of_conversation,
+    of("memory_id", to="alicia_memory", what="memory"),
+    of(
+        "conversation_id",
+        "label",
+        "revision",
+        to="block_revisions",
+        their=("conversation_id", "label", "revision"),
+        what="revision",
+    ),
+    one_of("label", *LABELS),
+    ("digest", "length(digest) = 64"),
+    (
+        "whole_or_empty",
+        "CASE WHEN revision IS NULL THEN coalesce(digest, value, schema_version) IS NULL"
+        " ELSE digest IS NOT NULL AND value IS NOT NULL AND schema_version IS NOT NULL END",
+    ),
+)
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Row):
     """The current revision of a memory block. Before the first turn writes it, only `memory_id` is set."""
-
-    table: ClassVar[Table] = tables.blocks
 
     conversation_id: str
     label: str
@@ -281,14 +459,25 @@ class Block:
     updated_at: datetime
 
 
+@stored_in(
+    "block_revisions",
+    key("conversation_id", "label", "revision"),
+    of_conversation,
+    one_of("label", *LABELS),
+    ("revision", "revision >= 1"),
+    ("base", "base = revision - 1"),
+    ("size", "size >= 0"),
+    ("digest", "length(digest) = 64"),
+    ("previous_digest", same("revision = 1", "previous_digest IS NULL")),
+    ("turn", "turn >= 1"),
+    index("turn", "conversation_id", "label", "turn"),
+)
 @dataclass(frozen=True, slots=True)
-class BlockRevision:
+class BlockRevision(Row):
     """One revision of a memory block, with the digest of the one before.
 
     `packed` is its text, or its difference from revision `base`; `size` is in characters.
     """
-
-    table: ClassVar[Table] = tables.block_revisions
 
     conversation_id: str
     label: str
@@ -304,11 +493,16 @@ class BlockRevision:
     created_at: datetime
 
 
+@stored_in(
+    "archived_turns",
+    key("conversation_id", "turn_id"),
+    of_conversation,
+    ("turn_id", "turn_id >= 1"),
+    ("digest", "length(digest) = 64"),
+)
 @dataclass(frozen=True, slots=True)
-class ArchivedTurn:
+class ArchivedTurn(Row):
     """The whole text of a turn that its block has shortened, or that `has_left` the block."""
-
-    table: ClassVar[Table] = tables.archived_turns
 
     conversation_id: str
     turn_id: int
@@ -318,11 +512,12 @@ class ArchivedTurn:
     archived_at: datetime
 
 
+@stored_in(
+    "block_quarantine", of_conversation, one_of("label", *LABELS), index("block", "conversation_id", "label")
+)
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(Row):
     """An invalid text of a block, kept for inspection."""
-
-    table: ClassVar[Table] = tables.block_quarantine
 
     id: str
     conversation_id: str
@@ -333,14 +528,27 @@ class Quarantined:
     created_at: datetime
 
 
+# --- tables for safety -------------------------------------------------------------------------------------
+
+
+@stored_in(
+    "safety_events",
+    of_conversation,
+    of_message(),
+    of("conversation_id", "turn", to="turns", their=("conversation_id", "number"), what="turn"),
+    one_of("stage", "message", "enriched", "answer"),
+    one_of("kind", "emergency", "crisis", "guard_failed", "refused"),
+    ("tier", "CASE WHEN kind IN ('emergency', 'crisis') THEN tier BETWEEN 1 AND 3 ELSE tier = 0 END"),
+    ("of_a_turn", "turn IS NOT NULL OR stage = 'message'"),
+    index("message", "message_id"),
+    index("conversation", "conversation_id", "created_at"),
+)
 @dataclass(frozen=True, slots=True)
-class SafetyEvent:
+class SafetyEvent(Row):
     """What the guard found in a message: at which stage, how severe, and by which rules.
 
     A message that came in a SyncRequest has no turn.
     """
-
-    table: ClassVar[Table] = tables.safety_events
 
     id: str
     conversation_id: str
@@ -353,11 +561,18 @@ class SafetyEvent:
     created_at: datetime
 
 
+@stored_in(
+    "safety_alerts",
+    of("event_id", to="safety_events", what="event"),
+    unique("event", "event_id"),
+    one_of("state", "pending", "sent", "given_up"),
+    ("attempts", "attempts >= 0"),
+    index("due", "state", "next_at"),
+    defaults={"state": "'pending'", "attempts": "0"},
+)
 @dataclass(frozen=True, slots=True)
-class SafetyAlert:
+class SafetyAlert(Row):
     """An alert to staff about a safety event, and whether it was sent."""
-
-    table: ClassVar[Table] = tables.safety_alerts
 
     id: str
     event_id: str
@@ -369,22 +584,38 @@ class SafetyAlert:
     updated_at: datetime
 
 
+@stored_in(
+    "safety_refusals",
+    key("event_id"),
+    of("event_id", to="safety_events", what="event"),
+    ("said", "said <> ''"),
+)
 @dataclass(frozen=True, slots=True)
-class SafetyRefusal:
+class SafetyRefusal(Row):
     """A sentence of a brain that the guard refused."""
-
-    table: ClassVar[Table] = tables.safety_refusals
 
     event_id: str
     said: str
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class LettaAgent:
-    """The agent in Letta for a role in a conversation, or the process that is creating it."""
+# --- tables for Letta --------------------------------------------------------------------------------------
 
-    table: ClassVar[Table] = tables.letta_agents
+
+@stored_in(
+    "letta_agents",
+    key("conversation_id", "role"),
+    unique("agent", "agent_id"),
+    of_conversation,
+    ("role", "role <> ''"),
+    ("made_or_claimed", "coalesce(agent_id, holder) IS NOT NULL"),
+    ("recipe", same("agent_id IS NULL", "recipe IS NULL")),
+    ("claim", same("holder IS NULL", "expires_at IS NULL")),
+    index("role", "role", "conversation_id"),
+)
+@dataclass(frozen=True, slots=True)
+class LettaAgent(Row):
+    """The agent in Letta for a role in a conversation, or the process that is creating it."""
 
     conversation_id: str
     role: str
@@ -396,11 +627,18 @@ class LettaAgent:
     updated_at: datetime
 
 
+@stored_in(
+    "letta_blocks",
+    key("conversation_id", "label"),
+    unique("block", "block_id"),
+    of_conversation,
+    one_of("label", *LABELS),
+    ("digest", "length(digest) = 64"),
+    ("intent", "length(intent) = 64"),
+)
 @dataclass(frozen=True, slots=True)
-class LettaBlock:
+class LettaBlock(Row):
     """A block in Letta: the digest of its last written text, and of the text being written, if any."""
-
-    table: ClassVar[Table] = tables.letta_blocks
 
     conversation_id: str
     label: str
@@ -410,11 +648,23 @@ class LettaBlock:
     updated_at: datetime
 
 
+@stored_in(
+    "letta_passages",
+    key("conversation_id", "first_turn"),
+    unique("passage", "passage_id"),
+    of(
+        "conversation_id",
+        "first_turn",
+        to="archived_turns",
+        their=("conversation_id", "turn_id"),
+        what="first_turn",
+    ),
+    ("turns", "last_turn >= first_turn"),
+    ("digest", "length(digest) = 64"),
+)
 @dataclass(frozen=True, slots=True)
-class LettaPassage:
+class LettaPassage(Row):
     """Archived turns as a passage of Letta's archival memory; without `passage_id`, not stored there yet."""
-
-    table: ClassVar[Table] = tables.letta_passages
 
     conversation_id: str
     first_turn: int

@@ -24,7 +24,7 @@ from orchestrator.turn.traces import of_block
 
 log = get_logger()
 
-PATIENCE: Final = Waiting(silent_seconds=2.0, longest_seconds=2.0)
+DEFAULT_WAITING: Final = Waiting(silent_seconds=2.0, longest_seconds=2.0)
 REST_SECONDS: Final = 10.0
 ALL_CONVERSATIONS: Final = ""
 ROUNDS: Final = 5
@@ -39,7 +39,7 @@ class BlockSync:
         mirror: BlockMirror,
         ledger: Ledger,
         outbox: Outbox,
-        waiting: Waiting = PATIENCE,
+        waiting: Waiting = DEFAULT_WAITING,
         *,
         rest_seconds: float = REST_SECONDS,
     ) -> None:

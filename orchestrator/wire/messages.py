@@ -107,12 +107,13 @@ class Body(Wire):
 
     conversation_id: Annotated[ConversationId, IdRule]
 
+    def __init_subclass__(cls, *, type: int, senders: frozenset[Sender], **_: Any) -> None:
+        super().__init_subclass__()
+        cls.TYPE, cls.SENDERS = type, senders
 
-class ErrorMessage(Body):
+
+class ErrorMessage(Body, type=1, senders=BOTH):
     """An error. Its conversation id is empty if there is no conversation yet."""
-
-    TYPE = 1
-    SENDERS = BOTH
 
     conversation_id: Annotated[ConversationId, IdOrEmptyRule]
     id: Annotated[ErrorId, IdRule]
@@ -123,11 +124,8 @@ class ErrorMessage(Body):
     originating_id: AnyId | None = None
 
 
-class UserMessage(Body):
+class UserMessage(Body, type=2, senders=CLIENT):
     """A message of the person."""
-
-    TYPE = 2
-    SENDERS = CLIENT
 
     id: Annotated[MessageId, IdRule]
     previous_id: Annotated[MessageId, IdRule] | None = None
@@ -135,11 +133,8 @@ class UserMessage(Body):
     timestamp: Moment | None = None
 
 
-class AssistantMessage(Body):
+class AssistantMessage(Body, type=3, senders=SERVER):
     """The whole answer, for clients that do not want it sentence by sentence."""
-
-    TYPE = 3
-    SENDERS = SERVER
 
     id: Annotated[MessageId, IdRule]
     previous_id: Annotated[MessageId, IdRule]
@@ -147,11 +142,8 @@ class AssistantMessage(Body):
     timestamp: Moment | None = None
 
 
-class ReasoningStep(Body):
+class ReasoningStep(Body, type=5, senders=SERVER):
     """One step of the reasoning for an answer."""
-
-    TYPE = 5
-    SENDERS = SERVER
 
     id: AnyId
     message_id: Annotated[MessageId, IdRule]
@@ -159,11 +151,8 @@ class ReasoningStep(Body):
     content: Text
 
 
-class ToolUseRequest(Body):
+class ToolUseRequest(Body, type=6, senders=SERVER):
     """A request to run a tool; `execution` says on which side."""
-
-    TYPE = 6
-    SENDERS = SERVER
 
     id: Annotated[ToolUseId, IdRule]
     message_id: Annotated[MessageId, IdRule]
@@ -173,11 +162,8 @@ class ToolUseRequest(Body):
     timeout_ms: Position = 30_000
 
 
-class ToolUseResult(Body):
+class ToolUseResult(Body, type=7, senders=BOTH):
     """The result of a tool. Older clients send no `requestId`; their `id` is that of the request."""
-
-    TYPE = 7
-    SENDERS = BOTH
 
     id: AnyId
     request_id: Annotated[ToolUseId, IdRule] = Field(default_factory=lambda fields: ToolUseId(fields["id"]))
@@ -187,21 +173,15 @@ class ToolUseResult(Body):
     error_message: Text | None = None
 
 
-class Acknowledgement(Body):
+class Acknowledgement(Body, type=8, senders=BOTH):
     """Confirms that a frame was received and stored."""
-
-    TYPE = 8
-    SENDERS = BOTH
 
     acknowledged_stanza_id: Stanza
     success: bool
 
 
-class Transcription(Body):
+class Transcription(Body, type=9, senders=SERVER):
     """The text recognized so far from speech. When final, `id` becomes the id of the user message."""
-
-    TYPE = 9
-    SENDERS = SERVER
 
     id: Annotated[MessageId, IdRule]
     previous_id: Annotated[MessageId, IdRule] | None = None
@@ -211,11 +191,8 @@ class Transcription(Body):
     language: Text | None = None
 
 
-class AudioChunk(Body):
+class AudioChunk(Body, type=10, senders=BOTH):
     """A piece of audio, or a description of audio that is sent on an audio track."""
-
-    TYPE = 10
-    SENDERS = BOTH
 
     track_sid: Text | None = None
     format: Text
@@ -226,22 +203,16 @@ class AudioChunk(Body):
     sentence_id: Annotated[SentenceId, IdRule] | None = None
 
 
-class ControlStop(Body):
+class ControlStop(Body, type=10, senders=CLIENT):
     """Stops an answer. It has the same type number as AudioChunk, but no audio fields."""
-
-    TYPE = 10
-    SENDERS = CLIENT
 
     target_id: AnyId | None = None
     reason: Text | None = None
     stop_type: Literal["generation", "speech", "all"] | None = None
 
 
-class ControlVariation(Body):
+class ControlVariation(Body, type=11, senders=CLIENT):
     """Asks to answer the latest turn again, to edit its message, or to continue the answer."""
-
-    TYPE = 11
-    SENDERS = CLIENT
 
     target_id: Annotated[MessageId, IdRule]
     mode: Literal["regenerate", "edit", "continue"]
@@ -254,14 +225,11 @@ class ControlVariation(Body):
         return self
 
 
-class Configuration(Body):
+class Configuration(Body, type=12, senders=BOTH):
     """Opens a connection, changes its settings, or reports the last stanza numbers of both sides.
 
     Without a conversation id, it starts a new conversation.
     """
-
-    TYPE = 12
-    SENDERS = BOTH
 
     conversation_id: Annotated[ConversationId, IdOrEmptyRule] = ConversationId("")
     last_sequence_seen: Count | None = None
@@ -280,11 +248,8 @@ class Safety(Wire):
     tier: Count
 
 
-class StartAnswer(Body):
+class StartAnswer(Body, type=13, senders=SERVER):
     """The start of an answer."""
-
-    TYPE = 13
-    SENDERS = SERVER
 
     id: Annotated[MessageId, IdRule]
     previous_id: Annotated[MessageId, IdRule]
@@ -293,15 +258,13 @@ class StartAnswer(Body):
     safety: Safety | None = None
 
 
-class MemoryTrace(Body):
+class MemoryTrace(Body, type=14, senders=SERVER):
     """The trace of one use of a memory.
 
     `previous_id` is the message that caused it; a write outside a turn may have none. An older form of the
     message has no `action` and is always a retrieval.
     """
 
-    TYPE = 14
-    SENDERS = SERVER
     SENDS_OTHER_NAMES = True
 
     id: Annotated[TraceId, IdRule]
@@ -318,11 +281,8 @@ class MemoryTrace(Body):
     metadata: FreeMap | None = None
 
 
-class Commentary(Body):
+class Commentary(Body, type=15, senders=BOTH):
     """A comment on a message or on the whole conversation."""
-
-    TYPE = 15
-    SENDERS = BOTH
 
     id: Annotated[NoteId, IdRule]
     message_id: Annotated[MessageId, IdRule] | None = None
@@ -330,11 +290,8 @@ class Commentary(Body):
     commentary_type: Text | None = None
 
 
-class AssistantSentence(Body):
+class AssistantSentence(Body, type=16, senders=SERVER):
     """One sentence of an answer. The last one of a stopped answer may be empty."""
-
-    TYPE = 16
-    SENDERS = SERVER
 
     id: Annotated[SentenceId, IdRule]
     previous_id: Annotated[MessageId, IdRule]
@@ -382,11 +339,8 @@ def _read_earlier(item: Any) -> EarlierMessage | UnreadableMessage:
         return UnreadableMessage.model_validate(item, by_alias=True, by_name=False)
 
 
-class SyncRequest(Body):
+class SyncRequest(Body, type=17, senders=CLIENT):
     """Earlier messages to store. An invalid one does not prevent storing the others."""
-
-    TYPE = 17
-    SENDERS = CLIENT
 
     messages: Several[Annotated[EarlierMessage | UnreadableMessage, PlainValidator(_read_earlier)]]
 
@@ -400,21 +354,15 @@ class SyncedMessage(Wire):
     conflict: Text | None = None
 
 
-class SyncResponse(Body):
+class SyncResponse(Body, type=18, senders=SERVER):
     """The result for each message of a SyncRequest, in the same order."""
-
-    TYPE = 18
-    SENDERS = SERVER
 
     synced_messages: Several[SyncedMessage]
     synced_at: Moment
 
 
-class UserNote(Body):
+class UserNote(Body, type=22, senders=CLIENT):
     """A note of the person on a message or on the conversation."""
-
-    TYPE = 22
-    SENDERS = CLIENT
 
     id: Annotated[NoteId, IdRule]
     message_id: Annotated[MessageId, IdRule] | None = None
@@ -423,11 +371,8 @@ class UserNote(Body):
     action: NoteChange
 
 
-class NoteConfirmation(Body):
+class NoteConfirmation(Body, type=23, senders=SERVER):
     """The result of a UserNote."""
-
-    TYPE = 23
-    SENDERS = SERVER
 
     request_id: AnyId
     note_id: Annotated[NoteId, IdRule]
@@ -444,11 +389,8 @@ class MemoryDraft(Wire):
     rating: Annotated[int, Field(ge=1, le=5)] | None = None
 
 
-class MemoryAction(Body):
+class MemoryAction(Body, type=24, senders=CLIENT):
     """A change of a memory by the person."""
-
-    TYPE = 24
-    SENDERS = CLIENT
 
     id: AnyId
     action: MemoryChange
@@ -465,11 +407,8 @@ class MemoryAction(Body):
         return self
 
 
-class MemoryConfirmation(Body):
+class MemoryConfirmation(Body, type=25, senders=SERVER):
     """The result of a MemoryAction."""
-
-    TYPE = 25
-    SENDERS = SERVER
 
     request_id: AnyId
     memory_id: Annotated[MemoryId, IdRule]
@@ -484,42 +423,15 @@ class ModelInfo(Wire):
     provider: Text
 
 
-class ServerInfo(Body):
+class ServerInfo(Body, type=26, senders=SERVER):
     """The model, backend and agents that serve the conversation."""
-
-    TYPE = 26
-    SENDERS = SERVER
 
     model: ModelInfo
     backend: Text
     agents: Several[Text]
 
 
-MESSAGES: Final[tuple[type[Body], ...]] = (
-    ErrorMessage,
-    UserMessage,
-    AssistantMessage,
-    ReasoningStep,
-    ToolUseRequest,
-    ToolUseResult,
-    Acknowledgement,
-    Transcription,
-    AudioChunk,
-    ControlStop,
-    ControlVariation,
-    Configuration,
-    StartAnswer,
-    MemoryTrace,
-    Commentary,
-    AssistantSentence,
-    SyncRequest,
-    SyncResponse,
-    UserNote,
-    NoteConfirmation,
-    MemoryAction,
-    MemoryConfirmation,
-    ServerInfo,
-)
+MESSAGES: Final[tuple[type[Body], ...]] = tuple(Body.__subclasses__())
 OLD_AUDIO_CHUNK: Final = 4
 """The old type number of AudioChunk, which is still accepted."""
 

@@ -46,7 +46,7 @@ def test_every_specialist_has_three_conversations_of_twelve_to_twenty_turns() ->
 
 
 @pytest.mark.parametrize("name", TALKS)
-async def test_a_conversation_goes_as_it_was_read_and_found_good(name: str) -> None:
+async def test_a_conversation_goes_exactly_as_it_was_reviewed(name: str) -> None:
     text = TALKS[name].read_text(encoding="utf-8")
 
     assert await held(text) == text
@@ -76,11 +76,11 @@ def asked_twice(said: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_no_question_is_asked_twice_unless_the_person_asks_why_or_passed_it_over(name: str) -> None:
+def test_no_question_is_asked_twice_unless_the_person_asks_why_or_did_not_answer_it(name: str) -> None:
     assert asked_twice(said_in(TALKS[name])) == []
 
 
-def test_a_question_put_again_though_it_was_answered_does_not_pass() -> None:
+def test_a_repeated_question_that_was_answered_is_detected() -> None:
     again = agents().manner.again[0]
     first = [("GENERAL_HEALTH", "Noted. Do you have any allergies?")]
     once_more = [("GENERAL_HEALTH", f"I see. {again} Do you have any allergies?"), (PERSON, "none")]
@@ -92,7 +92,7 @@ def test_a_question_put_again_though_it_was_answered_does_not_pass() -> None:
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_no_phrase_is_worn_out_and_no_answer_is_long(name: str) -> None:
+def test_no_phrase_is_repeated_too_often_and_no_answer_is_too_long(name: str) -> None:
     answers = answers_in(TALKS[name])
     phrases = Counter(
         sentence for answer in answers for sentence in cut(answer) if not sentence.endswith("?")
@@ -103,7 +103,7 @@ def test_no_phrase_is_worn_out_and_no_answer_is_long(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_the_end_says_what_was_understood(name: str) -> None:
+def test_the_last_answer_summarises_what_was_understood(name: str) -> None:
     last = " ".join(answers_in(TALKS[name])[-5:])
 
     assert re.search(r"what I have understood|To sum up what you told me", last)
@@ -127,7 +127,7 @@ RED_LINES = re.compile(
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_nothing_is_diagnosed_or_prescribed(name: str) -> None:
+def test_no_answer_diagnoses_or_prescribes(name: str) -> None:
     own = [
         sentence
         for answer in answers_in(TALKS[name])

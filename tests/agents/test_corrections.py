@@ -7,7 +7,7 @@ from tests.agents.test_context_resolution import enricher
 
 
 @pytest.mark.parametrize("reply", ["sorry, 2 tablets", "actually 2 pills", "wait, 2"])
-def test_how_many_are_taken_does_not_take_back_what_is_taken(reply: str) -> None:
+def test_correcting_the_number_of_tablets_does_not_remove_the_medicine(reply: str) -> None:
     history = (Exchange(1, "I take bisoprolol 2.5 mg", "How many times a day do you take it?"),)
 
     found = enricher().enrich(reply, history)
@@ -25,7 +25,7 @@ def test_how_many_are_taken_does_not_take_back_what_is_taken(reply: str) -> None
         "it's my sister who is allergic to codeine, not me",
     ],
 )
-def test_an_allergy_that_is_a_relatives_is_neither_dropped_nor_taken_for_a_medicine(message: str) -> None:
+def test_a_relatives_allergy_is_neither_dropped_nor_taken_for_a_medicine(message: str) -> None:
     history = (Exchange(1, "I'm allergic to codeine and I have a cough", "Do you take anything for it?"),)
 
     found = enricher().enrich(message, history)
@@ -37,7 +37,7 @@ def test_an_allergy_that_is_a_relatives_is_neither_dropped_nor_taken_for_a_medic
     assert found.corrected
 
 
-def test_an_allergy_that_is_denied_once_more_is_gone() -> None:
+def test_an_allergy_that_is_denied_a_second_time_is_removed() -> None:
     history = (
         Exchange(1, "I'm allergic to codeine and I have a cough", "Do you take anything for it?"),
         Exchange(2, "sorry, the codeine is my sister", "Do you still have that allergy?"),

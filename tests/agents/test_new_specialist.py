@@ -1,4 +1,4 @@
-"""A specialist is a section of `agents.toml` and a prompt file; what it names and nobody has is refused."""
+"""A section of `agents.toml` and a prompt file define a specialist; unknown names in it are refused."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Pat
     return folder
 
 
-async def test_a_section_and_a_prompt_make_somebody_who_answers(tmp_path: Path) -> None:
+async def test_a_section_and_a_prompt_define_a_specialist_that_answers(tmp_path: Path) -> None:
     overlay = an_overlay(tmp_path, TRAVEL)
     settings = load(given={"data.dir": str(tmp_path / "data")}, environment={})
     orchestrator = build_orchestrator(settings, overlay)
@@ -54,14 +54,14 @@ async def test_a_section_and_a_prompt_make_somebody_who_answers(tmp_path: Path) 
     assert turn.agent_response.content.endswith("?")
 
 
-def test_a_prompt_that_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
+def test_a_missing_prompt_is_reported_by_name_at_the_start(tmp_path: Path) -> None:
     overlay = an_overlay(tmp_path, TRAVEL, prompt="travelling")
 
     with pytest.raises(AnamnesisError, match=r"prompts/travel_health\.md"):
         load_prompts(load_roster(overlay), overlay)
 
 
-def test_a_tool_that_nobody_has_is_named_at_the_start(tmp_path: Path) -> None:
+def test_an_unknown_tool_is_reported_by_name_at_the_start(tmp_path: Path) -> None:
     overlay = an_overlay(tmp_path, f'{TRAVEL}tools = ["days_since", "book_flight"]')
 
     with pytest.raises(AnamnesisError, match="there is no tool book_flight"):

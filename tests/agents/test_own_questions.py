@@ -1,4 +1,4 @@
-"""Questions are asked of whom they fit, and a person's own question is answered or said to be beyond us."""
+"""Questions are asked only if they fit the person, and a person's own question is answered or declined."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def asked_of(agent: str, **known: str) -> set[str]:
         ({"concern": "cough"}, ""),
     ],
 )
-def test_a_sex_is_known_by_what_was_said(known: dict[str, str], sex: str) -> None:
+def test_the_sex_is_derived_from_known_facts(known: dict[str, str], sex: str) -> None:
     assert sex_of(known) == sex
 
 
@@ -44,11 +44,11 @@ def test_a_sex_is_known_by_what_was_said(known: dict[str, str], sex: str) -> Non
         ("my boy is ill", ""),
     ],
 )
-def test_a_sex_is_heard_where_it_is_said(said: str, sex: str) -> None:
+def test_a_stated_sex_is_recognised(said: str, sex: str) -> None:
     assert sex_said(said) == sex
 
 
-def test_who_may_be_pregnant_is_not() -> None:
+def test_a_possible_pregnancy_does_not_count_as_a_pregnancy() -> None:
     assert [is_pregnant({"pregnancy": each}) for each in ("30 weeks pregnant", "not pregnant", "maybe")] == [
         True,
         False,
@@ -56,7 +56,7 @@ def test_who_may_be_pregnant_is_not() -> None:
     ]
 
 
-def test_nobody_is_asked_what_cannot_be() -> None:
+def test_no_question_is_asked_that_cannot_apply_to_the_person() -> None:
     asked = asked_of("SEXUAL_HEALTH", concern="sores")
 
     assert {"cycle", "pregnancy", "protection"} <= asked
@@ -65,26 +65,26 @@ def test_nobody_is_asked_what_cannot_be() -> None:
     assert not {"cycle", "protection"} & asked_of("SEXUAL_HEALTH", concern="itch", pregnancy="pregnant")
 
 
-async def test_who_says_to_be_a_man_is_asked_for_no_period_and_answers_nothing_else_with_it() -> None:
+async def test_a_man_is_not_asked_about_periods_and_saying_so_answers_nothing_else() -> None:
     talk = Talk()
     await talk.say("something itches down there")
-    told = await talk.say("I'm a bloke", answer="Noted. Which medication do you take?")
-    told = await talk.say("im a guy, mate")
+    result = await talk.say("I'm a bloke", answer="Noted. Which medication do you take?")
+    result = await talk.say("im a guy, mate")
     for _ in range(6):
-        assert "period" not in told.answer
-        assert "pregnant" not in told.answer
-        told = await talk.say("no")
+        assert "period" not in result.answer
+        assert "pregnant" not in result.answer
+        result = await talk.say("no")
 
-    assert told.enrichment.known["sex"] == "male"
-    assert "guy" not in told.enrichment.known.get("medications", "")
+    assert result.enrichment.known["sex"] == "male"
+    assert "guy" not in result.enrichment.known.get("medications", "")
 
 
-async def test_a_denied_symptom_brings_no_warning_about_it() -> None:
+async def test_a_denied_symptom_gives_no_warning() -> None:
     talk = Talk()
     await talk.say("my wife is 28 weeks pregnant and her stomach burns")
-    told = await talk.say("no she doesnt have discharge", answer=None)
+    result = await talk.say("no she doesnt have discharge", answer=None)
 
-    assert "condoms" not in told.answer
+    assert "condoms" not in result.answer
 
 
 @pytest.mark.parametrize(
@@ -100,38 +100,38 @@ async def test_a_denied_symptom_brings_no_warning_about_it() -> None:
         ("I can do it", ""),
     ],
 )
-def test_a_question_is_found_in_what_a_person_says(message: str, question: str) -> None:
+def test_a_question_in_a_message_is_found(message: str, question: str) -> None:
     assert own_question(message) == question
 
 
-def test_who_asks_for_advice_or_misses_an_answer_is_heard() -> None:
+def test_a_request_for_advice_or_for_a_missing_answer_is_recognised() -> None:
     assert asks_what_to_do("and what should we do")
     assert not asks_what_to_do("what should I eat?")
     assert misses_an_answer("you still haven't answered my question")
     assert not misses_an_answer("the doctor never answered the phone")
 
 
-async def test_a_question_beside_an_answer_is_answered_too() -> None:
+async def test_a_question_next_to_an_answer_is_answered_too() -> None:
     talk = Talk()
     await talk.say("I want to lose weight")
-    told = await talk.say("ten kilos. is sugar that bad?", answer=None)
+    result = await talk.say("ten kilos. is sugar that bad?", answer=None)
 
-    assert "source:" in told.answer
-    assert told.answer.endswith("?")
+    assert "source:" in result.answer
+    assert result.answer.endswith("?")
 
 
-async def test_who_asks_again_hears_again_what_is_known_of_it() -> None:
+async def test_a_repeated_question_gets_the_information_again() -> None:
     talk = Talk()
     await talk.say("How do I train for a half marathon? my knee hurts on long runs")
     await talk.say("can I go on running with it?")
     again = await talk.say("you never answered, can I run with the knee or not")
 
-    assert talk.told[0].answer.count("pain is the guide") == 1
+    assert talk.results[0].answer.count("pain is the guide") == 1
     assert "pain is the guide" in again.answer
     assert "you never answered" not in " ".join(again.enrichment.known.values())
 
 
-async def test_who_asks_what_to_do_is_told_something_and_answers_nothing_with_it() -> None:
+async def test_a_question_about_what_to_do_gets_advice_and_counts_as_no_answer() -> None:
     talk = Talk()
     await talk.say("what exercises are good for my shoulders?")
     closing = agents().agents["FITNESS"].interview.closing
@@ -139,43 +139,47 @@ async def test_who_asks_what_to_do_is_told_something_and_answers_nothing_with_it
     for kind in agents().agents["FITNESS"].interview.questions:
         await talk.say("no", answer=f"{kind.text} {closing}")
 
-    told = await talk.say("so what now")
-    assert "source:" in told.answer
-    assert not [each for each in told.enrichment.known.values() if "what now" in each]
+    result = await talk.say("so what now")
+    assert "source:" in result.answer
+    assert not [each for each in result.enrichment.known.values() if "what now" in each]
     await talk.say("no")
     assert closing in (await talk.say("so what do I do now")).answer
 
 
-async def test_what_began_with_an_event_is_said_back_as_such() -> None:
+async def test_an_event_as_the_onset_is_repeated_as_an_event() -> None:
     talk = Talk()
     await talk.say("I cannot sleep")
 
     assert "since you moved" in (await talk.say("since we moved")).answer
 
 
-async def test_nothing_else_is_no_further_symptom() -> None:
+async def test_the_words_nothing_else_are_no_symptom() -> None:
     talk = Talk()
     await talk.say("I have a cough")
-    told = await talk.say("no fever, no chills, nothing else", answer="Have you noticed any other symptoms?")
-    told = await talk.say("ok thank you, bye")
+    result = await talk.say(
+        "no fever, no chills, nothing else", answer="Have you noticed any other symptoms?"
+    )
+    result = await talk.say("ok thank you, bye")
 
-    assert "none reported" not in told.answer
-    assert told.agent == "GENERAL_HEALTH"
+    assert "none reported" not in result.answer
+    assert result.agent == "GENERAL_HEALTH"
 
 
-async def test_a_word_that_leads_to_a_question_answers_nothing() -> None:
+async def test_a_word_that_introduces_a_question_is_no_answer() -> None:
     talk = Talk()
     await talk.say("we want to leave out condoms, what do we need to do first", answer="Do you smoke?")
-    told = await talk.say("so what test should we get?")
+    result = await talk.say("so what test should we get?")
 
-    assert "substances" not in told.enrichment.known
-    assert "chlamydia" in told.answer
+    assert "substances" not in result.enrichment.known
+    assert "chlamydia" in result.answer
 
 
-async def test_a_question_that_fits_anything_is_kept_with_what_it_is_about() -> None:
-    told = await Talk().say("my girlfriend and I would like to try for a baby soon, what should we do first")
+async def test_a_question_that_fits_any_topic_is_kept_with_its_topic() -> None:
+    result = await Talk().say(
+        "my girlfriend and I would like to try for a baby soon, what should we do first"
+    )
 
-    assert "baby" in told.enrichment.known["request"]
-    assert "folic acid" in told.answer
-    assert "condoms" not in told.answer
-    assert "first notice" not in told.answer
+    assert "baby" in result.enrichment.known["request"]
+    assert "folic acid" in result.answer
+    assert "condoms" not in result.answer
+    assert "first notice" not in result.answer

@@ -15,7 +15,7 @@ def run(*words: str, said: str = "") -> Result:
 
 
 @pytest.mark.requirement("001-020")
-def test_each_line_gets_its_intent_under_its_id_in_the_same_order() -> None:
+def test_each_line_gets_an_intent_with_its_id_in_the_same_order() -> None:
     asked = {"id": "b", "text": "8", "context": "How severe is your headache from 1 to 10?"}
 
     ran = run("route", "--json", said=f"I can't fall asleep\n\n{json.dumps(asked)}\nwrite me a poem\n")
@@ -41,14 +41,14 @@ def test_a_line_that_cannot_be_read_gets_an_error_in_its_place() -> None:
     assert (third["id"], third["intent"]) == (9, "SLEEP")
 
 
-def test_without_json_a_line_is_for_reading() -> None:
+def test_without_json_each_line_is_readable_text() -> None:
     ran = run("route", said="My period is late\n")
 
     number, intent, sure, reason = ran.stdout.strip().split("\t")
     assert (number, intent, float(sure) > 0.8, bool(reason)) == ("1", "SEXUAL_HEALTH", True, True)
 
 
-def test_another_folder_of_configuration_brings_its_own_intents(tmp_path: Path) -> None:
+def test_another_configuration_folder_has_its_own_intents(tmp_path: Path) -> None:
     sections = {
         "BALANCE": ["what is my balance", "how much money is in my account", "show my bank balance"],
         "TRANSFER": ["send money to my brother", "transfer fifty dollars", "wire money to savings"],
@@ -70,10 +70,10 @@ def test_another_folder_of_configuration_brings_its_own_intents(tmp_path: Path) 
 def test_the_evaluation_reports_figures_and_pictures(tmp_path: Path) -> None:
     ran = run("eval", "--json", "--report", str(tmp_path / "report"))
 
-    told = json.loads(ran.stdout)
+    result = json.loads(ran.stdout)
     assert ran.exit_code == 0
-    assert set(told) == {"routing", "context_resolution", "safety"}
-    assert told["routing"]["held_out"]["cases"] >= 150
-    assert json.loads((tmp_path / "report" / "report.json").read_text()) == told
+    assert set(result) == {"routing", "context_resolution", "safety"}
+    assert result["routing"]["held_out"]["cases"] >= 150
+    assert json.loads((tmp_path / "report" / "report.json").read_text()) == result
     assert "rows are right, columns were given" in (tmp_path / "report" / "report.txt").read_text()
     assert (tmp_path / "report" / "confusion.held_out.svg").read_text().startswith("<svg")

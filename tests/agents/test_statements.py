@@ -47,7 +47,7 @@ def stated(message: str) -> dict[str, str]:
         ("if I take ibuprofen will it upset my stomach", "ibuprofen"),
     ],
 )
-def test_a_medicine_that_is_asked_about_proposed_or_refused_is_not_taken(message: str, name: str) -> None:
+def test_a_medicine_that_is_only_asked_about_proposed_or_refused_is_no_fact(message: str, name: str) -> None:
     known = stated(message)
 
     assert known["asked_about"] == name
@@ -69,11 +69,11 @@ def test_a_medicine_that_is_asked_about_proposed_or_refused_is_not_taken(message
         ("I've been off citalopram for a month", "stopped citalopram"),
     ],
 )
-def test_a_medicine_that_is_taken_is_known_however_one_speaks_of_it(message: str, name: str) -> None:
+def test_a_medicine_that_the_person_takes_is_known_in_any_wording(message: str, name: str) -> None:
     assert stated(message)["medications"] == name
 
 
-def test_a_question_tells_the_medicine_it_is_about_from_the_one_that_is_taken() -> None:
+def test_in_a_question_the_medicine_asked_about_differs_from_the_one_taken() -> None:
     known = stated("can I take naproxen with my warfarin?")
 
     assert (known["asked_about"], known["medications"]) == ("naproxen", "warfarin")
@@ -82,7 +82,7 @@ def test_a_question_tells_the_medicine_it_is_about_from_the_one_that_is_taken() 
 @pytest.mark.parametrize(
     "message", ["my doctor gave me statins but I never touched them", "tell me about statins"]
 )
-async def test_who_takes_nothing_is_not_asked_for_its_dose(message: str) -> None:
+async def test_a_person_who_takes_nothing_is_not_asked_for_a_dose(message: str) -> None:
     talk = Talk()
 
     answers = [(await talk.say(each)).answer for each in (message, "no", "no", "no", "no")]
@@ -109,7 +109,7 @@ STORY = (
         "any advice?",
     ],
 )
-def test_a_question_at_its_end_takes_nothing_from_a_story(question: str) -> None:
+def test_a_question_at_the_end_of_a_story_changes_none_of_its_facts(question: str) -> None:
     known = stated(STORY + question)
 
     assert known == stated(STORY) | {kind: known[kind] for kind in known.keys() & {"request"}}
@@ -128,7 +128,7 @@ def test_a_question_at_its_end_takes_nothing_from_a_story(question: str) -> None
         ("a rash on my arm since Friday and it itches, is it serious?", "onset", "Friday"),
     ],
 )
-def test_what_is_stated_beside_a_question_is_known(message: str, kind: str, value: str) -> None:
+def test_facts_stated_next_to_a_question_are_known(message: str, kind: str, value: str) -> None:
     found = enricher().enrich(message, ())
 
     assert found.known[kind] == value
@@ -146,7 +146,7 @@ def test_what_is_stated_beside_a_question_is_known(message: str, kind: str, valu
         "If I take aspirin, will it help?",
     ],
 )
-def test_what_is_only_asked_is_not_known(message: str) -> None:
+def test_what_is_only_asked_about_is_no_fact(message: str) -> None:
     assert not stated(message).keys() & {"pregnancy", "conditions", "medications"}
 
 
@@ -173,15 +173,15 @@ OPENINGS = {
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-async def test_what_an_opening_tells_is_not_asked_for(opening: str) -> None:
-    told = set(OPENINGS[opening].split())
-    told |= {"onset", "duration"} if told & {"onset", "duration"} else set()
+async def test_facts_in_the_first_message_are_not_asked_for(opening: str) -> None:
+    result = set(OPENINGS[opening].split())
+    result |= {"onset", "duration"} if result & {"onset", "duration"} else set()
     talk = Talk()
 
     asked = [kinds_asked((await talk.say(message)).answer) for message in (opening, *["no"] * 8)]
 
     assert sum(map(bool, asked)) > 4  # it does ask
-    assert [kinds for kinds in asked if told & set(kinds)] == []
+    assert [kinds for kinds in asked if result & set(kinds)] == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_what_an_opening_tells_is_not_asked_for(opening: str) -> None:
         ("I've been on lisinopril for two years and now I cough", "duration"),
     ],
 )
-def test_a_time_or_wish_that_says_something_else_is_not_taken_for_an_answer(message: str, kind: str) -> None:
+def test_a_time_or_wish_about_something_else_is_no_answer(message: str, kind: str) -> None:
     assert kind not in stated(message)
 
 
@@ -225,7 +225,9 @@ def replied(question: str, message: str) -> dict[str, str]:
         ("gout and I take allopurinol", "gout", "allopurinol"),
     ],
 )
-def test_what_is_taken_for_a_condition_is_none(message: str, condition: str, medicine: str) -> None:
+def test_a_medicine_named_next_to_a_condition_is_no_condition(
+    message: str, condition: str, medicine: str
+) -> None:
     known = replied("Do you have any medical conditions?", message)
 
     assert (known["conditions"], known["medications"]) == (condition, medicine)
@@ -240,7 +242,7 @@ def test_what_is_taken_for_a_condition_is_none(message: str, condition: str, med
         ("amoxicillin I think, not 100% sure", "possibly amoxicillin"),
     ],
 )
-def test_an_allergy_that_one_is_not_sure_of_is_kept_as_possible(message: str, allergies: str) -> None:
+def test_an_uncertain_allergy_is_kept_as_possible(message: str, allergies: str) -> None:
     assert replied("Do you have any allergies?", message)["allergies"] == allergies
 
 
@@ -252,14 +254,14 @@ def test_an_allergy_that_one_is_not_sure_of_is_kept_as_possible(message: str, al
         ("about a year, really bad for a week now", "about a year", "really bad for a week now"),
     ],
 )
-def test_since_when_it_is_worse_is_not_since_when_it_is_there(message: str, since: str, course: str) -> None:
+def test_the_start_of_a_worsening_is_not_the_onset(message: str, since: str, course: str) -> None:
     known = replied("How long have you had it?", message)
 
     assert (known["duration"], known["progression"]) == (since, course)
     assert "onset" not in known
 
 
-def test_what_makes_a_pregnancy_possible_is_not_its_value() -> None:
+def test_the_reason_for_a_possible_pregnancy_is_not_its_value() -> None:
     found = enricher().enrich(
         "maybe, my period is ten days late", (Exchange(1, "I feel sick", "Could you be pregnant?"),)
     )
@@ -276,9 +278,7 @@ def test_what_makes_a_pregnancy_possible_is_not_its_value() -> None:
     [STORY * 3, "my knee hurts " * 60, "x" * 900, "is it bad? " * 80, "yes, " * 200, "and but so " * 180],
 )
 @pytest.mark.parametrize("before", ["", "Do you have any allergies?", "How long have you had it? " * 20])
-def test_however_much_is_said_an_enriched_message_has_at_most_400_characters(
-    message: str, before: str
-) -> None:
+def test_an_enriched_message_has_at_most_400_characters(message: str, before: str) -> None:
     history = (Exchange(1, STORY, before),) if before else ()
 
     found = enricher().enrich(message, history)

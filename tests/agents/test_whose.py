@@ -1,4 +1,4 @@
-"""Whose a complaint is: what is said of a relative is told of them, and is no fact of the person's own."""
+"""Facts about a relative belong to the relative, not to the person."""
 
 import re
 from pathlib import Path
@@ -17,19 +17,19 @@ def _exchanges(path: Path) -> list[Exchange]:
 
 
 @pytest.mark.parametrize("path", kept(), ids=lambda path: path.stem)
-def test_no_kept_conversation_tells_of_the_relative_of_a_relative(path: Path) -> None:
+def test_no_kept_conversation_mentions_a_relative_of_a_relative(path: Path) -> None:
     exchanges = _exchanges(path)
 
-    told = [
+    result = [
         enricher().enrich(each.message, tuple(exchanges[:at])).enriched_message
         for at, each in enumerate(exchanges)
     ]
 
-    assert not [each for each in told if re.search(r"\b(\w+)(?:'s|s'|s's) \1\b|s's\b", each)]
+    assert not [each for each in result if re.search(r"\b(\w+)(?:'s|s'|s's) \1\b|s's\b", each)]
 
 
 @pytest.mark.parametrize("relative", ["brother", "little girl", "partner", "father-in-law", "8 year old"])
-def test_a_no_about_a_relative_is_told_of_them(relative: str) -> None:
+def test_a_no_about_a_relative_is_a_fact_about_the_relative(relative: str) -> None:
     history = (Exchange(1, f"My {relative} has a rash", f"Has your {relative} had this before?"),)
 
     found = enricher().enrich("no", history)
@@ -47,5 +47,5 @@ def test_a_no_about_a_relative_is_told_of_them(relative: str) -> None:
         ("my kids have a cough", "kids"),
     ],
 )
-def test_an_apostrophe_left_out_makes_nobody_two(said: str, about: str) -> None:
+def test_a_missing_apostrophe_does_not_make_one_relative_two(said: str, about: str) -> None:
     assert enricher().enrich(said, ()).known["about_whom"] == about

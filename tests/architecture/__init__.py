@@ -1,1 +1,1 @@
-"""The shape of the project: who knows whom, and that what the documents say is so."""
+"""The structure of the project: its imports, its tree and its documents."""

@@ -1,4 +1,4 @@
-"""What stands in the checkout, read without git, since a newcomer may have none."""
+"""Lists the files of the checkout without git, which a newcomer may not have."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Who may know whom, how modules open, and what may not be written down."""
+"""Import contracts, module docstrings, and what no file may contain."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_every_module_opens_with_a_sentence_that_says_what_it_holds() -> None:
+def test_every_module_has_a_docstring_of_one_sentence() -> None:
     openings = {
         path: (ast.get_docstring(parsed(path)) or "").split("\n\n")[0] for path in python_files(*PYTHON)
     }
@@ -50,7 +50,7 @@ def test_no_test_is_skipped_or_expected_to_fail() -> None:
     assert found == []
 
 
-def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
+def test_no_file_names_a_registry_or_a_local_folder() -> None:
     found = [
         f"{path}:{number}"
         for path in our_files()
@@ -61,7 +61,7 @@ def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
     assert found == []
 
 
-def test_a_registry_and_a_folder_of_one_machine_would_be_found() -> None:
+def test_a_registry_and_a_local_folder_would_be_found() -> None:
     registry, folder = "https://" + "pypi.org/simple", "cd /" + "root/x"
 
     assert FOREIGN.search(registry)

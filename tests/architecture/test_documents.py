@@ -1,4 +1,4 @@
-"""What the documents say is so: their Python runs, their links lead somewhere, their tree is the tree."""
+"""The documents are right: their Python runs, their links exist, their tree equals the real one."""
 
 import re
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ def test_the_python_of_a_document_runs(path: Path) -> None:
         line = text_of(path).count("\n", 0, block.start(1))
         exec(compile("\n" * line + block[1], str(path), "exec", dont_inherit=True), page)  # noqa: S102
 
-    for name, told in page.items():
-        if name.startswith("test_") and callable(told):
-            told()
+    for name, result in page.items():
+        if name.startswith("test_") and callable(result):
+            result()
 
 
 def test_every_link_of_a_document_leads_to_a_file() -> None:
@@ -51,16 +51,18 @@ def test_every_decision_is_in_the_list_of_decisions() -> None:
     assert {path.name for path in DOCUMENTS if path.parent == folder} - listed == {"README.md"}
 
 
-def test_the_tree_of_the_architecture_is_the_tree() -> None:
-    told = set(tree_of(text_of(Path("ARCHITECTURE.md"))))
+def test_the_tree_in_the_architecture_page_equals_the_real_tree() -> None:
+    result = set(tree_of(text_of(Path("ARCHITECTURE.md"))))
     closed = {
-        folder for folder in told if folder.suffix == "" and not any(folder in name.parents for name in told)
+        folder
+        for folder in result
+        if folder.suffix == "" and not any(folder in name.parents for name in result)
     }
     modules = {path for path in python_files(*PACKAGES, "tools") if path.name != "__init__.py"}
     real = modules | {path.parent for path in python_files(*PACKAGES, "tools", "tests")}
 
-    missing = {path for path in real - told if not any(folder in path.parents for folder in closed)}
-    invented = {path for path in told if not (CHECKOUT / path).exists()}
+    missing = {path for path in real - result if not any(folder in path.parents for folder in closed)}
+    invented = {path for path in result if not (CHECKOUT / path).exists()}
 
     assert (sorted(missing), sorted(invented)) == ([], [])
 

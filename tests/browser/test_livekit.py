@@ -34,7 +34,7 @@ def through_livekit(orchestrator: Orchestrator) -> str:
 
 
 @pytest.mark.requirement("000-003", "003-148", "003-149")
-async def test_a_newcomer_talks_through_a_room_and_goes_on_after_a_reload(
+async def test_a_newcomer_chats_through_a_room_and_continues_after_a_reload(
     forker: Forker, tmp_path: Path, console: Path, livekit: Address, profile: BrowserContext
 ) -> None:
     with an_orchestrator(forker, tmp_path / "data", livekit) as orchestrator:

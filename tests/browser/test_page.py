@@ -212,7 +212,7 @@ async def test_an_answer_is_stopped_by_its_button(chromium: Browser, console: Pa
         }
 
 
-async def test_a_safety_answer_stands_out(chromium: Browser, console: Path) -> None:
+async def test_a_safety_answer_is_highlighted(chromium: Browser, console: Path) -> None:
     def script(connection: Connection) -> None:
         server = StanzaSender(connection)
         server.receive_message()

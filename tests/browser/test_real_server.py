@@ -98,7 +98,7 @@ async def test_without_a_code_the_page_says_which_address_to_open(
     await chat.until_connected()
 
 
-async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_works_no_more(
+async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_no_longer_works(
     orchestrator: Orchestrator, profile: BrowserContext
 ) -> None:
     address = orchestrator.address
@@ -124,7 +124,7 @@ async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_works_no_mo
     assert HEADACHE not in await chat.page.content()
 
 
-async def test_nothing_of_a_conversation_is_shown_before_the_server_knows_who_asks(
+async def test_nothing_of_a_conversation_is_displayed_before_the_server_knows_the_person(
     orchestrator: Orchestrator, profile: BrowserContext
 ) -> None:
     chat = await Chat.open(profile, orchestrator.address)
@@ -164,7 +164,7 @@ async def test_a_session_that_has_ended_shows_nothing_and_leaves_nothing(
     assert await chat.run(STORED) == "{}"
 
 
-async def test_who_signs_in_next_on_a_browser_sees_nothing_of_the_one_before(
+async def test_the_next_person_on_a_browser_sees_nothing_of_the_one_before(
     orchestrator: Orchestrator, profile: BrowserContext
 ) -> None:
     annas = await Chat.open(profile, orchestrator.address_for("anna"))

@@ -22,7 +22,7 @@ HERE, ELSEWHERE = "conv_here", "conv_elsewhere"
 WAYS = ("in_memory", *DATABASES)
 
 
-class EachInItsOwnTransaction:
+class TransactionPerCall:
     """The store over the tables, with a transaction around every call."""
 
     def __init__(self, tables: Store) -> None:
@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockStore
         tables = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
         tables.write_now(lambda tx: tx.conversations.create("user_456", id=HERE))
         tables.write_now(lambda tx: tx.conversations.create("user_456", id=ELSEWHERE))
-        yield cast(BlockStore, EachInItsOwnTransaction(tables))
+        yield cast(BlockStore, TransactionPerCall(tables))
         tables.close_now()
 
 
@@ -81,7 +81,7 @@ def test_a_block_comes_back_as_it_was_written(store: BlockStore) -> None:
     assert block.memory_id == memory_ids[Label.CONTEXT_SUMMARY]
 
 
-def test_a_later_revision_stands_in_place_of_the_earlier(store: BlockStore) -> None:
+def test_a_later_revision_replaces_the_earlier_one(store: BlockStore) -> None:
     store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one"), a_write(Label.MEMORY_METADATA, "one")], [])
 
     store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "two", replaces=1)], [])
@@ -91,14 +91,14 @@ def test_a_later_revision_stands_in_place_of_the_earlier(store: BlockStore) -> N
     assert (stored[Label.MEMORY_METADATA].text, stored[Label.MEMORY_METADATA].revision) == ("one", 1)
 
 
-def test_each_block_is_known_as_one_memory_for_good(store: BlockStore) -> None:
+def test_each_block_keeps_its_memory_id(store: BlockStore) -> None:
     before = dict(store.memory_ids(HERE))
 
-    told = dict(store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one")], []))
+    result = dict(store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one")], []))
 
     elsewhere = store.memory_ids(ELSEWHERE)
     assert set(before) == set(Label)
-    assert before == told == dict(store.memory_ids(HERE))
+    assert before == result == dict(store.memory_ids(HERE))
     assert len({*before.values(), *elsewhere.values()}) == 8
 
 
@@ -119,7 +119,7 @@ def test_a_stale_revision_is_refused(store: BlockStore, replaces: int) -> None:
     assert refusal.value.facts == {"label": "active_session", "stored": 1, "yours": replaces}
 
 
-def test_when_one_write_is_stale_none_is_kept(store: BlockStore) -> None:
+def test_if_one_write_is_stale_none_is_stored(store: BlockStore) -> None:
     store.commit(HERE, [a_write(Label.ACTIVE_SESSION, "one")], [])
     writes = [a_write(Label.CONVERSATION_HISTORY, "mine"), a_write(Label.ACTIVE_SESSION, "mine")]
 
@@ -130,7 +130,7 @@ def test_when_one_write_is_stale_none_is_kept(store: BlockStore) -> None:
     assert store.shortened_turns(HERE) == {}
 
 
-def test_the_whole_of_a_shortened_turn_is_held_and_replaced_by_a_later_one(store: BlockStore) -> None:
+def test_the_whole_text_of_a_shortened_turn_is_kept_and_replaced_by_a_later_one(store: BlockStore) -> None:
     store.commit(HERE, [], [archived(1, "whole", has_left=False)])
 
     store.commit(HERE, [], [archived(1, "another", has_left=False), archived(2, "second", has_left=False)])
@@ -138,7 +138,7 @@ def test_the_whole_of_a_shortened_turn_is_held_and_replaced_by_a_later_one(store
     assert store.shortened_turns(HERE) == {1: "another", 2: "second"}
 
 
-def test_a_turn_that_has_left_is_held_no_more(store: BlockStore) -> None:
+def test_a_turn_that_has_left_the_block_is_no_longer_among_the_shortened_ones(store: BlockStore) -> None:
     store.commit(HERE, [], [archived(1, "whole", has_left=False)])
 
     store.commit(HERE, [], [archived(1, "whole")])
@@ -147,7 +147,7 @@ def test_a_turn_that_has_left_is_held_no_more(store: BlockStore) -> None:
 
 
 @pytest.mark.parametrize("left", [True, False])
-def test_a_turn_leaves_once(store: BlockStore, left: bool) -> None:
+def test_a_turn_leaves_the_block_once(store: BlockStore, left: bool) -> None:
     store.commit(HERE, [], [archived(1, "whole")])
 
     with pytest.raises(BlockInvalid):
@@ -190,7 +190,7 @@ def test_every_revision_can_be_read_again_and_names_the_one_before(store: BlockS
     assert store.chain_departures(HERE, Label.CONVERSATION_HISTORY) == []
 
 
-def test_a_revision_that_never_was_has_no_text(store: BlockStore) -> None:
+def test_a_revision_that_does_not_exist_has_no_text(store: BlockStore) -> None:
     written(store, 2)
 
     assert store.text_at(HERE, Label.CONVERSATION_HISTORY, 3) is None
@@ -207,7 +207,9 @@ def test_the_revision_of_a_turn_is_the_last_one_written_by_then(store: BlockStor
     assert at == [None, 1, 3, 3, 3, 4, 4]
 
 
-def test_what_need_not_be_kept_is_forgotten_and_the_rest_can_still_be_read(store: BlockStore) -> None:
+def test_revisions_that_need_not_be_kept_are_deleted_and_the_others_can_still_be_read(
+    store: BlockStore,
+) -> None:
     texts = written(store)
 
     store.delete_revisions(HERE, Label.CONVERSATION_HISTORY, MANY - 4)
@@ -219,7 +221,7 @@ def test_what_need_not_be_kept_is_forgotten_and_the_rest_can_still_be_read(store
     assert store.chain_departures(HERE, Label.CONVERSATION_HISTORY) == []
 
 
-def test_the_turns_that_have_left_are_told_in_order(store: BlockStore) -> None:
+def test_the_archived_turns_are_listed_in_order(store: BlockStore) -> None:
     store.commit(HERE, [], [archived(2, "b"), archived(1, "a"), archived(3, "c", has_left=False)])
 
     assert [(turn.turn_id, turn.text) for turn in store.archived_turns(HERE)] == [(1, "a"), (2, "b")]

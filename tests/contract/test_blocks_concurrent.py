@@ -1,4 +1,4 @@
-"""Several who write the same blocks at once, each on a connection of their own: one wins, none is lost."""
+"""Several writers of the same blocks at once, each with its own connection: one wins, nothing is lost."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def writers(loose_store: Store, database_url: str) -> list[Writer]:
 
 
 @pytest.mark.requirement("001-118")
-def test_of_many_who_write_upon_the_same_revision_one_wins_and_the_others_are_told(
+def test_of_many_writers_of_one_revision_one_wins_and_the_others_get_an_error(
     writers: list[Writer],
 ) -> None:
     readings = [writer.read() for writer in writers]
@@ -93,9 +93,7 @@ def test_of_many_who_write_upon_the_same_revision_one_wins_and_the_others_are_to
     close(writers)
 
 
-def test_whoever_reads_again_loses_nothing_whoever_comes_first(
-    writers: list[Writer], loose_store: Store
-) -> None:
+def test_writers_that_read_again_lose_nothing(writers: list[Writer], loose_store: Store) -> None:
     with ThreadPoolExecutor(WRITERS) as pool:
         said = [f"{turn} from {number}" for turn in range(TURNS) for number in range(WRITERS)]
         list(pool.map(lambda at: writers[at % WRITERS].insist(said[at]), range(len(said))))

@@ -1,4 +1,4 @@
-"""Whatever is said, and wherever a transaction is dropped meanwhile: no turn is lost, kept twice or torn."""
+"""Transactions that are dropped at any statement: no turn is lost, stored twice or incomplete."""
 
 import json
 from collections.abc import Iterator
@@ -138,7 +138,7 @@ AT_LENGTH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.requirement(*MARKS)
 @settings(AT_LENGTH, max_examples=30)
 @given(conversations)
-def test_whatever_is_said_and_dropped_nothing_is_lost(
+def test_a_dropped_transaction_loses_nothing(
     sound_store: Store, said: list[tuple[str, str, list[int]]]
 ) -> None:
     converse(sound_store, said)
@@ -149,7 +149,7 @@ def test_whatever_is_said_and_dropped_nothing_is_lost(
 @pytest.mark.requirement(*MARKS)
 @settings(AT_LENGTH, max_examples=1_500)
 @given(conversations)
-def test_nor_in_thousands_of_conversations(
+def test_dropped_transactions_lose_nothing_in_thousands_of_conversations(
     sound_store: Store, said: list[tuple[str, str, list[int]]]
 ) -> None:
     converse(sound_store, said)

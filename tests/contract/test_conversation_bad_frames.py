@@ -195,7 +195,7 @@ async def test_a_refusal_names_the_message_that_it_is_about(address: str) -> Non
         assert "originatingId" not in refused.body  # a value that is not an id is not repeated
 
 
-async def test_what_a_newer_or_an_older_client_sends_is_understood(address: str) -> None:
+async def test_frames_of_newer_and_older_clients_are_understood(address: str) -> None:
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         for number, timestamp in enumerate(
             ("2024-01-15T10:30:00.250Z", "2024-01-15T11:30:00+01:00", 1705314600250, 1705314600250.0, None)

@@ -31,7 +31,7 @@ from orchestrator.turn.outbox import Outbox
 from tests.builders import HandClock
 from tests.commands import run
 from tests.orchestrators import a_store, agents, an_orchestrator, everything, history, local_brain
-from tests.protocol_client import PATIENCE, TRACE, Frame, conversing, visiting
+from tests.protocol_client import TIMEOUT, TRACE, Frame, conversing, visiting
 from tests.stores import empty_store, on_both_databases
 
 AGENT = "letta:health_agent"
@@ -140,10 +140,10 @@ async def test_a_forged_block_that_contradicts_the_others_is_quarantined_and_the
         assert (frames[-1].ends_an_answer, frames[-1].code) == (True, None)
         assert forged != text
         assert [kept.value for kept in await set_aside(orchestrator, peer.conversation_id)] == [forged]
-        told = [
+        result = [
             turn.user_message.content for turn in (await history(orchestrator, peer.conversation_id)).turns
         ]
-        assert told[-1] == "Since yesterday"
+        assert result[-1] == "Since yesterday"
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ async def test_a_turn_that_is_in_no_block_is_not_counted_in_the_blocks(
         await peer.ask("8")
         await peer.ask("Since yesterday")
 
-        def told(tx: Transaction) -> list[list[str]]:
+        def result(tx: Transaction) -> list[list[str]]:
             here = Conversation(peer.conversation_id, "ann", tx.now)
             looked = [
                 Ledger(HandClock())
@@ -241,7 +241,7 @@ async def test_a_turn_that_is_in_no_block_is_not_counted_in_the_blocks(
             return [[turn.user_message.content for turn in each.turns] for each in read]
 
         first, second, third = "I am having a headache", "8", "Since yesterday"
-        assert await orchestrator.store.read(told) == [[first], [first, second], [first, second, third]]
+        assert await orchestrator.store.read(result) == [[first], [first, second], [first, second, third]]
 
 
 def _refuse(*_: object, **__: object) -> None:
@@ -251,9 +251,9 @@ def _refuse(*_: object, **__: object) -> None:
 # --- in a mirror ------------------------------------------------------------------------------------------
 
 
-async def until_shown(orchestrator: Orchestrator, mirror: ScriptedMirror, conversation_id: str) -> None:
+async def until_copied(orchestrator: Orchestrator, mirror: ScriptedMirror, conversation_id: str) -> None:
     """Wait until the mirror has the stored blocks: they are copied after the last frame is sent."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while mirror.texts(conversation_id) != await stored(orchestrator, conversation_id):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -265,7 +265,7 @@ async def test_every_turn_is_copied_to_the_mirror_once_it_is_stored(address: str
             for text in ("I am having a headache", "8"):
                 await peer.ask(text)
 
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         assert '"8"' in mirror.text(peer.conversation_id, Label.CONVERSATION_HISTORY)
 
 
@@ -277,11 +277,11 @@ async def test_what_an_agent_changed_in_the_mirror_is_adopted_with_the_next_turn
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.append(peer.conversation_id, SUMMARY, "Prefers short answers.", actor=AGENT)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         first = traced(frames, "updated")[:2]
         assert first == [("updated", SUMMARY, AGENT, False), ("updated", METADATA, AGENT, False)]
@@ -298,11 +298,11 @@ async def test_an_invalid_change_in_the_mirror_is_quarantined_and_undone(address
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.append(peer.conversation_id, Label.CONVERSATION_HISTORY, content, actor=AGENT)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         assert frames[-1].code is None
         assert ("retrieved", "conversation_history", AGENT, True) in traced(frames, "retrieved")
@@ -332,10 +332,10 @@ async def test_a_change_in_the_mirror_during_a_turn_is_in_the_blocks_of_that_tur
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         assert [who for _, _, who, _ in traced(frames, "updated")] == [AGENT] * 2 + ["context_extractor"] * 4
         summary = (await stored(orchestrator, peer.conversation_id))[SUMMARY]
@@ -370,11 +370,11 @@ async def test_a_change_that_was_overwritten_is_stored_and_traced(embedded: str)
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.times = 2
 
         frames = await peer.ask("8")
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
         kept = [each.value for each in await set_aside(orchestrator, peer.conversation_id)]
         noted = (await stored(orchestrator, peer.conversation_id))[SUMMARY]
@@ -486,9 +486,9 @@ async def test_only_the_conversation_for_which_a_mirror_was_slow_is_not_asked_fo
             await mirror.put(conversation_id, {SUMMARY: block})
             mirror.append(conversation_id, SUMMARY, "And more.", actor=AGENT)
 
-        told = {each: len(await sync.foreign_changes(each)) for each in ("conv_1", "conv_2", "conv_3")}
+        result = {each: len(await sync.foreign_changes(each)) for each in ("conv_1", "conv_2", "conv_3")}
 
-        assert told == {"conv_1": 0, "conv_2": 1, "conv_3": 1}
+        assert result == {"conv_1": 0, "conv_2": 1, "conv_3": 1}
     finally:
         store.close_now()
 
@@ -500,7 +500,7 @@ async def test_a_mirror_that_answers_again_gets_what_it_missed(embedded: str) ->
         conversing(orchestrator) as peer,
     ):
         await peer.ask()
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         mirror.silent = True
         await peer.ask("8")
         await peer.ask("Since yesterday")
@@ -509,7 +509,7 @@ async def test_a_mirror_that_answers_again_gets_what_it_missed(embedded: str) ->
         mirror.silent = False
         await peer.ask("No")
 
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
 
 
 # --- what a later version of the blocks added -------------------------------------------------------------
@@ -593,8 +593,8 @@ async def test_a_connected_client_gets_a_trace_at_once_when_a_later_session_read
 
         await later.ask()
 
-        (told,) = await earlier.until_type(TRACE)
-        assert traced([told], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
+        (result,) = await earlier.until_type(TRACE)
+        assert traced([result], "retrieved") == [("retrieved", SESSION, "context_extractor", False)]
 
 
 @pytest.mark.requirement("003-071")
@@ -612,14 +612,14 @@ async def test_a_connected_client_gets_traces_of_what_staff_write_in_another_pro
         for command in ("show", "rotate"):
             ended = await asyncio.to_thread(run, "blocks", command, peer.conversation_id)
             assert ended.exit_code == 0, ended.output
-        told = await peer.until(lambda frame: frame.body["metadata"]["label"] == METADATA)
+        result = await peer.until(lambda frame: frame.body["metadata"]["label"] == METADATA)
 
-        actions = {(each.body["action"], each.body["metadata"]["agent"].partition(":")[0]) for each in told}
+        actions = {(each.body["action"], each.body["metadata"]["agent"].partition(":")[0]) for each in result}
         assert actions == {("updated", "operator")}
         assert await orchestrator.store.read(partial(_last_active, peer.conversation_id)) == last_active
         async with visiting(orchestrator) as again:
-            await again.open(peer.conversation_id, lastSequenceSeen=peer.seen - len(told))
-            assert [(await again.next()).packet for _ in told] == [each.packet for each in told]
+            await again.open(peer.conversation_id, lastSequenceSeen=peer.seen - len(result))
+            assert [(await again.next()).packet for _ in result] == [each.packet for each in result]
 
 
 def _last_active(conversation_id: str, tx: Transaction) -> datetime:
@@ -680,13 +680,13 @@ async def test_a_session_pauses_when_nobody_writes_and_resumes_with_the_next_tur
             ("context_extractor", 1),
             ("orchestrator:paused", None),
         ]
-        told = await peer.until(lambda frame: frame.body.get("action") == "updated")
-        assert traced(told, "retrieved", "updated") == [
+        result = await peer.until(lambda frame: frame.body.get("action") == "updated")
+        assert traced(result, "retrieved", "updated") == [
             *[("retrieved", label, "orchestrator:paused", False) for label in Label],
             ("updated", SESSION, "orchestrator:paused", False),
         ]
-        assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in told)
-        await until_shown(orchestrator, mirror, peer.conversation_id)
+        assert all(each.body["metadata"]["background"] and "previousId" not in each.body for each in result)
+        await until_copied(orchestrator, mirror, peer.conversation_id)
         await peer.ask("8")
         assert await status(orchestrator, peer.conversation_id) == "ACTIVE"
 

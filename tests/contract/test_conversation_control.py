@@ -238,8 +238,8 @@ async def test_another_answer_can_be_requested_by_the_message_and_replaces_all_i
 
         assert started["previousId"] == message_id
         assert brain.briefs[-1].said == ""
-        told = (message_id, stopped, went_on, started["id"])
-        superseded = [(await meta(orchestrator, each)).get("superseded") for each in told]
+        result = (message_id, stopped, went_on, started["id"])
+        superseded = [(await meta(orchestrator, each)).get("superseded") for each in result]
         assert superseded == [None, "true", "true", None]
         assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "How long?")]
 

@@ -138,13 +138,13 @@ async def test_a_repeated_frame_gets_its_answer_again_and_changes_nothing(
 async def test_a_repeated_configuration_gets_both_counts_again(address: str) -> None:
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         packet = await peer.send(CONFIGURATION, device="phone")
-        told = [await peer.next(), await peer.next()]
+        result = [await peer.next(), await peer.next()]
         before = await everything(orchestrator)
 
         await peer.line.send(packet)
         again = [await peer.next(), await peer.next()]
 
-        assert [frame.packet for frame in again] == [frame.packet for frame in told]
+        assert [frame.packet for frame in again] == [frame.packet for frame in result]
         assert await everything(orchestrator) == before
 
 

@@ -16,8 +16,9 @@ from agents.models.scripted import ScriptedBrain
 from agents.ports import Embedded, Vectors
 from agents.safety import after_danger as after
 from agents.safety import wording
-from agents.safety.guard import Reason, Verdict
+from agents.safety.guard import Reason
 from agents.safety.language import Languages
+from agents.safety.verdict import Verdict
 from agents.values import Enrichment, Intent
 from memory_blocks.mirrors.no_mirror import NoMirror
 from memory_blocks.models import Blocks

@@ -34,10 +34,10 @@ from tests.protocol_client import (
     ASSISTANT_MESSAGE,
     ERROR,
     NOTE,
-    PATIENCE,
     REASONING,
     SENTENCE,
     START_ANSWER,
+    TIMEOUT,
     TRACE,
     VARIATION,
     Frame,
@@ -106,7 +106,7 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             frames = await peer.answer()
             frames += await peer.ask("It is an 8")
             traces = of_type(TRACE, frames)
-            async with asyncio.timeout(PATIENCE):  # a frame may arrive before its log line is written
+            async with asyncio.timeout(TIMEOUT):  # a frame may arrive before its log line is written
                 while sum(line["event"] == "memory_traced" for line in logged) < len(traces):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 

@@ -34,7 +34,7 @@ def test_a_row_per_text_of_length_one_and_of_the_width_it_says(each: Embedder) -
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
-def test_nothing_gives_no_rows(each: Embedder) -> None:
+def test_no_texts_give_no_rows(each: Embedder) -> None:
     assert each.embed([]).shape == (0, each.width)
 
 
@@ -55,5 +55,5 @@ def test_texts_that_share_words_are_nearer_than_others(each: Embedder) -> None:
     assert one @ alike > one @ other + 0.2
 
 
-def test_it_says_which_model_it_is(each: Embedder) -> None:
+def test_an_embedder_names_its_model(each: Embedder) -> None:
     assert each.name

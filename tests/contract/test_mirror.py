@@ -1,4 +1,4 @@
-"""What others change in a mirror is adopted as a revision of theirs, or kept aside and undone."""
+"""Edits of others in a mirror are adopted as their revisions, or quarantined and undone."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,7 +22,7 @@ HERE = CONVERSATION.id
 
 
 class Mirrored(LedgerWorld):
-    """A house whose blocks are shown elsewhere, too."""
+    """A ledger whose blocks are copied to a mirror."""
 
     def __init__(self, mirror: ScriptedMirror | HandEdited) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Mirrored(LedgerWorld):
             await self.mirror.put(HERE, self.take_turn().stored)
 
     async def follow(self) -> ReadResult:
-        """What is done before the mirror is used again: take over, then show what stands."""
+        """Adopt the edits in the mirror, then copy the current blocks to it."""
         changes = await self.mirror.foreign_changes(HERE)
         adopted = adopt(self.ledger, self.store, CONVERSATION, changes)
         await self.mirror.put(HERE, adopted.stored, changes)
@@ -46,7 +46,7 @@ class Mirrored(LedgerWorld):
 
 @pytest.fixture(params=["scripted", "letta"])
 async def mirrored(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
-    """A house before each mirror in which others can change something."""
+    """A ledger with each kind of mirror that others can edit."""
     if request.param == "scripted":
         yield Mirrored(ScriptedMirror())
         return
@@ -55,7 +55,7 @@ async def mirrored(request: pytest.FixtureRequest) -> AsyncIterator[Mirrored]:
         yield Mirrored(mirror)
 
 
-async def test_nowhere_nothing_is_shown_or_changed() -> None:
+async def test_without_a_mirror_nothing_is_copied_or_changed() -> None:
     mirrored = LedgerWorld()
 
     assert await NoMirror().put(HERE, mirrored.take_turn().stored) == ()
@@ -63,7 +63,7 @@ async def test_nowhere_nothing_is_shown_or_changed() -> None:
 
 
 @pytest.mark.requirement("001-060", "001-038")
-async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_of_its(
+async def test_text_that_an_agent_appends_to_the_summary_becomes_a_note_and_a_revision_by_the_agent(
     mirrored: Mirrored,
 ) -> None:
     await mirrored.take_turns(2)
@@ -81,7 +81,7 @@ async def test_what_an_agent_appends_to_the_summary_becomes_a_note_and_a_revisio
     assert mirrored.shows_what_stands()
 
 
-async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_valid(
+async def test_a_valid_replacement_by_an_agent_in_a_json_block_is_adopted(
     mirrored: Mirrored,
 ) -> None:
     await mirrored.take_turns(2)
@@ -144,7 +144,7 @@ async def test_what_an_agent_replaces_in_a_json_block_is_adopted_where_it_is_val
         ),
     ],
 )
-async def test_what_cannot_stand_is_quarantined_and_undone(
+async def test_an_invalid_edit_is_quarantined_and_undone(
     mirrored: Mirrored, label: Label, change: dict[str, Any], reason: str
 ) -> None:
     await mirrored.take_turns(2)
@@ -166,7 +166,7 @@ async def test_what_cannot_stand_is_quarantined_and_undone(
     assert not await mirrored.mirror.foreign_changes(HERE)
 
 
-async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(mirrored: Mirrored) -> None:
+async def test_edits_of_several_blocks_found_at_once_are_all_adopted(mirrored: Mirrored) -> None:
     await mirrored.take_turns(2)
     old, new = '"conversation_phase":"symptom_evaluation"', '"conversation_phase":"advice"'
     mirrored.mirror.replace(HERE, Label.ACTIVE_SESSION, old, new, actor=AGENT)
@@ -195,7 +195,7 @@ async def test_edits_of_several_blocks_that_are_seen_at_once_are_all_adopted(mir
         (Label.MEMORY_METADATA, '"context_accuracy_score":1.0', '"context_accuracy_score":0.5'),
     ],
 )
-async def test_an_edit_that_is_seen_after_another_let_its_block_be_written_anew_is_adopted_too(
+async def test_an_edit_of_a_block_that_another_edit_rewrote_is_adopted_too(
     mirrored: Mirrored, label: Label, old: str, new: str
 ) -> None:
     await mirrored.take_turns(2)
@@ -222,7 +222,7 @@ async def test_an_edit_that_is_seen_after_another_let_its_block_be_written_anew_
     assert mirrored.shows_what_stands()
 
 
-async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(mirrored: Mirrored) -> None:
+async def test_a_second_edit_of_the_same_value_in_the_earlier_text_is_undone(mirrored: Mirrored) -> None:
     await mirrored.take_turns(2)
     score = '"context_accuracy_score":'
     mirrored.mirror.replace(HERE, Label.MEMORY_METADATA, f"{score}1.0", f"{score}0.5", actor=AGENT)
@@ -239,7 +239,7 @@ async def test_a_second_edit_of_the_same_upon_the_earlier_text_is_undone(mirrore
     assert mirrored.shows_what_stands()
 
 
-async def test_a_change_upon_a_text_that_stands_no_more_is_undone(mirrored: Mirrored) -> None:
+async def test_an_edit_of_an_outdated_text_is_undone(mirrored: Mirrored) -> None:
     await mirrored.take_turns(1)
     mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
     mirrored.take_turn()
@@ -250,7 +250,7 @@ async def test_a_change_upon_a_text_that_stands_no_more_is_undone(mirrored: Mirr
     assert mirrored.shows_what_stands()
 
 
-async def test_what_nobody_followed_is_told_until_somebody_does_and_only_then_written_over(
+async def test_an_edit_is_reported_until_it_is_handled_and_only_then_overwritten(
     mirrored: Mirrored,
 ) -> None:
     await mirrored.take_turns(1)
@@ -260,14 +260,14 @@ async def test_what_nobody_followed_is_told_until_somebody_does_and_only_then_wr
     digest = mirrored.store.load(HERE)[Label.CONTEXT_SUMMARY].digest
     stored = mirrored.take_turn().stored
 
-    told, again = [await mirrored.mirror.put(HERE, stored) for _ in range(2)]
+    result, again = [await mirrored.mirror.put(HERE, stored) for _ in range(2)]
     left = [mirrored.mirror.text(HERE, label) for label in (Label.ACTIVE_SESSION, Label.CONTEXT_SUMMARY)]
-    followed = await mirrored.mirror.put(HERE, stored, told)
+    followed = await mirrored.mirror.put(HERE, stored, result)
 
-    assert [(each.label, each.text, each.actor, each.digest) for each in told] == [
+    assert [(each.label, each.text, each.actor, each.digest) for each in result] == [
         (Label.CONTEXT_SUMMARY, edited, AGENT, digest)
     ]
-    assert again == told
+    assert again == result
     assert left == [before, edited]
     assert not followed
     assert not await mirrored.mirror.foreign_changes(HERE)

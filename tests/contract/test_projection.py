@@ -10,14 +10,13 @@ from agents.errors import BrainFailed
 from agents.models.scripted import ScriptedBrain
 from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.orchestrator import Orchestrator
-from orchestrator.store.checks.projection import NOT_IN_FRAMES, project, tables
 from orchestrator.store.engine.statements import names_of
 from orchestrator.store.frame_records import created_memory_id
-from orchestrator.store.rows import Frame
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import Frame, metadata
 from orchestrator.wire.ids import ConversationId, MessageId, NoteId, SentenceId, ToolUseId
 from orchestrator.wire.messages import AudioChunk, Body, Commentary, ToolUseRequest
 from tests.orchestrators import a_store, an_orchestrator
+from tests.projection import NOT_IN_FRAMES, project, tables
 from tests.protocol_client import (
     AUDIO,
     COMMENTARY,
@@ -170,7 +169,7 @@ async def send_sound(peer: Peer, orchestrator: Orchestrator, sentence_id: str) -
 
 
 async def use_tools(peer: Peer, orchestrator: Orchestrator, message_id: str) -> None:
-    """Two tools that the client runs, one that works and one that does not; then a remark of the house."""
+    """Two tools that the client runs, one that works and one that does not; then a remark of the server."""
     here = ConversationId(peer.conversation_id)
     for tool_id in ("tool_1", "tool_2"):
         request = ToolUseRequest(
@@ -190,7 +189,7 @@ async def use_tools(peer: Peer, orchestrator: Orchestrator, message_id: str) -> 
 
 
 async def say(peer: Peer, orchestrator: Orchestrator, body: Body) -> None:
-    """Let the house say something outside a turn."""
+    """Let the server send something outside a turn."""
     await orchestrator._outbox.commit(peer.conversation_id, lambda page: page.say(body), step="test")
     await peer.next()
 
@@ -230,7 +229,7 @@ def test_the_frames_of_a_conversation_give_its_tables(
         assert projected[name] == rows
 
 
-async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_beginning(
+async def test_a_conversation_started_without_a_stanza_number_is_rebuilt_except_for_its_creation_time(
     address: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     async with an_orchestrator(address).open() as orchestrator, visiting(orchestrator) as peer:
@@ -251,6 +250,6 @@ async def test_a_conversation_begun_without_a_number_is_made_again_but_for_its_b
     assert (conversation["user_id"], "created_at" in conversation) == ("ann", False)
 
 
-def test_what_never_travels_is_named_as_it_is_in_the_tables() -> None:
+def test_the_columns_that_no_frame_contains_exist_in_the_tables() -> None:
     for kind, names in NOT_IN_FRAMES.items():
         assert names <= set(names_of(kind))

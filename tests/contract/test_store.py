@@ -1,4 +1,4 @@
-"""A unit of work happens whole or not at all, whatever happens to who asked for it or to the database."""
+"""A unit of work is committed whole or not at all, even if its caller is cancelled or the database fails."""
 
 import asyncio
 import sqlite3
@@ -58,7 +58,7 @@ def refused(problem: Problem) -> Iterator[pytest.ExceptionInfo[AnamnesisError]]:
 
 @contextmanager
 def in_the_way(url: str, held: str) -> Iterator[None]:
-    """Somebody else holds what the next write needs: the file on SQLite, that row on Postgres."""
+    """Another transaction holds the lock that the next write needs: a file on SQLite, a row on Postgres."""
     if url.startswith("sqlite"):
         other: Any = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -107,7 +107,7 @@ def test_a_transaction_has_one_moment_cut_to_milliseconds(store: Store, clock: H
     assert before.microsecond == 1000
 
 
-def test_a_reader_sees_the_store_as_it_stood_when_it_began(store: Store) -> None:
+def test_a_reader_sees_a_snapshot(store: Store) -> None:
     has_looked, has_written = threading.Event(), threading.Event()
 
     def look_twice(tx: Transaction) -> tuple[int, int]:
@@ -138,7 +138,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
 # --- whoever waits goes away -------------------------------------------------------------------------------
 
 
-async def test_work_that_has_begun_is_finished_when_its_caller_feels_the_cancellation(store: Store) -> None:
+async def test_work_that_has_begun_is_finished_before_its_caller_is_cancelled(store: Store) -> None:
     loop = asyncio.get_running_loop()
     begun, go_on = asyncio.Event(), threading.Event()
 
@@ -157,7 +157,7 @@ async def test_work_that_has_begun_is_finished_when_its_caller_feels_the_cancell
     assert len(await store.read(lambda tx: tx.conversations.of_person(PERSON))) == 1
 
 
-async def test_work_that_has_not_begun_never_does_once_cancelled(store: Store) -> None:
+async def test_cancelled_work_that_has_not_begun_never_runs(store: Store) -> None:
     go_on = threading.Event()
     lanes = 2
     ahead = [asyncio.create_task(store.write(lambda tx: go_on.wait())) for _ in range(lanes)]
@@ -174,7 +174,7 @@ async def test_work_that_has_not_begun_never_does_once_cancelled(store: Store) -
     assert await store.write(begin)
 
 
-async def test_a_failure_that_nobody_waits_for_any_more_is_not_reported_late(store: Store) -> None:
+async def test_a_failure_after_cancellation_is_not_logged_by_asyncio(store: Store) -> None:
     loop = asyncio.get_running_loop()
     reports: list[object] = []
     loop.set_exception_handler(lambda _, context: reports.append(context))
@@ -197,7 +197,7 @@ async def test_a_failure_that_nobody_waits_for_any_more_is_not_reported_late(sto
     assert reports == []
 
 
-async def test_a_closed_store_says_so(loose_store: Store) -> None:
+async def test_a_closed_store_raises_an_error(loose_store: Store) -> None:
     await loose_store.close()
 
     with refused(STORAGE_UNAVAILABLE):
@@ -229,7 +229,7 @@ def behind_a_slow_one(store: Store, *works: Callable[[Transaction], Any]) -> lis
     return asyncio.run(together())
 
 
-def test_of_works_that_wait_together_one_that_fails_takes_none_along(store: Store) -> None:
+def test_a_unit_of_work_that_fails_does_not_affect_others_in_its_batch(store: Store) -> None:
     def fail(tx: Transaction) -> None:
         begin(tx)
         raise LookupError
@@ -246,7 +246,7 @@ def test_of_works_that_wait_together_one_that_fails_takes_none_along(store: Stor
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_works_that_wait_together_wait_for_the_disk_once(
+def test_units_of_work_that_wait_together_share_one_disk_sync(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = []
@@ -265,7 +265,9 @@ def test_works_that_wait_together_wait_for_the_disk_once(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_works_whose_common_commit_fails_are_all_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_the_common_commit_fails_every_unit_of_work_gets_the_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit, second = store.driver.commit, iter((False, True))
 
     def fail_once(connection: Any) -> None:
@@ -285,7 +287,7 @@ def test_works_whose_common_commit_fails_are_all_told(store: Store, monkeypatch:
 # --- the database refuses ----------------------------------------------------------------------------------
 
 
-def test_what_a_person_wrote_is_in_no_part_of_a_refusal(store: Store) -> None:
+def test_no_part_of_an_error_quotes_what_a_person_wrote(store: Store) -> None:
     secret = "".join(("my ", "secret"))
     conversation_id = store.write_now(begin)
 
@@ -299,7 +301,9 @@ def test_what_a_person_wrote_is_in_no_part_of_a_refusal(store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"), [("a\0b", NUL_IN_TEXT), ("a\ud800b", BAD_UTF8)], ids=["NUL", "lone surrogate"]
 )
-def test_what_no_database_keeps_is_refused_alike(store: Store, text: str, problem: Problem) -> None:
+def test_values_that_no_database_can_store_are_refused_on_both(
+    store: Store, text: str, problem: Problem
+) -> None:
     conversation_id = store.write_now(begin)
 
     with refused(problem):
@@ -310,7 +314,7 @@ def test_what_no_database_keeps_is_refused_alike(store: Store, text: str, proble
         store.write_now(lambda tx: tx.memories.add(NewMemory(content="tea", user_id=PERSON, tags=(text,))))
 
 
-def test_backslashes_before_a_nul_in_words_are_just_words(store: Store) -> None:
+def test_an_escaped_nul_in_a_list_of_words_is_stored_as_text(store: Store) -> None:
     words = {"a": r"\u0000", "b": "\\\\u0000"}
 
     kept = store.write_now(lambda tx: tx.conversations.create(PERSON, preferences=dict(words)))
@@ -334,14 +338,14 @@ def test_a_number_that_does_not_fit_is_refused(store: Store, number: int) -> Non
         store.write_now(lambda tx: tx.frames.accept_client(conversation_id, number, 2, b"?", sender=PERSON))
 
 
-def test_a_mistake_of_ours_tells_which_but_quotes_no_value(store: Store) -> None:
+def test_the_error_for_a_wrong_statement_names_it_and_quotes_no_value(store: Store) -> None:
     with refused(INTERNAL) as caught:
         store.write_now(lambda tx: tx.unit.connection.execute("SELECT no_such_column FROM turns"))
 
     assert "no_such_column" in "".join(traceback.format_exception(caught.value))
 
 
-def test_work_that_swallows_a_refusal_is_not_taken_for_done(store: Store) -> None:
+def test_work_that_ignores_a_database_error_is_not_committed(store: Store) -> None:
     def work(tx: Transaction) -> str:
         conversation_id = begin(tx)
         try:
@@ -385,7 +389,7 @@ def test_readers_do_not_wait_for_a_writer(database_url: str, clock: HandClock, i
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_full_disk_is_told_and_what_was_stored_stays(store: Store) -> None:
+def test_a_full_disk_is_reported_and_the_stored_rows_stay(store: Store) -> None:
     conversation_id = store.write_now(begin)
     (pages,) = store.read_now(lambda tx: tx.unit.connection.execute("PRAGMA page_count").fetchone())
     limit: Callable[[int], Any] = lambda most: store.write_now(  # noqa: E731
@@ -406,7 +410,7 @@ def test_a_full_disk_is_told_and_what_was_stored_stays(store: Store) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_a_lost_connection_is_told_and_the_next_write_has_a_new_one(store: Store) -> None:
+def test_a_lost_connection_is_reported_and_the_next_write_uses_a_new_one(store: Store) -> None:
     hang_up = "SELECT pg_terminate_backend(pg_backend_pid())"
 
     def work(tx: Transaction) -> None:
@@ -421,7 +425,9 @@ def test_a_lost_connection_is_told_and_the_next_write_has_a_new_one(store: Store
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_connections_lost_between_two_turns_go_unnoticed(store: Store, database_url: str) -> None:
+def test_connections_lost_between_two_turns_are_replaced_without_an_error(
+    store: Store, database_url: str
+) -> None:
     store.write_now(begin)
     store.read_now(lambda tx: tx.conversations.of_person(PERSON))
     with psycopg.connect(as_psycopg(database_url), autocommit=True) as admin:
@@ -436,7 +442,7 @@ def test_connections_lost_between_two_turns_go_unnoticed(store: Store, database_
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_a_deadlock_is_told_as_busy(store: Store) -> None:
+def test_a_deadlock_is_reported_as_busy(store: Store) -> None:
     first, second = store.write_now(begin), store.write_now(begin)
     both_hold_one = threading.Barrier(2)
 
@@ -458,14 +464,14 @@ def test_a_deadlock_is_told_as_busy(store: Store) -> None:
     assert None in outcomes
 
 
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, clock: HandClock, ids: CountedIds) -> None:
+def test_a_missing_store_is_not_created(tmp_path: Path, clock: HandClock, ids: CountedIds) -> None:
     with refused(SCHEMA_OLDER):
         Store.open(f"sqlite:///{tmp_path / 'none.db'}", clock=clock, ids=ids)
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path, clock: HandClock, ids: CountedIds) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path, clock: HandClock, ids: CountedIds) -> None:
     (tmp_path / "notes.db").write_text("dear diary, " * 100)
 
     with refused(DATABASE_UNUSABLE):
@@ -475,12 +481,14 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, clock: HandClock, id
 @pytest.mark.parametrize(
     "url", ["", "sqlite://", "sqlite:///:memory:", "mysql://localhost/x", "not an address"]
 )
-def test_an_address_of_no_database_we_know_is_refused(url: str, clock: HandClock, ids: CountedIds) -> None:
+def test_an_address_of_an_unknown_kind_of_database_is_refused(
+    url: str, clock: HandClock, ids: CountedIds
+) -> None:
     with refused(BAD_SETTING):
         Store.open(url, clock=clock, ids=ids)
 
 
-def test_a_server_that_does_not_answer_is_told_without_its_password(
+def test_a_server_that_does_not_answer_is_reported_without_its_password(
     clock: HandClock, ids: CountedIds
 ) -> None:
     password = "".join(("hunter", "2"))
@@ -518,7 +526,7 @@ store.close_now()
 """
 
 
-def test_two_processes_count_on_in_one_conversation_without_a_gap(database_url: str) -> None:
+def test_two_processes_number_one_conversation_without_a_gap(database_url: str) -> None:
     store = Store.open(database_url, clock=HandClock(), ids=RandomIds(), synchronous="OFF")
     conversation_id = store.write_now(begin)
     command = [sys.executable, "-c", APPEND, database_url, conversation_id, "40"]
@@ -537,7 +545,7 @@ def test_two_processes_count_on_in_one_conversation_without_a_gap(database_url: 
     assert [message.sequence_number for message in messages] == list(range(1, 81))
 
 
-def test_a_worker_that_was_overtaken_writes_nothing_more(
+def test_a_worker_that_lost_its_lease_writes_nothing_more(
     store: Store, database_url: str, clock: HandClock
 ) -> None:
     other = Store.open(database_url, clock=clock, ids=RandomIds(), synchronous="OFF")
@@ -565,7 +573,7 @@ def test_a_worker_that_was_overtaken_writes_nothing_more(
     other.close_now()
 
 
-def test_nobody_takes_over_between_the_check_of_an_epoch_and_the_commit(
+def test_no_worker_takes_over_between_the_check_of_an_epoch_and_the_commit(
     store: Store, database_url: str, clock: HandClock
 ) -> None:
     other = Store.open(database_url, clock=clock, ids=RandomIds(), synchronous="OFF")

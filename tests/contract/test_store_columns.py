@@ -1,8 +1,9 @@
 """Every column the source documents name is there, of the right kind, on both databases."""
 
+import ast
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from orchestrator import store as store_package
 from orchestrator.store import rows
+from orchestrator.store.engine import unit
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import Statement, columns_of
-from orchestrator.store.tables import metadata
+from orchestrator.store.repositories.by_id import ById
+from orchestrator.store.rows import metadata
+from tests.architecture.sources import parsed, python_files
 
 KINDS = {
     "sqlite": {
@@ -173,8 +177,60 @@ def test_a_row_has_a_field_for_each_column_in_the_same_order() -> None:
     assert {kind.table.name for kind in kinds} == set(metadata.tables)
 
 
+BUILDERS: dict[str, Callable[..., Statement[Any]]] = {
+    "find": lambda row, names: unit._finding(row, names, (), even_deleted=False),
+    "find_one": lambda row, names: unit._finding(row, names, (), even_deleted=False, limit=1),
+    "highest": lambda row, names: unit._highest(row, names[0], names),
+    "change": lambda row, names: unit._changing_columns(row, names, names[:1]),
+    "remove": unit._removing,
+}
+
+
+def _built() -> Iterator[tuple[str, Statement[Any]]]:
+    """The statement that a `Unit` builds for each call such as `unit.find(Turn, conversation_id=…)`."""
+    for path in python_files("orchestrator"):
+        functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+        for function, call in ((each, node) for each in functions for node in ast.walk(each)):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            what = call.func.attr
+            if what in BUILDERS and ast.unparse(call.func.value).endswith("unit"):
+                keys: list[ast.expr | None] = [
+                    ast.Constant(each.arg) if each.arg else None for each in call.keywords
+                ]
+                named = ast.Dict(keys, [each.value for each in call.keywords])
+                which = _keys(call.args[1] if what == "change" else named, function)
+                names = tuple(name for name in which if name != "even_deleted")
+                assert names, f"{path}:{call.lineno}: the columns are not known"
+                for kind in _row_types(call.args[0]):
+                    yield f"{path}:{call.lineno} {what} {kind.__name__}", BUILDERS[what](kind, names)
+
+
+def _keys(given: ast.expr, function: ast.FunctionDef) -> Iterator[str]:
+    """The keys of a dict: one that stands there, or one that a variable of the function has."""
+    if isinstance(given, ast.Name):
+        for node in ast.walk(function):
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(name)], value=ast.Dict() as value)
+                    | ast.AnnAssign(target=ast.Name(name), value=ast.Dict() as value)
+                ) if name == given.id:
+                    yield from _keys(value, function)
+        return
+    assert isinstance(given, ast.Dict), ast.unparse(given)
+    for key, inner in zip(given.keys, given.values, strict=True):
+        yield from _keys(inner, function) if key is None else [ast.literal_eval(key)]
+
+
+def _row_types(row: ast.expr) -> list[type[Any]]:
+    if ast.unparse(row) == "self.row_type":
+        return [repository.row_type for repository in ById.__subclasses__()]
+    return [getattr(rows, ast.unparse(row))]
+
+
 def _statements() -> Iterator[tuple[str, Statement[Any]]]:
-    """Every prepared statement of the store with its name, except those that read whole tables on purpose."""
+    """Every statement of the store with its name, except those that read whole tables on purpose."""
+    yield from _built()
     for module in pkgutil.walk_packages(store_package.__path__, f"{store_package.__name__}."):
         if not module.name.endswith(".invariants") and ".migrations" not in module.name:  # they read it all
             for name, value in vars(importlib.import_module(module.name)).items():

@@ -141,7 +141,7 @@ def body(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]
     return lambda envelope: change(envelope["body"])
 
 
-def told_otherwise(world: World) -> None:
+def stored_otherwise(world: World) -> None:
     """A whole answer is stored, and is not the one that is told."""
     world.say(world.whole.model_copy(update={"id": "msg_whole", "content": "One."}))
     world.tx.messages.append(world.here, "assistant", "Two.", id="msg_whole")
@@ -161,7 +161,7 @@ def heard(stage: str) -> Callable[[World], Any]:
     )
 
 
-def told_in_danger(world: World) -> None:
+def answered_by_a_brain_in_danger(world: World) -> None:
     """A whole answer to such a question, and it is a brain's."""
     heard("message")(world)
     world.say(world.whole)
@@ -355,7 +355,7 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     (
         "I18",
         "an answer to a person in danger is not the safety answer",
-        told_in_danger,
+        answered_by_a_brain_in_danger,
     ),
     (
         "messages",
@@ -428,7 +428,7 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
     (
         "frames",
         "a message differs from its frames",
-        told_otherwise,
+        stored_otherwise,
     ),
     (
         "frames",
@@ -583,14 +583,14 @@ def test_the_check_finds_every_kind_of_violation(sound: SoundStore, subtests: py
 def test_every_violation_that_the_check_can_report_is_tried_above() -> None:
     modules = (conversation_blocks, conversation_frames, soundness, violations)
     source = "".join(map(inspect.getsource, modules))
-    told = re.findall(r'Violation\(\s*"(\w+)", "([^"]+)"', source)
+    result = re.findall(r'Violation\(\s*"(\w+)", "([^"]+)"', source)
     asked = [(invariant, why) for invariant, why, _ in queries.queries(quiesced=True, mirrored=True)]
 
     chained = [("blocks", why) for why in CHAIN_RULES]
-    assert {*told, *asked, *chained} == {(invariant, why) for invariant, why, _ in SPOILERS}
+    assert {*result, *asked, *chained} == {(invariant, why) for invariant, why, _ in SPOILERS}
 
 
-def test_turns_under_way_are_no_violation_until_all_should_be_quiet(store: Store) -> None:
+def test_open_turns_are_violations_only_if_no_server_runs(store: Store) -> None:
     conversation = store.write_now(lambda tx: tx.conversations.create(PERSON))
     store.write_now(lambda tx: ask(tx, conversation.id))
 
@@ -602,6 +602,6 @@ def test_a_violation_is_reported_by_ids_and_numbers(sound: SoundStore) -> None:
     with sound.changing() as world:
         world.sql("UPDATE turns SET number = 4 WHERE number = 3")
 
-        told = [str(violation) for violation in world.violations()]
+        result = [str(violation) for violation in world.violations()]
 
-        assert f"I3: the turns are not numbered 1..n ({world.here})" in told
+        assert f"I3: the turns are not numbered 1..n ({world.here})" in result

@@ -1,4 +1,4 @@
-"""What each repository keeps and finds again."""
+"""What each repository stores and finds."""
 
 import math
 from collections.abc import Callable
@@ -27,6 +27,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import (
+    LABELS,
     Audio,
     Conversation,
     Memory,
@@ -37,7 +38,6 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
 )
-from orchestrator.store.tables import LABELS
 from tests.builders import HandClock
 from tests.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
 
@@ -84,7 +84,7 @@ def test_a_new_conversation_is_active_and_has_a_room_of_its_name(store: Store, c
     )
 
 
-def test_a_foreign_conversation_is_as_unknown_as_one_that_never_was(store: Store) -> None:
+def test_another_persons_conversation_gives_the_same_error_as_an_unknown_id(store: Store) -> None:
     theirs = begin(store, "bob")
 
     refused(NOT_FOUND, store, lambda tx: tx.conversations.owned(theirs.id, PERSON))
@@ -92,7 +92,9 @@ def test_a_foreign_conversation_is_as_unknown_as_one_that_never_was(store: Store
     refused(NOT_FOUND, store, lambda tx: tx.messages.append("conv_none", "user", "hello"))
 
 
-def test_somebodys_conversations_come_with_the_last_active_first(store: Store, clock: HandClock) -> None:
+def test_a_persons_conversations_are_listed_with_the_last_active_first(
+    store: Store, clock: HandClock
+) -> None:
     first = begin(store)
     clock.tick()
     second = begin(store)
@@ -125,7 +127,7 @@ def test_messages_are_numbered_from_1_without_gaps_and_linked(store: Store) -> N
 
 
 @pytest.mark.requirement("003-034", "003-035")
-def test_an_answer_is_built_up_of_its_sentences(loose_store: Store) -> None:
+def test_an_answer_consists_of_its_sentences(loose_store: Store) -> None:
     conversation = begin(loose_store)
     seen: list[Message | None] = []
 
@@ -148,7 +150,7 @@ def test_an_answer_is_built_up_of_its_sentences(loose_store: Store) -> None:
     ]
 
 
-def test_an_answer_that_is_over_says_nothing_more(store: Store) -> None:
+def test_an_answer_that_has_ended_takes_no_more_sentences(store: Store) -> None:
     done = a_turn(store)
 
     refused(CONSTRAINT, store, lambda tx: tx.messages.say(done.answer.id, "And another thing."))
@@ -156,7 +158,7 @@ def test_an_answer_that_is_over_says_nothing_more(store: Store) -> None:
     assert store.read_now(lambda tx: len(tx.messages.sentences(done.answer.id))) == 2
 
 
-def test_what_a_failed_answer_said_stays(loose_store: Store) -> None:
+def test_the_sentences_of_a_failed_answer_stay(loose_store: Store) -> None:
     conversation = begin(loose_store)
 
     def fail(tx: Transaction) -> str:
@@ -174,9 +176,7 @@ def test_what_a_failed_answer_said_stays(loose_store: Store) -> None:
 
 
 @pytest.mark.requirement("003-023", "003-024", "003-025", "003-026")
-def test_a_message_from_offline_is_found_by_the_name_its_client_gave_it(
-    store: Store, clock: HandClock
-) -> None:
+def test_an_offline_message_is_found_by_the_id_of_its_client(store: Store, clock: HandClock) -> None:
     conversation = begin(store)
     earlier = clock.moment - timedelta(days=1)
     synced = store.write_now(
@@ -193,7 +193,7 @@ def test_a_message_from_offline_is_found_by_the_name_its_client_gave_it(
 
 
 @pytest.mark.requirement("003-043", "003-164")
-def test_a_sentence_has_its_sound_and_its_moment(store: Store, clock: HandClock) -> None:
+def test_a_sentence_has_its_audio_and_its_time(store: Store, clock: HandClock) -> None:
     done = a_turn(store)
     first, last = store.read_now(lambda tx: tx.messages.sentences(done.answer.id))
     clock.tick(1.5)
@@ -215,7 +215,7 @@ def test_a_sentence_has_its_sound_and_its_moment(store: Store, clock: HandClock)
 @pytest.mark.requirement("003-056", "003-057")
 @given(vector=st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=1024))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_a_vector_comes_back_as_wide_as_it_was(shared_store: Store, vector: list[float]) -> None:
+def test_a_vector_keeps_its_dimensions(shared_store: Store, vector: list[float]) -> None:
     kept = shared_store.write_now(
         lambda tx: tx.memories.add(
             NewMemory(content="tea", user_id=PERSON, embeddings=tuple(vector), embeddings_info={"model": "m"})
@@ -250,7 +250,7 @@ def test_padding_keeps_the_cosine(shared_store: Store) -> None:
 
 
 @pytest.mark.requirement("003-058", "003-059")
-def test_a_memory_has_middling_importance_and_full_confidence_unless_told_otherwise(store: Store) -> None:
+def test_a_memory_has_medium_importance_and_full_confidence_by_default(store: Store) -> None:
     empty = "'[]'" if store.driver.dialect.name == "sqlite" else "'{}'"
     moment = "'2024-01-15T10:30:00.000Z'"
     columns = "id, content, entities, key_phrases, tags, created_at, updated_at"
@@ -339,7 +339,7 @@ def test_a_trace_may_have_no_type_no_message_and_name_an_answer(loose_store: Sto
 
 
 @pytest.mark.requirement("003-085")
-def test_the_uses_of_memories_can_be_asked_about(store: Store, clock: HandClock) -> None:
+def test_the_uses_of_memories_can_be_queried(store: Store, clock: HandClock) -> None:
     conversation = begin(store)
     turns = []
     for _ in range(3):
@@ -394,7 +394,7 @@ def test_a_note_is_about_a_message_or_about_the_conversation(store: Store) -> No
 
 
 @pytest.mark.requirement("003-163")
-def test_every_call_of_a_tool_is_found_by_its_conversation(store: Store, clock: HandClock) -> None:
+def test_tool_calls_are_found_by_their_conversation(store: Store, clock: HandClock) -> None:
     done = a_turn(store)
     request: Callable[[Transaction], ToolUse] = lambda tx: tx.tools.request(  # noqa: E731
         done.conversation_id, done.answer.id, "clock", {"zone": "UTC"}
@@ -415,7 +415,7 @@ def test_every_call_of_a_tool_is_found_by_its_conversation(store: Store, clock: 
     refused(TOOL_UNKNOWN, store, lambda tx: tx.tools.fail("tool_none", "?"))
 
 
-def test_a_recording_may_find_its_message_later(store: Store) -> None:
+def test_a_recording_may_get_its_message_later(store: Store) -> None:
     done = a_turn(store)
     heard = store.write_now(
         lambda tx: tx.audio.add(
@@ -447,7 +447,7 @@ def test_a_recording_may_find_its_message_later(store: Store) -> None:
 
 
 @pytest.mark.requirement("003-140", "003-165")
-def test_anything_can_be_known_about_any_row(store: Store) -> None:
+def test_any_row_can_have_meta_pairs(store: Store) -> None:
     done = a_turn(store)
     trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -520,7 +520,7 @@ def one_of_each(store: Store) -> dict[type[IsRow], tuple[Any, Callable[[Transact
 DELETE: dict[type[IsRow], Callable[[Transaction, str], bool]] = {
     Conversation: lambda tx, id: tx.conversations.delete(id),
     Message: lambda tx, id: tx.messages.delete(id),
-    Sentence: lambda tx, id: tx.unit.delete(Sentence, id),
+    Sentence: lambda tx, id: tx.unit.change(Sentence, {"id": id}, deleted_at=tx.now) == 1,
     Memory: lambda tx, id: tx.memories.delete(id),
     Trace: lambda tx, id: tx.traces.delete(id),
     Note: lambda tx, id: tx.notes.delete(id),
@@ -531,7 +531,7 @@ DELETE: dict[type[IsRow], Callable[[Transaction, str], bool]] = {
 
 
 @pytest.mark.requirement(*CREATED, *UPDATED)
-def test_a_change_moves_updated_at_and_nothing_else(loose_store: Store, clock: HandClock) -> None:
+def test_a_change_sets_updated_at_and_nothing_else(loose_store: Store, clock: HandClock) -> None:
     made = one_of_each(loose_store)
     before = clock.moment
     clock.tick()
@@ -539,7 +539,7 @@ def test_a_change_moves_updated_at_and_nothing_else(loose_store: Store, clock: H
     for kind, (row, find) in made.items():
 
         def change(tx: Transaction, kind: type[IsRow] = kind, id: str = row.id) -> bool:
-            return tx.unit.change(kind, id, **{CHANGEABLE[kind]: "new"})
+            return tx.unit.change(kind, {"id": id}, **{CHANGEABLE[kind]: "new"}) == 1
 
         assert loose_store.write_now(change)
         found = loose_store.read_now(find)
@@ -586,7 +586,7 @@ def test_frames_are_counted_on_both_sides_and_kept_in_their_common_order(store: 
     assert [frame.position for frame in frames] == list(range(1, 15))
 
 
-def test_a_replay_gives_what_was_not_seen_byte_for_byte(store: Store) -> None:
+def test_a_replay_returns_unseen_frames_byte_for_byte(store: Store) -> None:
     done = a_turn(store)
     everything = store.read_now(lambda tx: tx.frames.after(done.conversation_id, 0))
 
@@ -632,7 +632,7 @@ def test_the_server_leaves_no_gap(store: Store) -> None:
 # --- turns and leases --------------------------------------------------------------------------------------
 
 
-def test_messages_wait_their_turn_in_order(loose_store: Store, clock: HandClock) -> None:
+def test_turns_are_taken_in_the_order_of_their_messages(loose_store: Store, clock: HandClock) -> None:
     conversation = begin(loose_store)
     asked = [loose_store.write_now(lambda tx: ask(tx, conversation.id)) for _ in range(2)]
     deadline = clock.moment + timedelta(seconds=60)
@@ -655,7 +655,7 @@ def test_messages_wait_their_turn_in_order(loose_store: Store, clock: HandClock)
     assert loose_store.read_now(lambda tx: tx.turns.conversations_with_open()) == [conversation.id]
 
 
-def test_a_turn_that_is_over_is_not_touched(store: Store) -> None:
+def test_a_turn_that_has_ended_does_not_change(store: Store) -> None:
     done = a_turn(store)
 
     refused(CONSTRAINT, store, lambda tx: tx.turns.finish(done.conversation_id, 1))
@@ -666,7 +666,7 @@ def test_a_turn_that_is_over_is_not_touched(store: Store) -> None:
     assert store.read_now(lambda tx: tx.turns.conversations_with_open()) == []
 
 
-def test_a_lease_is_free_once_it_ran_out_or_was_given_back(store: Store, clock: HandClock) -> None:
+def test_a_lease_is_free_once_it_expired_or_was_released(store: Store, clock: HandClock) -> None:
     conversation = begin(store)
     take: Callable[[str], Any] = lambda holder: store.write_now(  # noqa: E731
         lambda tx: tx.leases.acquire(conversation.id, holder, seconds=15)
@@ -734,7 +734,7 @@ def text_at(conversation_id: str, revision: int, tx: Transaction) -> str | None:
     return tx.blocks.text_at(conversation_id, "context_summary", revision)
 
 
-def test_each_block_is_known_as_one_memory_of_its_person_and_has_no_copy_there(store: Store) -> None:
+def test_each_block_has_one_memory_row_of_its_person_without_its_text(store: Store) -> None:
     conversation = begin(store)
 
     known = store.write_now(lambda tx: tx.blocks.memory_ids(conversation.id))
@@ -749,7 +749,7 @@ def test_each_block_is_known_as_one_memory_of_its_person_and_has_no_copy_there(s
     assert store.read_now(lambda tx: tx.blocks.load(conversation.id)) == {}
 
 
-def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(loose_store: Store) -> None:
+def test_a_block_has_its_last_text_and_its_revisions_form_a_chain(loose_store: Store) -> None:
     store = loose_store
     conversation = begin(store)
     for revision, text in enumerate(("first", "second ä\n", "third")):
@@ -766,7 +766,7 @@ def test_a_block_is_what_was_written_last_and_its_history_is_a_chain(loose_store
 
 
 @pytest.mark.parametrize("nobody", ["a | User: b", "a\nb", "x" * 129])
-def test_a_conversation_is_not_begun_by_who_cannot_be_named(loose_store: Store, nobody: str) -> None:
+def test_a_person_with_an_invalid_id_cannot_start_a_conversation(loose_store: Store, nobody: str) -> None:
     refused(INVALID_FIELD, loose_store, lambda tx: tx.conversations.create(nobody))
 
 
@@ -783,7 +783,7 @@ def test_a_stale_revision_is_refused(loose_store: Store) -> None:
     assert block.value == "first"
 
 
-def test_a_turn_is_held_while_it_changes_and_archived_once(loose_store: Store) -> None:
+def test_a_shortened_turn_is_kept_whole_and_archived_once(loose_store: Store) -> None:
     conversation = begin(loose_store)
 
     def archive(text: str, *, has_left: bool = True) -> Callable[[Transaction], None]:
@@ -803,7 +803,7 @@ def test_a_turn_is_held_while_it_changes_and_archived_once(loose_store: Store) -
     assert loose_store.read_now(lambda tx: tx.blocks.held(conversation.id)) == {}
 
 
-def test_a_value_that_could_not_stand_is_kept_with_its_reason(store: Store) -> None:
+def test_an_invalid_text_is_quarantined_with_its_reason(store: Store) -> None:
     conversation = begin(store)
 
     kept = store.write_now(
@@ -815,7 +815,7 @@ def test_a_value_that_could_not_stand_is_kept_with_its_reason(store: Store) -> N
     assert store.read_now(lambda tx: tx.blocks.quarantined(conversation.id)) == [kept]
 
 
-def test_many_conversations_are_asked_at_once_where_they_stand(store: Store) -> None:
+def test_the_states_of_many_conversations_are_read_at_once(store: Store) -> None:
     def open_some(tx: Transaction) -> list[str]:
         ids = [tx.conversations.create("ann").id for _ in range(120)]
         for number, id in enumerate(ids):

@@ -35,8 +35,8 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
     Turn,
+    metadata,
 )
-from orchestrator.store.tables import metadata
 
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)
@@ -501,7 +501,7 @@ def breaks_for(kind: str) -> list[tuple[str, str, str, str]]:
     "003-086", "003-088", "003-089", "003-096", "003-097", "003-101", "003-112", "003-113"
 )
 @pytest.mark.requirement("003-114", "003-128")
-def test_each_rule_refuses_what_breaks_it(world: Store, subtests: pytest.Subtests) -> None:
+def test_each_rule_refuses_a_change_that_breaks_it(world: Store, subtests: pytest.Subtests) -> None:
     for rule, table, change, where in breaks_for(kind_of(world)):
         with subtests.test(rule=rule, change=change):
             error = refusal(world, table, change, where)
@@ -513,7 +513,7 @@ def test_each_rule_refuses_what_breaks_it(world: Store, subtests: pytest.Subtest
             assert error.__cause__ is None
 
 
-def test_every_rule_in_force_is_tried(world: Store) -> None:
+def test_every_rule_of_the_database_is_tried(world: Store) -> None:
     if kind_of(world) == "sqlite":
         query = "SELECT sql FROM sqlite_master WHERE name <> 'alembic_version' AND sql IS NOT NULL"
         scripts = world.read_now(lambda tx: tx.unit.connection.execute(query).fetchall())
@@ -534,7 +534,7 @@ def test_every_rule_in_force_is_tried(world: Store) -> None:
     assert rules - covered_otherwise == tried
 
 
-def test_nothing_that_is_required_can_be_left_out(world: Store, subtests: pytest.Subtests) -> None:
+def test_no_required_column_can_be_null(world: Store, subtests: pytest.Subtests) -> None:
     for table in metadata.sorted_tables:
         for column in table.c:
             if not column.nullable:

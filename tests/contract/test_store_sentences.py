@@ -1,4 +1,4 @@
-"""What sentences are kept for: an answer played again, its sound, its pace, how it was put together."""
+"""The stored sentences of an answer: their texts, audio and times."""
 
 from datetime import timedelta
 
@@ -10,7 +10,9 @@ from tests.stored_turns import PERSON
 
 
 @pytest.mark.requirement("003-053")
-def test_sentences_give_back_an_answer_its_sound_and_its_pace(loose_store: Store, clock: HandClock) -> None:
+def test_sentences_have_the_text_the_audio_and_the_times_of_an_answer(
+    loose_store: Store, clock: HandClock
+) -> None:
     def begin(tx: Transaction) -> str:
         conversation = tx.conversations.create(PERSON)
         question = tx.messages.append(conversation.id, "user", "How long?")

@@ -1,4 +1,4 @@
-"""However a store is broken, whoever looks through it is told so, and nothing ends the looking."""
+"""The check reports a broken store in any case, and never ends early."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +11,7 @@ from orchestrator.store.checks.invariants import check_all
 from orchestrator.store.checks.violations import Violation
 from orchestrator.store.engine.database import Store
 from orchestrator.store.engine.types import Flag, JsonValue, Moment, Vector, Words
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 from tests.contract.breakable_store import BreakableStore, rules_ignored
 from tests.contract.test_store_rules import WORLD
 from tests.stored_turns import PERSON, take_turn
@@ -53,7 +53,7 @@ def broken(loose_store: Store, database_url: str) -> Iterator[Broken]:
         yield world
 
 
-def is_told(broken: Broken, *spoil: str) -> None:
+def is_reported(broken: Broken, *spoil: str) -> None:
     """Something more is found than before, by ids, and what somebody said is not among them."""
     found = broken.look(*spoil)
 
@@ -63,13 +63,13 @@ def is_told(broken: Broken, *spoil: str) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_value_that_no_column_should_hold_is_told(broken: Broken, subtests: pytest.Subtests) -> None:
+def test_a_value_of_the_wrong_type_is_reported(broken: Broken, subtests: pytest.Subtests) -> None:
     for table in metadata.sorted_tables:
         for column in table.c:
             for value in wrong_values(column):
                 with subtests.test(column=str(column), value=value):
                     last = f"rowid = (SELECT max(rowid) FROM {table.name})"  # noqa: S608
-                    is_told(broken, f"UPDATE {table.name} SET {column.name} = {value} WHERE {last}")  # noqa: S608
+                    is_reported(broken, f"UPDATE {table.name} SET {column.name} = {value} WHERE {last}")  # noqa: S608
 
 
 def wrong_values(column: Column[Any]) -> list[str]:
@@ -97,16 +97,16 @@ def wrong_values(column: Column[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-def test_a_moment_that_python_cannot_have_is_told(broken: Broken, subtests: pytest.Subtests) -> None:
+def test_a_time_outside_of_pythons_range_is_reported(broken: Broken, subtests: pytest.Subtests) -> None:
     for table in metadata.sorted_tables:
         for column in table.c:
             if isinstance(column.type, Moment) and column.name != "deleted_at":
                 with subtests.test(column=str(column)):
                     where = f"{column.name} IS NOT NULL"
-                    is_told(broken, f"UPDATE {table.name} SET {column.name} = 'infinity' WHERE {where}")  # noqa: S608
+                    is_reported(broken, f"UPDATE {table.name} SET {column.name} = 'infinity' WHERE {where}")  # noqa: S608
 
 
-def test_a_table_that_is_gone_is_told_by_its_name(broken: Broken, subtests: pytest.Subtests) -> None:
+def test_a_missing_table_is_reported_by_name(broken: Broken, subtests: pytest.Subtests) -> None:
     for table in metadata.sorted_tables:
         with subtests.test(table=table.name):
             found = broken.look(f"DROP TABLE {table.name}" + ("" if broken.is_sqlite else " CASCADE"))
@@ -115,7 +115,7 @@ def test_a_table_that_is_gone_is_told_by_its_name(broken: Broken, subtests: pyte
             assert missing in found
 
 
-def test_a_table_that_was_emptied_is_told_by_the_rules_and_keys_of_those_that_name_its_rows(
+def test_an_emptied_table_is_reported_by_the_rows_that_refer_to_it(
     broken: Broken, subtests: pytest.Subtests
 ) -> None:
     for table in metadata.sorted_tables:

@@ -65,13 +65,13 @@ class WebSocketConnection(Connection):
 
 
 @asynccontextmanager
-async def over_a_websocket(patience: float = 60) -> AsyncIterator[WebSocketConnection]:
+async def over_a_websocket(read_timeout: float = 60) -> AsyncIterator[WebSocketConnection]:
     accepted: asyncio.Queue[WebSocketTransport] = asyncio.Queue()
     finished = asyncio.Event()
 
     async def meet(websocket: WebSocket) -> None:
         await websocket.accept()
-        accepted.put_nowait(WebSocketTransport(websocket, timeout=patience))
+        accepted.put_nowait(WebSocketTransport(websocket, timeout=read_timeout))
         await finished.wait()
 
     async with (
@@ -221,7 +221,7 @@ async def test_an_empty_frame_is_a_frame_and_not_the_end(connection: Connection)
     assert await connection.peer.receive() == b""
 
 
-async def test_frames_keep_their_order_while_both_sides_speak_at_once(connection: Connection) -> None:
+async def test_frames_keep_their_order_while_both_sides_send(connection: Connection) -> None:
     questions = [b"question %d" % number * 50 for number in range(500)]
     answers = [b"answer %d" % number * 50 for number in range(500)]
 
@@ -268,7 +268,7 @@ async def test_it_ends_when_the_peer_leaves(connection: Connection) -> None:
     assert await connection.transport.receive() is None
 
 
-async def test_what_the_peer_sent_before_it_left_still_arrives(connection: Connection) -> None:
+async def test_frames_sent_before_the_peer_left_still_arrive(connection: Connection) -> None:
     await send_all(connection.peer.send, [b"one", b"two"])
     await connection.peer.close()
 
@@ -286,7 +286,7 @@ async def test_sending_to_a_peer_that_has_left_does_nothing(connection: Connecti
     assert await connection.transport.receive() is None
 
 
-async def test_the_peer_hears_the_goodbye_after_the_last_frame(connection: Connection) -> None:
+async def test_the_peer_is_disconnected_after_the_last_frame(connection: Connection) -> None:
     await connection.transport.send(b"the last word")
     await connection.transport.close()
 
@@ -294,7 +294,7 @@ async def test_the_peer_hears_the_goodbye_after_the_last_frame(connection: Conne
     assert await connection.peer.receive() is None
 
 
-async def test_closing_twice_is_fine_and_ends_a_waiting_receive(connection: Connection) -> None:
+async def test_closing_twice_is_allowed_and_ends_a_waiting_receive(connection: Connection) -> None:
     waiting = asyncio.create_task(connection.transport.receive())
     await asyncio.sleep(0)
 
@@ -314,7 +314,7 @@ async def test_after_closing_nothing_more_is_sent_or_received(connection: Connec
     assert await connection.peer.receive() is None
 
 
-async def test_a_slow_peer_holds_back_the_sender_and_loses_nothing(narrow: Connection) -> None:
+async def test_a_slow_peer_makes_the_sender_wait_and_loses_nothing(narrow: Connection) -> None:
     frames = [bytes([number]) * 256 * KIBIBYTE for number in range(4)]
 
     sent = await send_until_held_back(narrow.transport.send, frames)
@@ -326,7 +326,7 @@ async def test_a_slow_peer_holds_back_the_sender_and_loses_nothing(narrow: Conne
     assert seen.result() == [*(frames[number % 4] for number in range(sent)), b"and on it goes"]
 
 
-async def test_a_transport_nobody_listens_to_holds_back_the_peer(narrow: Connection) -> None:
+async def test_an_unread_transport_makes_the_peer_wait(narrow: Connection) -> None:
     frame = bytes(256 * KIBIBYTE)
 
     sent = await send_until_held_back(narrow.peer.send, [frame])
@@ -335,7 +335,7 @@ async def test_a_transport_nobody_listens_to_holds_back_the_peer(narrow: Connect
     assert await receive_all(narrow.transport.receive, sent) == [frame] * sent
 
 
-async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> None:
+async def test_a_frame_of_the_maximum_size_passes(connection: Connection) -> None:
     largest = b"x" * connection.transport.max_frame_bytes
 
     await connection.peer.send(largest)
@@ -343,7 +343,7 @@ async def test_a_frame_of_exactly_the_most_passes(connection: Connection) -> Non
     assert await connection.transport.receive() == largest
 
 
-async def test_a_frame_above_the_most_is_refused(connection: Connection) -> None:
+async def test_a_frame_above_the_maximum_size_is_refused(connection: Connection) -> None:
     await connection.peer.send(b"x" * (connection.transport.max_frame_bytes + 1))
 
     with pytest.raises(AnamnesisError) as refused:
@@ -356,7 +356,7 @@ async def test_a_frame_above_the_most_is_refused(connection: Connection) -> None
     }
 
 
-async def test_after_a_refused_frame_there_is_time_to_say_why(connection: Connection) -> None:
+async def test_after_a_refused_frame_the_error_can_still_be_sent(connection: Connection) -> None:
     await connection.peer.send(b"x" * (connection.transport.max_frame_bytes + 1))
     with pytest.raises(AnamnesisError):
         await connection.transport.receive()
@@ -366,7 +366,7 @@ async def test_after_a_refused_frame_there_is_time_to_say_why(connection: Connec
     assert await connection.peer.receive() == b"too large"
 
 
-async def test_in_one_process_the_next_frame_after_a_refused_one_is_heard() -> None:
+async def test_in_process_the_next_frame_after_a_refused_one_is_received() -> None:
     client, server = in_process.pair(max_frame_bytes=10)
     await send_all(client.send, [b"x" * 11, b"fits"])
 
@@ -388,7 +388,7 @@ async def test_a_websocket_is_closed_with_1009_after_a_frame_too_large() -> None
         assert connection.peer.socket.close_code == 1009
 
 
-async def test_a_frame_far_too_large_is_skipped_while_the_websocket_says_why() -> None:
+async def test_a_far_too_large_frame_is_skipped_and_the_websocket_sends_the_error() -> None:
     async with over_a_websocket() as connection:
         sending = asyncio.create_task(connection.peer.send(bytes(50 * MEBIBYTE)))
 
@@ -403,7 +403,7 @@ async def test_a_frame_far_too_large_is_skipped_while_the_websocket_says_why() -
         assert connection.peer.socket.close_code == 1009
 
 
-async def test_a_frame_that_claims_too_much_is_refused_before_it_comes() -> None:
+async def test_a_frame_with_a_too_large_length_is_refused_before_it_arrives() -> None:
     async with over_a_websocket() as connection:
         await connection.peer.send(b"before")
         connection.peer.socket.transport.write(b"\x82\xff" + (1 << 62).to_bytes(8) + b"mask" + b"a beginning")
@@ -420,7 +420,7 @@ async def test_a_frame_that_claims_too_much_is_refused_before_it_comes() -> None
 
 
 @pytest.mark.parametrize("size", [500, 100_000, 3 * MEBIBYTE], ids=str)
-async def test_a_message_in_parts_without_end_is_refused(size: int) -> None:
+async def test_an_endless_fragmented_message_is_refused(size: int) -> None:
     async def parts() -> AsyncIterator[bytes]:
         yield bytes(MEBIBYTE)
         while not refusal.done():
@@ -442,7 +442,7 @@ async def test_a_message_in_parts_without_end_is_refused(size: int) -> None:
         sending.exception()
 
 
-async def test_a_message_in_many_parts_arrives_whole() -> None:
+async def test_a_fragmented_message_arrives_whole() -> None:
     async with over_a_websocket() as connection:
         words = [word for number in range(5_000) for word in (b"%d " % number, b"")]
 
@@ -451,7 +451,7 @@ async def test_a_message_in_many_parts_arrives_whole() -> None:
         assert await connection.transport.receive() == b"".join(words)
 
 
-async def test_a_text_frame_is_refused_and_the_websocket_lives() -> None:
+async def test_a_text_frame_is_refused_and_the_websocket_stays_open() -> None:
     async with over_a_websocket() as connection:
         await connection.peer.socket.send("text")
         await connection.peer.send(b"bytes")
@@ -463,7 +463,7 @@ async def test_a_text_frame_is_refused_and_the_websocket_lives() -> None:
         assert await connection.transport.receive() == b"bytes"
 
 
-async def test_over_a_websocket_that_was_held_up_the_next_send_waits_behind_the_others() -> None:
+async def test_on_a_blocked_websocket_the_next_send_waits_for_the_others() -> None:
     out: list[object] = []
     open_again = asyncio.Event()
 
@@ -490,8 +490,8 @@ async def test_over_a_websocket_that_was_held_up_the_next_send_waits_behind_the_
     assert out == [None, b"one", b"two", b"three"]
 
 
-async def test_a_websocket_peer_that_never_reads_is_let_go() -> None:
-    async with over_a_websocket(patience=0.2) as connection:
+async def test_a_websocket_peer_that_never_reads_is_disconnected() -> None:
+    async with over_a_websocket(read_timeout=0.2) as connection:
         frame = bytes(256 * KIBIBYTE)
 
         async with asyncio.TaskGroup() as group:
@@ -528,7 +528,7 @@ async def test_in_a_room_streams_keep_their_order_and_so_do_packets(livekit: Add
 
 
 @pytest.mark.parametrize("size", [8 * KIBIBYTE, 256 * KIBIBYTE], ids=["packets", "streams"])
-async def test_a_livekit_that_stands_still_holds_back_the_sender_and_loses_nothing(size: int) -> None:
+async def test_a_stopped_livekit_makes_the_sender_wait_and_loses_nothing(size: int) -> None:
     frames, address = [bytes([number % 251]) * size for number in range(5 * MEBIBYTE // size)], new_address()
     sent = 0
 
@@ -554,7 +554,7 @@ async def test_a_livekit_that_stands_still_holds_back_the_sender_and_loses_nothi
     assert seen == frames
 
 
-async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_in_late() -> None:
+async def test_a_join_that_times_out_is_reported_and_a_late_join_leaves_the_room() -> None:
     address = new_address()
     with livekit_process(address) as livekit:
         async with a_room(address) as name, administering(address) as server:
@@ -575,7 +575,7 @@ async def test_a_room_that_lets_nobody_in_is_told_in_time_and_left_by_who_comes_
             await until_empty(server, name)
 
 
-async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) -> None:
+async def test_a_participant_that_sends_too_many_frames_gets_an_error(livekit: Address) -> None:
     async with in_a_room(livekit) as connection:
         for _ in range(INBOX_FRAMES + 2):
             connection.transport.put(b"x")
@@ -591,7 +591,7 @@ async def test_who_floods_a_room_that_nobody_reads_is_told_so(livekit: Address) 
         assert await connection.transport.receive() is None
 
 
-async def test_who_sends_more_bytes_than_may_wait_is_told_so(livekit: Address) -> None:
+async def test_a_participant_that_sends_too_many_bytes_gets_an_error(livekit: Address) -> None:
     frame = bytes(MEBIBYTE)
     async with in_a_room(livekit) as connection:
         for _ in range(INBOX_BYTES // MEBIBYTE + 1):
@@ -603,7 +603,7 @@ async def test_who_sends_more_bytes_than_may_wait_is_told_so(livekit: Address) -
         assert refused.value.problem is RATE_LIMITED
 
 
-async def test_streams_that_tell_no_size_are_counted_as_they_come(
+async def test_streams_without_a_size_are_counted_as_they_arrive(
     livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.transports.livekit.INBOX_BYTES", 25 * KIBIBYTE)
@@ -619,7 +619,7 @@ async def test_streams_that_tell_no_size_are_counted_as_they_come(
         assert refused.value.problem is RATE_LIMITED
 
 
-async def test_a_flood_without_a_sender_costs_one_question_and_is_told_to_its_sender(
+async def test_a_flood_without_a_sender_costs_one_request_and_its_sender_gets_an_error(
     livekit: Address,
 ) -> None:
     asked, met = 0, asyncio.Queue[LiveKitTransport]()
@@ -647,20 +647,20 @@ async def test_a_flood_without_a_sender_costs_one_question_and_is_told_to_its_se
         assert asked <= 2  # once more where it is looked after
 
 
-async def test_after_a_reconnect_the_orchestrator_tells_those_it_hears_to_begin_anew(
+async def test_after_a_reconnect_the_orchestrator_asks_its_peers_to_connect_again(
     livekit: Address,
 ) -> None:
-    told = asyncio.Event()
+    found = asyncio.Event()
     async with in_a_room(livekit) as connection, asyncio.timeout(60):
         line = connection.peer.line.room
-        line.on("data_received", lambda packet: told.set() if packet.topic == GOODBYE else None)
+        line.on("data_received", lambda packet: found.set() if packet.topic == GOODBYE else None)
 
         connection.room.sdk.emit("reconnected")
 
-        await told.wait()
+        await found.wait()
 
 
-async def test_after_a_reconnect_a_client_goes_on_through_another_transport(livekit: Address) -> None:
+async def test_after_a_reconnect_a_client_continues_with_another_transport(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
         joined(livekit, name, "user:ann", LiveKitRoom(the_orchestrator, end_on_reconnect=True)) as room,
@@ -697,7 +697,7 @@ async def test_in_a_room_one_send_is_under_way_at_a_time(
     assert most == 1
 
 
-async def test_a_client_that_is_slow_reads_what_has_come_and_asks_for_the_rest(livekit: Address) -> None:
+async def test_a_slow_client_reads_what_has_arrived_and_requests_the_rest(livekit: Address) -> None:
     async with (
         a_room(livekit) as name,
         joined(livekit, name, "user:ann", LiveKitRoom(nobody, end_on_reconnect=True)) as room,
@@ -720,7 +720,7 @@ async def the_orchestrator() -> list[str]:
     return [SERVER]
 
 
-async def test_a_stream_that_breaks_off_is_refused_and_the_next_frame_is_heard(livekit: Address) -> None:
+async def test_a_broken_stream_is_refused_and_the_next_frame_is_received(livekit: Address) -> None:
     async with in_a_room(livekit) as connection:
         me = connection.peer.line.room.local_participant
         writer = await me.stream_bytes("cut", topic="anamnesis", destination_identities=[SERVER])

@@ -1,1 +1,1 @@
-"""Kill, cut, stall and fill up; then see that nothing was lost."""
+"""Kills, cuts, stalls and full disks, after which nothing may be lost."""

@@ -14,7 +14,7 @@ import msgpack
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
-PATIENCE: Final = 30.0
+TIMEOUT: Final = 30.0
 """How many seconds a server may leave us without a frame that must come: beyond, something was lost."""
 
 
@@ -175,7 +175,7 @@ class Client:
         """The next frame, written into the log."""
         assert self._websocket is not None
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 packet = await self._websocket.recv(decode=False)
         except ConnectionClosed:
             raise Cut from None
@@ -220,7 +220,7 @@ class Client:
         return any(_unpacked(packet).type == kind for packet in self.seen)
 
     @property
-    def told_to_be_stored(self) -> list[str]:
+    def acknowledged_ids(self) -> list[str]:
         """The ids of the messages that were acknowledged."""
         return [id for id, asked in self.asked.items() if self.acknowledged.get(asked.stanza)]
 

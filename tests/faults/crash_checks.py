@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.checks import invariants
-from orchestrator.store.checks.projection import project, tables
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Frame
 from tests.faults.client import Client, Cut
 from tests.faults.deployment import Deployment, Server
+from tests.projection import project, tables
 
 ATTEMPTS = 3
 """After so many deaths before its answer has begun, a message is set aside."""
@@ -27,7 +27,7 @@ class Turn:
     state: str
     attempts: int
     begun: bool
-    told: bool
+    result: bool
     """Whether its answer stands there whole, as a safety answer does that is not streamed."""
     error: str | None
 
@@ -127,7 +127,7 @@ def after_a_death(deployment: Deployment, *runs: Run, thoroughly: bool = True) -
             problems += [str(found) for found in invariants.check(store)]
         for run in runs:
             stored = store.read_now(partial(_stored, run.client.conversation_id))
-            problems += _told_and_stored(stored, run.client)
+            problems += _acknowledged_but_not_stored(stored, run.client)
             run.deaths.append(stored)
     finally:
         store.close_now()
@@ -161,7 +161,7 @@ def _projected(frames: list[Frame], store: Store, again: Store) -> list[str]:
 
 def _ended_well(run: Run, end: Stored) -> list[str]:
     client = run.client
-    problems = client.problems + _told_and_stored(end, client)
+    problems = client.problems + _acknowledged_but_not_stored(end, client)
     if end.stanzas != client.seen:
         problems.append("the client has not received what is stored, all of it and nothing else")
     if end.questions != {id: asked.text for id, asked in client.asked.items()}:
@@ -174,10 +174,10 @@ def _ended_well(run: Run, end: Stored) -> list[str]:
     return problems
 
 
-def _told_and_stored(stored: Stored, client: Client) -> list[str]:
+def _acknowledged_but_not_stored(stored: Stored, client: Client) -> list[str]:
     problems = [
         f"{message_id} was acknowledged and is not stored"
-        for message_id in client.told_to_be_stored
+        for message_id in client.acknowledged_ids
         if message_id not in stored.questions
     ]
     if list(stored.stanzas[: len(client.seen)]) != client.seen:
@@ -195,7 +195,7 @@ def _kept(before: Stored, after: Stored) -> list[str]:
         problems.append("a stored stanza was changed")
     for message_id, turn in before.turns.items():
         now = after.turns[message_id]
-        right = ("completed", None) if turn.told else ("failed", "interrupted")
+        right = ("completed", None) if turn.result else ("failed", "interrupted")
         closed = (now.state, now.error) == right
         if (turn.is_over and now != turn) or (turn.begun and not turn.is_over and now.is_over and not closed):
             problems.append(f"{turn} became {now}")
@@ -236,7 +236,7 @@ def _stored(conversation_id: str, tx: Transaction) -> Stored:
                 turn.state,
                 turn.attempts,
                 begun=turn.answer_id is not None,
-                told=turn.answer_id in whole,
+                result=turn.answer_id in whole,
                 error=turn.error,
             )
             for id, turn in turns.items()

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from orchestrator.ops.clock import SystemClock
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
-from tests.faults.client import PATIENCE, Client, Cut
+from tests.faults.client import TIMEOUT, Client, Cut
 from tests.forked_servers import Forker
 from tools.servers.livekit import Address
 
@@ -48,7 +48,7 @@ class Server:
 
     async def ended(self) -> int:
         """Wait until the process has ended; its exit code."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await self.output.read()
         if self.exit_code is None:
             self.exit_code = self.forker.exit_code(self.pid)
@@ -68,11 +68,11 @@ class Server:
 
         def parts_now() -> dict[str, str]:
             address = self.address.replace("ws", "http", 1).removesuffix("/v1/ws") + "/health"
-            with urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310  an address of our own
-                told: dict[str, str] = json.load(answer)["parts"]
-            return told
+            with urlopen(address, timeout=TIMEOUT) as answer:  # noqa: S310  an address of our own
+                result: dict[str, str] = json.load(answer)["parts"]
+            return result
 
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while parts.items() - (await asyncio.to_thread(parts_now)).items():  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.1)
 
@@ -82,7 +82,7 @@ class Server:
 
 
 async def _until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not happened():  # noqa: ASYNC110  another process sends no event
             await asyncio.sleep(0.01)
 

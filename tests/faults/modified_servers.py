@@ -12,8 +12,7 @@ from agents.local import LocalBrain
 from agents.ports import Brief, MemoryHit, Recalled
 from orchestrator import orchestrator as orchestrator
 from orchestrator import wiring
-from orchestrator.connection import handlers as desk
-from orchestrator.connection import session
+from orchestrator.connection import handlers, session
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Sqlite
 from orchestrator.store.frame_records import record
@@ -260,11 +259,11 @@ def sends_before_it_stores() -> None:
 @change
 def takes_a_repeated_message_for_a_new_one() -> None:
     """A message that the client repeats is stored and answered again."""
-    accept = desk.accept
+    accept = handlers.accept
 
     def accept_all(
-        page: ConversationWrite, arrival: desk.Arrival, limits: desk.ConversationLimits
-    ) -> desk.Consequence:
+        page: ConversationWrite, arrival: handlers.Arrival, limits: handlers.ConversationLimits
+    ) -> handlers.Consequence:
         envelope, body = arrival.envelope, arrival.envelope.body
         if not isinstance(body, UserMessage) or page.tx.messages.get(body.id) is None:
             return accept(page, arrival, limits)
@@ -277,7 +276,7 @@ def takes_a_repeated_message_for_a_new_one() -> None:
             success=True,
         )
         page.say(acknowledged)
-        return desk.Consequence(to_answer=fresh.id)
+        return handlers.Consequence(to_answer=fresh.id)
 
     _put(session, accept=accept_all)
 

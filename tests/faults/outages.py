@@ -1,4 +1,4 @@
-"""Answers with many traces, cut in the middle by the death of a server; what the client is told, and when."""
+"""Answers with many traces that the death of a server interrupts: what the client receives, and when."""
 
 import asyncio
 import signal
@@ -26,12 +26,12 @@ from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port
 
 TRACES = 200
-PATIENCE = 100.0
+TIMEOUT = 100.0
 
 
 @dataclass
-class Told:
-    """What a client was told: the numbers of the stanzas in the order in which they came, and when."""
+class Received:
+    """What a client received: the numbers of the stanzas in the order of arrival, and the times."""
 
     numbers: list[int] = field(default_factory=list)
     came: list[float] = field(default_factory=list)
@@ -49,16 +49,16 @@ class Told:
         return max((later - earlier for earlier, later in pairwise(after)), default=0.0)
 
 
-async def listen(client: Client, told: Told) -> None:
+async def listen(client: Client, received: Received) -> None:
     """Ask, and take note of the answer to its end."""
     message_id = await client.say("Tell me everything")
     async for said in client.answer_to(message_id):
         if said.stanza_id:
-            told.numbers.append(-said.stanza_id)
-            told.came.append(monotonic())
-        told.traces += isinstance(said.body, MemoryTrace)
-        if told.traces == TRACES // 2:
-            told.half.set()
+            received.numbers.append(-said.stanza_id)
+            received.came.append(monotonic())
+        received.traces += isinstance(said.body, MemoryTrace)
+        if received.traces == TRACES // 2:
+            received.half.set()
 
 
 @asynccontextmanager
@@ -100,14 +100,14 @@ async def many_memories(url: str) -> ScriptedRecall:
 
 
 async def stored(store: Store, conversation_id: str) -> list[int]:
-    """The numbers of all stanzas of the house in that conversation, in their order."""
+    """The numbers of all server stanzas of that conversation, in order."""
     frames = await store.read(lambda tx: tx.frames.after(conversation_id, 0, limit=10_000))
     return [-frame.stanza_id for frame in frames]
 
 
-async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
+async def livekit_dies(url: str, folder: Path) -> tuple[Received, list[int]]:
     """LiveKit is killed in the middle of an answer, and started again; what was told, and what is stored."""
-    go_on, address, told = asyncio.Event(), new_address(), Told()
+    go_on, address, received = asyncio.Event(), new_address(), Received()
     brain = ScriptedBrain(answers=[["One. ", go_on, "Two. ", "Three."]])
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
@@ -115,39 +115,39 @@ async def livekit_dies(url: str, folder: Path) -> tuple[Told, list[int]]:
             an_orchestrator(url, brain, recall=await many_memories(url)).open() as orchestrator,
             over_livekit(orchestrator, folder, address) as site,
             a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(TIMEOUT),
             asyncio.TaskGroup() as group,
         ):
-            listening = group.create_task(listen(client, told))
-            await told.half.wait()
+            listening = group.create_task(listen(client, received))
+            await received.half.wait()
             servers.close()
-            told.cut = monotonic()
+            received.cut = monotonic()
             servers.enter_context(running_livekit(address))
-            told.up = monotonic()
+            received.up = monotonic()
             go_on.set()
             await listening
-            return told, await stored(orchestrator.store, client.conversation_id)
+            return received, await stored(orchestrator.store, client.conversation_id)
 
 
-async def orchestrator_dies(folder: Path, address: Address) -> tuple[Told, list[int]]:
+async def orchestrator_dies(folder: Path, address: Address) -> tuple[Received, list[int]]:
     """`anamnesis serve` is killed in the middle of an answer and started again; then asked once more."""
-    port, told = free_port(), Told()
+    port, received = free_port(), Received()
     start = partial(serving, folder, address, port=port, change="recalling_much", log=folder / "log")
     async with start(fault=f"after_send:{TRACES // 2}") as (door, killed):
         call = RoomConnection(door["url"], door["key"])
         client = Client(await call(), RandomIds(), dial=call)
         async for _ in client.open(call.conversation_id, seen=0):
             pass
-        listening = asyncio.create_task(listen(client, told))
+        listening = asyncio.create_task(listen(client, received))
         assert await killed.wait() == -signal.SIGKILL
-        told.cut = monotonic()
-    async with start(), asyncio.timeout(PATIENCE):
-        told.up = monotonic()
+        received.cut = monotonic()
+    async with start(), asyncio.timeout(TIMEOUT):
+        received.up = monotonic()
         await listening
-        await listen(client, told)
+        await listen(client, received)
         await call.close()
     store = a_store(f"sqlite:///{folder / 'anamnesis.db'}")
     try:
-        return told, await stored(store, client.conversation_id)
+        return received, await stored(store, client.conversation_id)
     finally:
         await store.close()

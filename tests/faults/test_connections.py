@@ -1,4 +1,4 @@
-"""The network breaks, between two frames or within one; whoever comes back has missed nothing."""
+"""The network breaks between two frames or within one; a client that reconnects has missed nothing."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -13,7 +13,9 @@ STANZAS = 11
 """How many stanzas come before the last of an answer: acknowledged, begun, traces, a sentence, traces."""
 
 
-async def test_who_leaves_after_any_stanza_of_an_answer_misses_nothing(deployment: Deployment) -> None:
+async def test_a_client_that_leaves_after_any_stanza_of_an_answer_misses_nothing(
+    deployment: Deployment,
+) -> None:
     server = await deployment.start("recalling")
 
     for heard in range(1, STANZAS + 1):

@@ -1,4 +1,4 @@
-"""A server is killed at every arrow of a turn, each time it passes; the next one loses nothing."""
+"""A server is killed at every step of a turn; the next one loses nothing."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ def soak_except(kept: str, points: Iterable[str]) -> list[Any]:
 
 @pytest.mark.requirement("000-049", "003-008", "003-009", "003-016")
 @pytest.mark.parametrize(("point", "first", "step"), SWEEPS)
-async def test_who_dies_at_an_arrow_loses_nothing(
+async def test_a_server_killed_at_any_step_loses_nothing(
     forker: Forker, tmp_path: Path, point: str, first: int, step: int
 ) -> None:
     kills = 0
@@ -66,7 +66,7 @@ async def test_who_dies_at_an_arrow_loses_nothing(
 
 @pytest.mark.parametrize("where", ["there", pytest.param("at the end", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("point", soak_except("after_sentence_commit", IN_EVERY_TURN))
-async def test_who_dies_while_recovering_loses_nothing_either(
+async def test_a_server_killed_while_recovering_loses_nothing(
     deployment: Deployment, point: str, where: str
 ) -> None:
     deaths = [f"{point}:1", f"{point if where == 'there' else 'before_end_commit'}:1"]
@@ -80,7 +80,7 @@ async def test_who_dies_while_recovering_loses_nothing_either(
     "point",
     soak_except("before_end_commit", [point for point in IN_EVERY_TURN if point not in ONLY_WITH_SENTENCES]),
 )
-async def test_a_client_that_does_not_stream_loses_nothing_either(deployment: Deployment, point: str) -> None:
+async def test_a_client_without_streaming_loses_nothing(deployment: Deployment, point: str) -> None:
     client = Client(features=[])
 
     run = await converse(deployment, client, SAID, "recalling", faults=[f"{point}:1"])
@@ -90,14 +90,14 @@ async def test_a_client_that_does_not_stream_loses_nothing_either(deployment: De
 
 
 @pytest.mark.parametrize("point", soak_except("after_begin_commit", IN_EVERY_TURN))
-async def test_on_postgres_nothing_is_lost_either(postgres_deployment: Deployment, point: str) -> None:
+async def test_on_postgres_nothing_is_lost(postgres_deployment: Deployment, point: str) -> None:
     run = await converse(postgres_deployment, Client(repeats=True), SAID, "recalling", faults=[f"{point}:1"])
 
     assert (len(run.deaths), run.problems) == (1, [])
 
 
 @pytest.mark.parametrize("point", ["after_take_commit", "before_begin_commit"])
-async def test_a_message_that_always_kills_is_set_aside_and_the_next_one_works(
+async def test_a_message_that_always_kills_the_server_is_set_aside_and_the_next_one_works(
     deployment: Deployment, point: str
 ) -> None:
     client = Client()
@@ -121,7 +121,7 @@ async def test_a_message_is_tried_again_before_it_is_set_aside(deployment: Deplo
 
 
 @pytest.mark.parametrize("fault", ["before_begin_commit:1", "after_begin_commit:1", "before_end_commit:1"])
-async def test_who_dies_in_a_safety_answer_loses_nothing_either(deployment: Deployment, fault: str) -> None:
+async def test_a_server_killed_in_a_safety_answer_loses_nothing(deployment: Deployment, fault: str) -> None:
     run = await converse(deployment, Client(), IN_DANGER, "recalling", faults=[fault])
 
     assert (len(run.deaths), run.problems) == (1, [])
@@ -137,7 +137,7 @@ async def test_who_dies_in_a_safety_answer_loses_nothing_either(deployment: Depl
         "after_end_commit:1",
     ],
 )
-async def test_a_safety_answer_that_was_told_whole_has_no_second_end(
+async def test_a_safety_answer_that_was_sent_whole_has_no_second_end(
     deployment: Deployment, fault: str
 ) -> None:
     client = Client(features=[])
@@ -150,7 +150,7 @@ async def test_a_safety_answer_that_was_told_whole_has_no_second_end(
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("point", ["before_tool_commit", "after_tool_commit"])
-async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
+async def test_a_server_killed_while_a_tool_runs_loses_nothing(
     deployment: Deployment, point: str, number: int
 ) -> None:
     run = await converse(deployment, Client(), WITH_A_TOOL, faults=[f"{point}:{number}"])
@@ -159,7 +159,7 @@ async def test_who_dies_while_a_tool_is_used_loses_nothing_either(
 
 
 @pytest.mark.parametrize("point", faults.IN_IDLE_SESSIONS)
-async def test_who_dies_while_a_session_is_paused_leaves_that_to_the_next_one(
+async def test_a_session_pause_that_a_kill_interrupted_is_completed_by_the_next_server(
     deployment: Deployment, point: str
 ) -> None:
     client = Client()

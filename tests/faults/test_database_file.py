@@ -50,13 +50,13 @@ async def test_a_server_that_lost_its_file_refuses_messages_and_says_so(
     client, server = Client(), await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
-    stored = list(client.told_to_be_stored)
+    stored = list(client.acknowledged_ids)
 
     lose(deployment.folder / "anamnesis.db")
     message_id = await client.say(SAID[1])
 
     assert await refusal(client) == (DATABASE_FILE_LOST.number, message_id)
-    assert client.told_to_be_stored == stored
+    assert client.acknowledged_ids == stored
     await server.feels(store=LOST, writes=LOST)
     await server.has_logged("database_file_lost")
 

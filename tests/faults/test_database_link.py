@@ -18,7 +18,7 @@ BYTES = (70_001, *(pytest.param(most, marks=pytest.mark.soak) for most in (83_00
 
 @pytest.mark.parametrize("direction", ["to_server", "to_client"])
 @pytest.mark.parametrize("most", BYTES)
-async def test_a_link_that_breaks_after_so_many_bytes(
+async def test_a_database_connection_that_breaks_after_any_number_of_bytes_loses_nothing(
     postgres_deployment: Deployment, direction: str, most: int
 ) -> None:
     url = make_url(postgres_deployment.database_url)

@@ -33,7 +33,7 @@ READS = r"GET /v1/agents/[^/]+/core-memory/blocks"
 async def a_way(
     letta: Address, store: Store, tag: str, seconds: float = 10.0
 ) -> AsyncIterator[tuple[HttpProxy, HandEdited]]:
-    """A mirror whose way to Letta is not sure; it has `seconds` of patience for one call."""
+    """A mirror with an unreliable connection to Letta; one call may take `seconds`."""
     async with (
         before(letta.base_url) as proxy,
         a_mirror(proxy.url, store, tag, HERE, by_hand=letta.base_url, seconds=seconds) as mirror,
@@ -61,7 +61,7 @@ def all_stand(mirror: HandEdited, world: LedgerWorld) -> bool:
     ],
     ids=["F3", "F5", "F6", "F4"],
 )
-async def test_what_passes_is_tried_again_and_every_block_stands(
+async def test_a_temporary_failure_is_retried_and_every_block_is_written(
     letta: Address, tag: str, opened: Store, faults: tuple[Fault, ...]
 ) -> None:
     world = LedgerWorld()
@@ -77,7 +77,7 @@ async def test_what_passes_is_tried_again_and_every_block_stands(
 
 
 @pytest.mark.parametrize("told_as", ["seconds", "date"])
-async def test_who_is_told_to_come_back_much_later_does_not_come_back_now(
+async def test_a_long_retry_after_is_not_waited_for(
     letta: Address, tag: str, opened: Store, told_as: str
 ) -> None:  # F5
     later = "3600" if told_as == "seconds" else format_datetime(datetime.now(UTC) + timedelta(hours=1), True)
@@ -85,10 +85,10 @@ async def test_who_is_told_to_come_back_much_later_does_not_come_back_now(
         made = await registry.agent("c1", EXTRACTOR)
         proxy.script(READS, *[Fault(429, {"retry-after": later})] * 3)
 
-        with pytest.raises(LettaTrouble) as told:
+        with pytest.raises(LettaTrouble) as result:
             await registry.server.agent_blocks(made)
 
-        assert 3_000 < (told.value.retry_after or 0) < 4_000
+        assert 3_000 < (result.value.retry_after or 0) < 4_000
         assert proxy.count(READS) == 1
 
 
@@ -109,7 +109,7 @@ async def test_only_what_changed_is_written(letta: Address, tag: str, opened: St
         assert mirror.text(HERE, Label.CONTEXT_SUMMARY) == text
 
 
-async def test_blocks_are_written_side_by_side(
+async def test_blocks_are_written_in_parallel(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_of_them, write, world = asyncio.Barrier(len(Label)), LettaServer.write_block, LedgerWorld()
@@ -126,7 +126,7 @@ async def test_blocks_are_written_side_by_side(
         assert all_stand(mirror, world)
 
 
-async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(
+async def test_a_write_whose_response_was_lost_is_checked_and_not_repeated(
     letta: Address, tag: str, opened: Store
 ) -> None:
     world = LedgerWorld()
@@ -141,7 +141,7 @@ async def test_a_write_whose_answer_was_lost_is_looked_at_and_not_written_again(
         assert all_stand(mirror, world)
 
 
-async def test_a_write_whose_answer_drips_in_is_given_up_looked_at_and_not_written_again(
+async def test_a_write_whose_response_is_too_slow_is_given_up_checked_and_not_repeated(
     letta: Address, tag: str, opened: Store
 ) -> None:  # F4
     world = LedgerWorld()
@@ -157,7 +157,7 @@ async def test_a_write_whose_answer_drips_in_is_given_up_looked_at_and_not_writt
         assert all_stand(mirror, world)
 
 
-async def test_what_could_not_be_written_stays_intended_and_is_written_by_whoever_comes_next(
+async def test_a_failed_write_stays_intended_and_is_done_by_the_next_process(
     letta: Address, tag: str, opened: Store
 ) -> None:
     world = LedgerWorld()
@@ -178,7 +178,7 @@ async def test_what_could_not_be_written_stays_intended_and_is_written_by_whoeve
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
-async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
+async def test_a_write_that_a_dead_process_did_not_record_is_recognised(
     letta: Address, tag: str, opened: Store
 ) -> None:
     world = LedgerWorld()
@@ -198,7 +198,7 @@ async def test_one_who_dies_after_writing_and_before_noting_it_is_understood(
         assert {intent for _, intent in journal(opened).values()} == {None}
 
 
-async def test_an_intent_that_came_to_nothing_does_not_stay_open_where_the_text_stands_again(
+async def test_an_intent_is_closed_if_letta_has_the_text_already(
     letta: Address, tag: str, opened: Store
 ) -> None:
     world = LedgerWorld()
@@ -214,7 +214,7 @@ async def test_an_intent_that_came_to_nothing_does_not_stay_open_where_the_text_
         assert all_stand(mirror, world)
 
 
-async def test_one_that_hangs_is_not_waited_for_longer_than_one_has_patience(
+async def test_a_request_that_hangs_is_given_up_after_the_timeout(
     letta: Address, tag: str, opened: Store
 ) -> None:
     world = LedgerWorld()
@@ -230,7 +230,7 @@ async def test_one_that_hangs_is_not_waited_for_longer_than_one_has_patience(
         assert all_stand(mirror, world)
 
 
-async def test_an_agent_whose_making_was_lost_on_the_way_is_made_once(
+async def test_an_agent_whose_creation_got_no_response_is_created_once(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with before(letta.base_url) as proxy, a_registry(proxy.url, opened, tag) as registry:

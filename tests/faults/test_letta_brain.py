@@ -52,7 +52,7 @@ async def a_way(cast: Cast, **rules: Any) -> AsyncIterator[tuple[HttpProxy, Mode
     [(Fault(500), Fault(503)), (Fault(429, {"retry-after": "0.2"}),), (Fault(409), Fault(409))],
     ids=["F3", "F5", "F6"],
 )
-async def test_a_refusal_that_passes_is_asked_again(
+async def test_a_temporary_refusal_is_retried(
     cast: Cast, models: ModelEndpoint, word: str, faults: tuple[Fault, ...]
 ) -> None:
     models.script(word, Step(text="All is well. Rest."))
@@ -67,7 +67,7 @@ async def test_a_refusal_that_passes_is_asked_again(
 
 
 @pytest.mark.parametrize("status", [500, 429, 409], ids=["F3", "F5", "F6"])
-async def test_a_refusal_that_stays_lets_the_local_brain_answer(
+async def test_after_a_permanent_refusal_the_local_brain_answers(
     cast: Cast, models: ModelEndpoint, word: str, status: int
 ) -> None:
     brief = a_brief(word)
@@ -84,7 +84,7 @@ async def test_a_refusal_that_stays_lets_the_local_brain_answer(
 @pytest.mark.parametrize(
     "fault", [Fault(hang=True), Fault(drip=0.5), Fault(lost=True)], ids=["F4-hang", "F4-drip", "F4-reset"]
 )
-async def test_an_answer_that_does_not_come_is_not_asked_for_again(
+async def test_a_missing_answer_is_not_requested_again(
     cast: Cast, models: ModelEndpoint, word: str, fault: Fault
 ) -> None:
     brief = a_brief(word)
@@ -109,7 +109,7 @@ async def test_an_answer_that_does_not_come_is_not_asked_for_again(
     ],
     ids=["F7-garbage", "F7-cut", "F7-empty", "F8-intent"],
 )
-async def test_a_decision_that_is_none_is_left_to_the_local_brain(
+async def test_an_invalid_decision_is_left_to_the_local_brain(
     cast: Cast, models: ModelEndpoint, word: str, reply: str
 ) -> None:
     models.script(word, Step(), *[Step(text=reply)] * 2)
@@ -124,7 +124,7 @@ async def test_a_decision_that_is_none_is_left_to_the_local_brain(
     assert (used.requests, used.fallback_reason) == (3, "reply_unreadable")
 
 
-async def test_a_tool_that_is_not_there_is_not_used_and_the_turn_is_answered(
+async def test_an_unknown_tool_is_not_used_and_the_turn_is_answered(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:  # F8
     models.script(word, Step(tool="launch_rocket", arguments={"where": "up"}), Step(text="I cannot. Sorry."))
@@ -136,8 +136,8 @@ async def test_a_tool_that_is_not_there_is_not_used_and_the_turn_is_answered(
 
 
 def streaming(*events: Mapping[str, object] | str) -> Response:
-    told = [each if isinstance(each, str) else json.dumps(each) for each in events]
-    return Response("".join(f"data: {each}\n\n" for each in told), media_type="text/event-stream")
+    result = [each if isinstance(each, str) else json.dumps(each) for each in events]
+    return Response("".join(f"data: {each}\n\n" for each in result), media_type="text/event-stream")
 
 
 WORDS = {"message_type": "assistant_message", "run_id": "run-1", "id": "message-1", "content": "It is"}
@@ -157,7 +157,7 @@ FAILED = {"message_type": "error_message", "run_id": "run-1", "error_type": "int
     ],
     ids=["garbled", "failed after a tool", "failed after words", "failed", "502", "504", "503"],
 )
-async def test_only_what_had_no_effect_may_be_posted_again(answer: Response, retryable: bool) -> None:
+async def test_only_a_message_without_effect_may_be_sent_again(answer: Response, retryable: bool) -> None:
     async with saying(answer) as (cast, _):
         with usage.record(), pytest.raises(ModelTrouble) as trouble:
             await cast.decide(ModelRequest(EXTRACTOR, "c1", "", "", "What does it mean?"))
@@ -165,7 +165,7 @@ async def test_only_what_had_no_effect_may_be_posted_again(answer: Response, ret
     assert trouble.value.retryable is retryable
 
 
-async def test_what_was_said_before_a_tool_was_used_is_told_with_its_result() -> None:
+async def test_text_before_a_tool_call_is_sent_again_with_the_result() -> None:
     calculator = built_in(lambda: START.date())[0]
     call = {"tool_call_id": "call-1", "name": calculator.name, "arguments": "{}"}
     asks = {"message_type": "approval_request_message", "run_id": "run-1", "tool_call": call}

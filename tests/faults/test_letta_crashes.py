@@ -1,4 +1,4 @@
-"""A process is killed between what it noted and what it did in Letta: the next one makes both agree."""
+"""A process is killed between recording a step and doing it in Letta; the next one makes both agree."""
 
 import asyncio
 from contextlib import suppress
@@ -14,11 +14,11 @@ from memory_blocks.models import Label
 from orchestrator.letta.agents import blocks_are_synced
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
-from tests.faults.client import PATIENCE, Client, Cut
+from tests.faults.client import TIMEOUT, Client, Cut
 from tests.faults.crash_checks import Run, after_a_death, finish
 from tests.faults.deployment import Deployment
 from tests.forked_servers import Forker
-from tests.integration.test_letta_upkeep import a_desk
+from tests.integration.test_letta_upkeep import a_letta_setup
 from tests.letta_helpers import digests_here, digests_in_letta, turns_in_letta
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
@@ -33,13 +33,13 @@ def in_soak(*values: object) -> Any:
 
 
 def over_letta(letta: Address, tag: str) -> dict[str, object]:
-    """What a server is told to use these agents, with patience for a busy machine."""
+    """The settings of a server that uses these agents, with long timeouts for a busy machine."""
     return {
         "letta_base_url": letta.base_url,
         "letta_model": LETTA_MODEL,
         "letta_embedding": LETTA_EMBEDDING,
         "letta_tag": tag,
-        "letta_sync_seconds": PATIENCE,
+        "letta_sync_seconds": TIMEOUT,
     }
 
 
@@ -61,7 +61,7 @@ def let_claims_end(store: Store) -> None:
         ("after_applied_commit", 2),
     ],
 )
-async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
+async def test_a_copy_of_the_blocks_that_a_kill_interrupted_is_completed_by_the_next_server(
     deployment: Deployment, letta: Address, tag: str, point: str, number: int
 ) -> None:
     deployment.settings.update(over_letta(letta, tag))
@@ -83,7 +83,7 @@ async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
     for message_id in client.asked:
         await client.answered(message_id)
     await client.ask("Since yesterday")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not store.read_now(partial(blocks_are_synced, client.conversation_id)):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     await finish(deployment, run, server)
@@ -99,13 +99,13 @@ async def test_who_dies_while_the_blocks_are_shown_leaves_them_to_the_next_one(
 class Syncing:
     """`anamnesis letta sync`, in processes of their own, over the same store and server."""
 
-    def __init__(self, forker: Forker, told: dict[str, object], data: Path) -> None:
-        self._nursery, self._told, self._data = forker, told, data
+    def __init__(self, forker: Forker, result: dict[str, object], data: Path) -> None:
+        self._nursery, self._told, self._data = forker, result, data
 
     async def ends(self, fault: str = "") -> int:
         """With which code it ends, where it dies at that point."""
-        told = {**self._told, "fault": fault}
-        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in told.items()}
+        result = {**self._told, "fault": fault}
+        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in result.items()}
         with (self._data / "log").open("ab") as log:
             arguments = ["--data", str(self._data), "letta", "sync"]
             pid = self._nursery.fork(arguments, environment, (), log.fileno(), log.fileno())
@@ -127,14 +127,14 @@ def syncing(forker: Forker, letta: Address, tag: str, embedded: str, tmp_path: P
         (0, "after_adopt_commit", 1),
     ],
 )
-async def test_what_somebody_wrote_there_outlives_who_dies_while_writing_over_it(
+async def test_an_edit_in_letta_survives_a_process_killed_while_overwriting_it(
     syncing: Syncing, letta: Address, tag: str, opened: Store, turns_since: int, point: str, number: int
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", EXTRACTOR)
-        desk.take_turns(1)
-        await desk.upkeep.run_once()
-        desk.take_turns(turns_since)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", EXTRACTOR)
+        setup.take_turns(1)
+        await setup.upkeep.run_once()
+        setup.take_turns(turns_since)
     summary = opened.read_now(lambda tx: tx.letta.blocks("c1"))[Label.CONTEXT_SUMMARY].block_id
     with Letta(base_url=letta.base_url, max_retries=0) as plain:
         text = plain.blocks.retrieve(block_id=summary).value
@@ -182,12 +182,12 @@ def _written(tx: Transaction) -> list[tuple[str, int]]:
         ("after_kept_commit", 1),
     ],
 )
-async def test_who_dies_while_turns_are_archived_leaves_each_of_them_there_once(
+async def test_turns_are_in_letta_once_after_a_process_was_killed_while_archiving(
     syncing: Syncing, letta: Address, tag: str, opened: Store, tmp_path: Path, point: str, number: int
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        extractor = await desk.registry.agent("c1", EXTRACTOR)
-        desk.take_turns(45)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        extractor = await setup.registry.agent("c1", EXTRACTOR)
+        setup.take_turns(45)
 
     killed = await syncing.ends(f"{point}:{number}")
     let_claims_end(opened)

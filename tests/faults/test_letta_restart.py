@@ -1,4 +1,4 @@
-"""Letta is killed and started again amid conversations: each goes on, and all agrees in the end."""
+"""Letta is killed and restarted during conversations: each continues, and all copies agree in the end."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ async def ask_all(talks: Sequence[Talk], content: str) -> list[Frame]:
     return await asyncio.gather(*map(ask, talks))
 
 
-async def all_shown(orchestrator: Orchestrator, talks: Sequence[Talk]) -> None:
+async def all_synced(orchestrator: Orchestrator, talks: Sequence[Talk]) -> None:
     """Wait until every block in Letta is known to be the one that stands here."""
     for talk in talks:
         while not await orchestrator.store.read(partial(blocks_are_synced, talk.peer.conversation_id)):  # noqa: ASYNC110
@@ -130,11 +130,11 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
                 starting = asyncio.create_task(asyncio.to_thread(server.start))
                 without += await ask_all(talks, "since this morning")
                 await starting
-                await all_shown(orchestrator, talks)
+                await all_synced(orchestrator, talks)
                 while "model.stood_in" in (await talks[0].ask("nothing else")).meta:  # noqa: ASYNC110
                     await asyncio.sleep(1)
                 await talks[0].is_answered_by("letta")
-                await all_shown(orchestrator, talks)
+                await all_synced(orchestrator, talks)
             kept = [(await history(orchestrator, talk.peer.conversation_id)).turns for talk in talks]
             stored = {
                 talk.peer.conversation_id: await orchestrator.store.read(

@@ -1,4 +1,4 @@
-"""Mistakes that a server could make are made on purpose, and the proofs notice every one."""
+"""Deliberate bugs in a server are all detected by the checks."""
 
 import pytest
 
@@ -19,7 +19,9 @@ from tests.faults.test_crash_points import SAID
         ("speaks_over_what_was_said", "after_sentence_commit:1", "became"),
     ],
 )
-async def test_a_mistake_is_noticed(deployment: Deployment, mistake: str, fault: str, noticed: str) -> None:
+async def test_each_deliberate_bug_is_detected(
+    deployment: Deployment, mistake: str, fault: str, noticed: str
+) -> None:
     run = await converse(deployment, Client(repeats=True), SAID, mistake, faults=[fault] if fault else [])
 
     assert any(noticed in problem for problem in run.problems), run.problems

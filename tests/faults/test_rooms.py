@@ -14,9 +14,9 @@ from orchestrator.client.connect import RoomConnection
 from orchestrator.wire.ids import RandomIds
 from tests.faults.deployment import Deployment
 from tests.faults.outages import (
-    PATIENCE,
+    TIMEOUT,
     TRACES,
-    Told,
+    Received,
     a_client,
     listen,
     livekit_dies,
@@ -25,7 +25,7 @@ from tests.faults.outages import (
     sdk_of,
     stored,
 )
-from tests.livekit_rooms import HOUSE, administering, over_livekit
+from tests.livekit_rooms import SERVER_IDENTITY, administering, over_livekit
 from tests.orchestrators import an_orchestrator, messages
 from tools.servers.livekit import Address
 from tools.servers.process import free_port
@@ -38,16 +38,16 @@ SCENARIOS = {
 }
 
 
-def assert_all_was_told(told: Told, numbers: list[int], traces: int = TRACES) -> None:
+def assert_all_was_received(received: Received, numbers: list[int], traces: int = TRACES) -> None:
     """Every stanza that is stored, once, in order."""
-    assert told.traces >= traces
-    assert told.numbers == numbers == list(range(1, len(numbers) + 1))
+    assert received.traces >= traces
+    assert received.numbers == numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("side", ["client", "house"])
+@pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-152", "003-153", "003-154")
-async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
+async def test_a_side_that_reconnects_in_the_middle_of_an_answer_misses_nothing(
     embedded: str, tmp_path: Path, livekit: Address, scenario: str, side: str
 ) -> None:
     go_on = asyncio.Event()
@@ -56,28 +56,28 @@ async def test_who_reconnects_in_the_middle_of_an_answer_misses_nothing(
         an_orchestrator(embedded, brain, recall=await many_memories(embedded)).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit) as site,
         a_client(str(site.http.base_url), site.key, await site.begin()) as (client, call),
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
         asyncio.TaskGroup() as group,
     ):
-        told = Told()
-        listening = group.create_task(listen(client, told))
-        await told.half.wait()
+        received = Received()
+        listening = group.create_task(listen(client, received))
+        await received.half.wait()
         sdk = sdk_of(call) if side == "client" else site.rooms.joined[client.conversation_id].sdk
         await sdk.simulate_scenario(SCENARIOS[scenario])
         go_on.set()
         await listening
 
-        assert_all_was_told(told, await stored(orchestrator.store, client.conversation_id))
+        assert_all_was_received(received, await stored(orchestrator.store, client.conversation_id))
 
 
 @pytest.mark.requirement("003-151", "003-153")
 async def test_a_livekit_server_that_is_killed_and_started_again_costs_no_stanza(
     embedded: str, tmp_path: Path
 ) -> None:
-    assert_all_was_told(*await livekit_dies(embedded, tmp_path))
+    assert_all_was_received(*await livekit_dies(embedded, tmp_path))
 
 
-async def test_an_orchestrator_that_leaves_its_rooms_and_another_that_comes_cost_no_stanza(
+async def test_replacing_the_orchestrator_in_a_room_costs_no_stanza(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     recall = await many_memories(embedded)
@@ -91,37 +91,37 @@ async def test_an_orchestrator_that_leaves_its_rooms_and_another_that_comes_cost
             client = Client(await call(), RandomIds(), dial=call)
             async for _ in client.open(call.conversation_id, seen=0):
                 pass
-            told = Told()
-            listening = asyncio.create_task(listen(client, told))
-            await told.half.wait()
-        async with over_livekit(orchestrator, tmp_path, livekit, port=port), asyncio.timeout(PATIENCE):
+            received = Received()
+            listening = asyncio.create_task(listen(client, received))
+            await received.half.wait()
+        async with over_livekit(orchestrator, tmp_path, livekit, port=port), asyncio.timeout(TIMEOUT):
             await listening
 
         await call.close()
-        assert_all_was_told(told, await stored(orchestrator.store, client.conversation_id))
+        assert_all_was_received(received, await stored(orchestrator.store, client.conversation_id))
 
 
 @pytest.mark.requirement("003-151", "003-152", "003-153")
 async def test_a_server_that_is_killed_in_the_middle_of_an_answer_and_started_again_costs_no_stanza(
     tmp_path: Path, livekit: Address
 ) -> None:
-    assert_all_was_told(*await orchestrator_dies(tmp_path, livekit))
+    assert_all_was_received(*await orchestrator_dies(tmp_path, livekit))
 
 
 @pytest.mark.requirement("003-143", "003-146", "003-152", "003-153")
-async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
+async def test_of_two_servers_one_is_in_a_room_and_after_its_death_the_other_joins(
     livekit: Address, postgres_deployment: Deployment
 ) -> None:
-    told = Told()
+    received = Received()
     postgres_deployment.livekit = livekit
     dying = await postgres_deployment.start("recalling_much", fault="after_send:300")
-    async with a_client(dying.url, dying.key) as (client, _), asyncio.timeout(PATIENCE):
+    async with a_client(dying.url, dying.key) as (client, _), asyncio.timeout(TIMEOUT):
         other = await postgres_deployment.start("recalling_much")
-        await listen(client, told)
+        await listen(client, received)
         first = await orchestrator_in(livekit, client.conversation_id)
         while not dying.output.at_eof():
-            await listen(client, told)
-        await listen(client, told)
+            await listen(client, received)
+        await listen(client, received)
         second = await orchestrator_in(livekit, client.conversation_id)
     other.signal(signal.SIGTERM)
 
@@ -136,18 +136,18 @@ async def test_of_two_servers_one_is_in_a_room_and_when_it_dies_the_other_comes(
     roles = [each.message_role for each in kept]
     assert roles == ["user", "assistant"] * (len(roles) // 2)
     assert kept[-1].completion_status == "completed"
-    assert_all_was_told(told, numbers)
+    assert_all_was_received(received, numbers)
 
 
 async def orchestrator_in(address: Address, room: str) -> str:
-    """Which process is in a room for the house; there is one, and no more."""
+    """The process that is in a room as the server; there is exactly one."""
     async with administering(address) as server:
         there = await server.room.list_participants(api.ListParticipantsRequest(room=room))
-    (holder,) = [each.metadata for each in there.participants if each.identity == HOUSE]
+    (holder,) = [each.metadata for each in there.participants if each.identity == SERVER_IDENTITY]
     return holder
 
 
-async def test_of_two_servers_that_come_at_once_one_stays_and_each_question_is_answered_once(
+async def test_of_two_servers_that_join_at_once_one_stays_and_each_question_is_answered_once(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -156,13 +156,13 @@ async def test_of_two_servers_that_come_at_once_one_stays_and_each_question_is_a
         over_livekit(orchestrator, tmp_path, livekit, poll_seconds=0.05) as site,
         over_livekit(twin, tmp_path, livekit, poll_seconds=0.05) as other,
         a_client(str(site.http.base_url), site.key, await site.begin()) as (client, _),
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
     ):
-        room, told = client.conversation_id, Told()
+        room, received = client.conversation_id, Received()
         for _ in range(3):
-            await listen(client, told)
+            await listen(client, received)
         while sum(room in each.rooms.joined for each in (site, other)) != 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
-        assert_all_was_told(told, await stored(orchestrator.store, room), traces=3)
+        assert_all_was_received(received, await stored(orchestrator.store, room), traces=3)
         assert [each.message_role for each in await messages(orchestrator, room)] == ["user", "assistant"] * 3

@@ -56,7 +56,9 @@ def test_a_rotation_is_whole_or_has_not_begun_wherever_the_process_died(tmp_path
 
 @pytest.mark.requirement("001-033", "001-034", "001-118")
 @EITHER
-def test_so_it_is_on_a_server(request: pytest.FixtureRequest, tmp_path: Path, sign: int) -> None:
+def test_on_postgres_a_rotation_is_whole_or_has_not_begun(
+    request: pytest.FixtureRequest, tmp_path: Path, sign: int
+) -> None:
     with empty_store("postgres", request, tmp_path) as url:
         begun(url)
 

@@ -129,7 +129,7 @@ async def test_three_hundred_turns_leave_bounded_blocks_and_each_can_be_seen_aga
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_000)
-async def test_ten_thousand_turns_do_so_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_thousand_turns_leave_bounded_blocks(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation_id = await talk(url, 10_000)
 
     for turn in (137, 9_999):

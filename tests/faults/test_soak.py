@@ -127,7 +127,7 @@ async def test_kills_at_random_moments_lose_nothing(either_deployment: Deploymen
 
 
 @pytest.mark.parametrize("first", IN_EVERY_TURN)
-async def test_who_dies_anywhere_while_recovering_from_anything_loses_nothing(
+async def test_a_server_killed_at_any_step_while_recovering_from_any_other_loses_nothing(
     forker: Forker, tmp_path: Path, first: str
 ) -> None:
     for second in IN_EVERY_TURN:

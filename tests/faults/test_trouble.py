@@ -1,4 +1,4 @@
-"""The store is locked or full, or the process is told to end: what cannot be is refused, nothing is lost."""
+"""The store is locked or full, or the process is asked to end: messages may be refused, nothing is lost."""
 
 import shutil
 import signal
@@ -32,7 +32,7 @@ async def test_a_message_that_finds_the_store_locked_is_refused_and_may_be_sent_
         other.execute("ROLLBACK")
 
     assert refused == (204, message_id)
-    assert client.told_to_be_stored == []
+    assert client.acknowledged_ids == []
     await client.send_again()
     assert await client.answered(message_id) == "completed"
     run = Run(client)
@@ -59,7 +59,9 @@ async def test_a_store_that_is_locked_in_the_middle_of_an_answer_does_not_lose_i
     assert run.problems == []
 
 
-async def test_a_full_disk_refuses_messages_lets_one_read_and_has_room_again(deployment: Deployment) -> None:
+async def test_with_a_full_disk_messages_are_refused_reading_works_and_writing_recovers(
+    deployment: Deployment,
+) -> None:
     client, server = Client(), await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
@@ -91,7 +93,7 @@ async def test_a_disk_that_fills_in_a_turn_is_reported_at_once_and_the_answer_co
     message_id = await client.say(SAID[0])
     reported = await refusal(client)
     await server.feels(store="ok", writes="down: storage_full")
-    acknowledged = list(client.told_to_be_stored)
+    acknowledged = list(client.acknowledged_ids)
     server.signal(signal.SIGUSR1)
 
     assert acknowledged == [message_id]
@@ -103,7 +105,7 @@ async def test_a_disk_that_fills_in_a_turn_is_reported_at_once_and_the_answer_co
     assert run.problems == []
 
 
-async def test_health_tells_that_there_is_no_room_to_write(deployment: Deployment) -> None:
+async def test_health_reports_a_full_disk(deployment: Deployment) -> None:
     server = await deployment.start()
     await server.feels(store="ok", writes="ok")
     await server.kill()
@@ -115,7 +117,7 @@ async def test_health_tells_that_there_is_no_room_to_write(deployment: Deploymen
     await full.feels(store="ok", writes="ok")
 
 
-async def test_health_tells_that_somebody_keeps_the_store_locked(deployment: Deployment) -> None:
+async def test_health_reports_a_locked_store(deployment: Deployment) -> None:
     impatient = await deployment.start(database_busy_timeout_seconds=0.1)
     patient = await deployment.start(database_busy_timeout_seconds=60)
     with closing(sqlite3.connect(deployment.folder / "anamnesis.db", isolation_level=None)) as other:
@@ -128,7 +130,7 @@ async def test_health_tells_that_somebody_keeps_the_store_locked(deployment: Dep
     await patient.feels(store="ok", writes="ok")
 
 
-async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(
+async def test_a_truncated_write_ahead_log_is_sound_up_to_its_end(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     client, server = Client(), await deployment.start("recalling")
@@ -154,7 +156,7 @@ async def test_a_log_that_a_power_cut_left_short_is_sound_up_to_there(
     assert len(stanzas) > len(SAID)
 
 
-async def told_to_end(deployment: Deployment, *changes: str) -> tuple[Client, str, Server]:
+async def asked_to_end(deployment: Deployment, *changes: str) -> tuple[Client, str, Server]:
     """A server that is told to end in the middle of an answer."""
     client, server = Client(), await deployment.start(*changes)
     await server.meet(client)
@@ -165,8 +167,8 @@ async def told_to_end(deployment: Deployment, *changes: str) -> tuple[Client, st
     return client, message_id, await deployment.start()
 
 
-async def test_who_is_told_to_end_finishes_the_answer_first(deployment: Deployment) -> None:
-    client, message_id, after = await told_to_end(deployment, "slow")
+async def test_a_server_asked_to_end_finishes_the_answer_first(deployment: Deployment) -> None:
+    client, message_id, after = await asked_to_end(deployment, "slow")
 
     await after.meet(client)
 
@@ -176,10 +178,10 @@ async def test_who_is_told_to_end_finishes_the_answer_first(deployment: Deployme
     assert run.problems == []
 
 
-async def test_an_answer_that_does_not_end_in_time_is_closed_when_the_orchestrator_is(
+async def test_an_answer_that_does_not_end_in_time_is_closed_with_the_orchestrator(
     deployment: Deployment,
 ) -> None:
-    client, message_id, after = await told_to_end(deployment, "endless")
+    client, message_id, after = await asked_to_end(deployment, "endless")
 
     await after.meet(client)
 

@@ -61,7 +61,9 @@ async def take_over(deployment: Deployment, client: Client, stalled: Server, mes
     return run
 
 
-async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothing(shared: Deployment) -> None:
+async def test_a_process_that_stalls_before_an_answer_is_replaced_and_writes_nothing(
+    shared: Deployment,
+) -> None:
     client = Client()
     stalled, message_id = await stall(shared, client, "after_take_commit")
 
@@ -72,7 +74,7 @@ async def test_who_stalls_before_the_answer_begins_is_replaced_and_writes_nothin
 
 
 @pytest.mark.parametrize("point", ["after_begin_commit", "after_sentence_commit"])
-async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(
+async def test_a_process_that_stalls_in_an_answer_finds_it_closed_and_writes_nothing(
     shared: Deployment, point: str
 ) -> None:
     client = Client()
@@ -91,13 +93,15 @@ async def test_who_stalls_in_an_answer_finds_it_closed_and_writes_nothing(
     assert client.ends == {message_id: ["failed"]}
 
 
-async def test_who_stalls_within_a_transaction_is_let_go_by_postgres(postgres_deployment: Deployment) -> None:
+async def test_postgres_disconnects_a_process_that_stalls_within_a_transaction(
+    postgres_deployment: Deployment,
+) -> None:
     client, shared = Client(), postgres_deployment
-    shared.lease_seconds, patience = LEASE_SECONDS, 1.0
+    shared.lease_seconds, busy_seconds = LEASE_SECONDS, 1.0
     stalled, message_id = await stall(
-        shared, client, "before_sentence_commit", database_busy_timeout_seconds=patience
+        shared, client, "before_sentence_commit", database_busy_timeout_seconds=busy_seconds
     )
-    other = await shared.start(database_busy_timeout_seconds=patience)
+    other = await shared.start(database_busy_timeout_seconds=busy_seconds)
     client.cut()
     await come_over(client, other)
 
@@ -109,7 +113,7 @@ async def test_who_stalls_within_a_transaction_is_let_go_by_postgres(postgres_de
     assert run.problems == []
 
 
-async def test_an_answer_that_takes_longer_than_the_lease_is_left_to_who_gives_it(shared: Deployment) -> None:
+async def test_an_answer_longer_than_the_lease_stays_with_its_process(shared: Deployment) -> None:
     client, (one, other) = Client(), await both(shared, "slow")
     await one.meet(client)
 
@@ -154,7 +158,7 @@ async def test_a_stop_reaches_the_process_that_answers(shared: Deployment) -> No
     await stopped_from_the_other(shared, "endless")
 
 
-async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(
+async def test_a_stop_reaches_a_silent_process_with_a_long_lease(
     either_deployment: Deployment,
 ) -> None:
     either_deployment.lease_seconds = NEVER_ENDING
@@ -165,7 +169,7 @@ async def test_a_stop_reaches_a_process_that_says_nothing_and_has_long_to_renew(
     ("point", "end"), [("after_take_commit", "completed"), ("after_sentence_commit", "failed")]
 )
 @pytest.mark.parametrize("is_there_before", [True, False])
-async def test_who_was_killed_is_replaced_however_long_its_lease(
+async def test_a_killed_process_is_replaced_before_its_lease_ends(
     deployment: Deployment, point: str, end: str, is_there_before: bool
 ) -> None:
     deployment.lease_seconds = NEVER_ENDING
@@ -190,7 +194,7 @@ async def both(deployment: Deployment, *changes: str) -> tuple[Server, Server]:
     return one, other
 
 
-async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(deployment: Deployment) -> None:
+async def test_a_worker_that_ignores_the_epoch_is_detected(deployment: Deployment) -> None:
     client = Client()
     deployment.lease_seconds = LEASE_SECONDS
     stalled, message_id = await stall(deployment, client, "after_take_commit", "does_not_look_at_the_epoch")
@@ -208,7 +212,7 @@ async def test_a_worker_that_does_not_look_at_the_epoch_would_be_noticed(deploym
     assert run.problems != []
 
 
-async def test_a_worker_that_lets_go_of_its_lease_would_be_noticed(deployment: Deployment) -> None:
+async def test_a_worker_that_releases_its_lease_early_is_detected(deployment: Deployment) -> None:
     client, server = Client(), await deployment.start("endless", "lets_go_of_the_lease_at_once")
     await server.meet(client)
     message_id = await client.say("I am having a headache")

@@ -1,4 +1,4 @@
-"""`anamnesis blocks`: what is shown, what is found, and that whoever looks leaves a trace."""
+"""`anamnesis blocks`: what it prints, what it detects, and that each read leaves a trace."""
 
 import json
 import sqlite3
@@ -81,7 +81,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["blocks", *arguments], prog_name="anamnesis")
 
 
-def shown(*arguments: str) -> Any:
+def printed(*arguments: str) -> Any:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
@@ -92,8 +92,8 @@ def rows(database: Path, query: str, *values: str | bytes) -> list[Any]:
         return file.execute(query, values).fetchall()
 
 
-def test_the_blocks_are_shown_as_they_stand(database: Path) -> None:
-    blocks = shown("show", HERE)
+def test_the_current_blocks_are_printed(database: Path) -> None:
+    blocks = printed("show", HERE)
 
     assert list(blocks) == [label.value for label in Label]
     history = blocks["conversation_history"]
@@ -103,17 +103,17 @@ def test_the_blocks_are_shown_as_they_stand(database: Path) -> None:
 
 
 @pytest.mark.parametrize("turn", [1, 6, 20, 21, 24])
-def test_a_block_is_shown_as_it_stood_after_a_turn(database: Path, turn: int) -> None:
-    history = shown("show", HERE, "conversation_history", "--at-turn", str(turn))["conversation_history"]
+def test_a_block_is_printed_as_it_was_after_a_turn(database: Path, turn: int) -> None:
+    history = printed("show", HERE, "conversation_history", "--at-turn", str(turn))["conversation_history"]
 
     first = 1 if turn < 21 else 7
     assert [each["turn_id"] for each in history["block"]["turns"]] == list(range(first, turn + 1))
-    assert shown("show", HERE, "conversation_history", "--revision", str(turn)) == {
+    assert printed("show", HERE, "conversation_history", "--revision", str(turn)) == {
         "conversation_history": history
     }
 
 
-def test_whoever_looks_leaves_a_trace_with_their_name_and_without_a_message(database: Path) -> None:
+def test_a_read_by_an_operator_leaves_a_trace_with_their_name_and_without_a_message(database: Path) -> None:
     told_before = rows(database, "SELECT count(*) FROM frames")
 
     run("show", HERE, "active_session")
@@ -137,7 +137,7 @@ def test_the_history_lists_every_revision_and_no_text(database: Path) -> None:
     assert "message 3" not in run("history", HERE).output
 
 
-def test_a_difference_is_told_by_path_and_by_line(database: Path) -> None:
+def test_a_diff_lists_paths_and_lines(database: Path) -> None:
     json_diff = run("diff", HERE, "conversation_history", "20", "21").output
     text_diff = run("diff", HERE, "context_summary", "1", "2").output
 
@@ -154,7 +154,7 @@ def test_sound_blocks_are_valid_and_their_chain_holds(database: Path) -> None:
         assert (result.exit_code, result.output) == (0, "no departures\n")
 
 
-def test_what_departs_is_told_by_path_without_the_text_and_ends_with_1(database: Path) -> None:
+def test_a_broken_rule_is_listed_by_path_without_the_text_and_exits_with_1(database: Path) -> None:
     value = rows(database, "SELECT value FROM blocks WHERE label = 'active_session'")[0][0]
     bad = value.replace('"ACTIVE"', '"I am in pain"')
     rows(database, "UPDATE blocks SET value = ? WHERE label = 'active_session'", bad)
@@ -220,7 +220,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize(("statement", "place"), FORGED)
-def test_whoever_changes_the_record_is_found_out(loose_database: Path, statement: str, place: str) -> None:
+def test_a_changed_record_is_detected(loose_database: Path, statement: str, place: str) -> None:
     rows(loose_database, statement)
 
     result = run("verify", HERE, "--json")
@@ -230,7 +230,7 @@ def test_whoever_changes_the_record_is_found_out(loose_database: Path, statement
     assert "message" not in result.output
 
 
-def test_whoever_makes_the_digests_fit_is_found_out_by_the_traces(loose_database: Path) -> None:
+def test_a_change_with_matching_digests_is_detected_by_the_traces(loose_database: Path) -> None:
     where = "WHERE label = 'active_session'"
     (text,) = rows(loose_database, f"SELECT value FROM blocks {where}")[0]  # noqa: S608
     forged = text.replace('"total_exchanges":24', '"total_exchanges":23')
@@ -260,13 +260,13 @@ def test_whoever_makes_the_digests_fit_is_found_out_by_the_traces(loose_database
     )
 
 
-def test_one_departure_is_told_as_one(loose_database: Path) -> None:
+def test_one_violation_is_reported_once(loose_database: Path) -> None:
     rows(loose_database, "DELETE FROM archived_turns WHERE turn_id = 2")
 
     assert run("verify", HERE).output.endswith("\n1 departure\n")
 
 
-def test_what_is_in_quarantine_is_listed_shown_and_exported(database: Path) -> None:
+def test_quarantined_texts_are_listed_printed_and_exported(database: Path) -> None:
     rows(database, "UPDATE blocks SET value = 'I am in pain' WHERE label = 'active_session'")
 
     shown = run("show", HERE, "active_session")
@@ -293,7 +293,7 @@ def test_what_is_in_quarantine_is_listed_shown_and_exported(database: Path) -> N
     assert run("quarantine", HERE, "quar_none").exit_code == 2
 
 
-def test_an_empty_quarantine_is_said_to_be(database: Path) -> None:
+def test_an_empty_quarantine_is_reported_as_empty(database: Path) -> None:
     assert run("quarantine", HERE).output == "Nothing is in quarantine.\n"
 
 
@@ -302,7 +302,7 @@ def test_rotating_by_hand_archives_and_is_traced(database: Path) -> None:
     result = run("rotate", HERE)
 
     assert result.output == "Turns 7 to 21 were archived.\n"
-    history = shown("show", HERE, "conversation_history")["conversation_history"]["block"]
+    history = printed("show", HERE, "conversation_history")["conversation_history"]["block"]
     assert [turn["turn_id"] for turn in history["turns"]] == [22, 23, 24]
     actions = rows(database, "SELECT DISTINCT action FROM alicia_memory_used WHERE actor LIKE 'operator%'")
     assert set(actions) == {("updated",), ("retrieved",)}
@@ -319,7 +319,7 @@ def test_an_export_has_every_turn_once(database: Path) -> None:
     ]
 
 
-def test_what_is_not_there_is_said_in_a_line(database: Path) -> None:
+def test_missing_things_are_reported_in_one_line(database: Path) -> None:
     nobody, never = run("show", "conv_nobody"), run("show", HERE, "--revision", "99")
     not_yet = run("show", HERE, "--at-turn", "25")
 

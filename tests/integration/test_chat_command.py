@@ -117,9 +117,7 @@ def test_a_bare_8_is_understood_as_the_headaches_severity(headache: tuple[Path, 
     assert "scale" not in second["agent_response"]["content"]
 
 
-def test_a_conversation_is_resumed_where_it_was_left(
-    forker: Forker, headache: tuple[Path, list[Line]]
-) -> None:
+def test_a_conversation_is_resumed(forker: Forker, headache: tuple[Path, list[Line]]) -> None:
     data, said = headache
     conversation = said[0]["conversationId"]
 
@@ -132,7 +130,7 @@ def test_a_conversation_is_resumed_where_it_was_left(
     assert "Tuesday" in "".join(line["body"].get("text", "") for line in resumed)
 
 
-def test_what_the_guard_did_is_listed_and_quotes_nobody(forker: Forker, tmp_path: Path) -> None:
+def test_safety_events_are_listed_without_quotes(forker: Forker, tmp_path: Path) -> None:
     typed = b"I have crushing chest pain and my left arm is numb\n"
     said = lines(forker.run(tmp_path, "chat", "--json", typed=typed).stdout)
     conversation = said[0]["conversationId"]
@@ -157,7 +155,7 @@ def test_an_unknown_conversation_is_refused_in_one_line(forker: Forker, tmp_path
     assert rows(tmp_path, "SELECT * FROM alicia_conversations") == []
 
 
-def test_another_persons_conversation_is_as_unknown(
+def test_another_persons_conversation_is_refused_like_an_unknown_one(
     forker: Forker, headache: tuple[Path, list[Line]]
 ) -> None:
     data, said = headache
@@ -181,7 +179,7 @@ def test_traces_are_listed_in_the_order_they_were_sent(
     assert [trace["id"] for trace in lines(done.stdout)][: len(sent)] == sent
 
 
-def test_in_the_terminal_the_traces_stand_beneath_the_answer(forker: Forker, tmp_path: Path) -> None:
+def test_in_the_terminal_the_traces_are_below_the_answer(forker: Forker, tmp_path: Path) -> None:
     shown = forker.run(tmp_path, "chat", typed=b"I am having a headache\n").stdout
     hidden = forker.run(tmp_path, "chat", "--quiet", typed=b"I am having a headache\n").stdout
 
@@ -190,28 +188,24 @@ def test_in_the_terminal_the_traces_stand_beneath_the_answer(forker: Forker, tmp
     assert "headache" in hidden
 
 
-def test_where_the_model_did_not_answer_a_script_and_a_terminal_are_told(
-    forker: Forker, tmp_path: Path
-) -> None:
+def test_scripts_and_terminals_show_that_the_model_did_not_answer(forker: Forker, tmp_path: Path) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/v1"
     (tmp_path / "default.toml").write_text(f'[chat]\nendpoint = "{nowhere}"\nmodel = "a_model"\n')
     with_a_model = ["chat", "--config", str(tmp_path)]
     typed = b"I am having a headache\n"
 
-    told = lines(forker.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
+    result = lines(forker.run(tmp_path, *with_a_model, "--json", typed=typed).stdout)
     shown = forker.run(tmp_path, *with_a_model, "--quiet", typed=typed).stdout
     without_one = forker.run(tmp_path, "chat", typed=typed).stdout
 
-    assert told[-1]["body"]["isFinal"]
-    assert told[-1]["meta"]["model.stood_in"] == "local"
-    assert told[-1]["meta"]["model.trouble"] == "unreachable"
+    assert result[-1]["body"]["isFinal"]
+    assert result[-1]["meta"]["model.stood_in"] == "local"
+    assert result[-1]["meta"]["model.trouble"] == "unreachable"
     assert "\n  answered without the model: unreachable\n" in shown
     assert "without the model" not in without_one
 
 
-def test_no_log_line_stands_between_what_is_said_unless_one_asked_for_it(
-    forker: Forker, tmp_path: Path
-) -> None:
+def test_no_log_lines_appear_in_a_chat_unless_they_are_configured(forker: Forker, tmp_path: Path) -> None:
     chat = ["chat", "--config", str(tmp_path)]
     away = f'[letta]\nbase_url = "http://127.0.0.1:{free_port()}"\n'
     (tmp_path / "default.toml").write_text(away)
@@ -232,14 +226,14 @@ def test_the_terminal_shows_what_the_readme_shows(forker: Forker, tmp_path: Path
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     [sample] = re.findall(r"^```\n(you> .*?)^```$", readme, re.MULTILINE | re.DOTALL)
     typed = [line.removeprefix("you> ") for line in sample.splitlines() if line.startswith("you> ")]
-    told = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
+    result = [line for line in sample.splitlines() if line != "  …" and not line.startswith("you> ")]
 
     shown = forker.run(
         tmp_path, "chat", typed="".join(f"{line}\n" for line in typed).encode()
     ).stdout.splitlines()
 
     in_order = iter(without_numbers(line.removeprefix("you> ")) for line in shown)
-    assert [line for line in told if without_numbers(line) not in in_order] == []
+    assert [line for line in result if without_numbers(line) not in in_order] == []
 
 
 def without_numbers(line: str) -> str:
@@ -247,7 +241,7 @@ def without_numbers(line: str) -> str:
     return re.sub(r"\d+", "N", line)
 
 
-def test_a_line_that_is_not_text_is_passed_over_and_told(forker: Forker, tmp_path: Path) -> None:
+def test_a_line_that_is_not_text_is_skipped_and_reported(forker: Forker, tmp_path: Path) -> None:
     done = forker.run(tmp_path, "chat", "--json", typed=b"\xff\xfe\nI am having a headache\n")
 
     assert done.returncode == 0
@@ -261,7 +255,7 @@ def to(server: Server, place: Deployment) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
-async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
+async def test_chatting_with_a_running_server_works_like_in_process(
     forker: Forker, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with a_deployment(forker, tmp_path / "theirs") as place:
@@ -279,7 +273,7 @@ async def test_it_talks_to_a_server_elsewhere_as_it_does_at_home(
     assert not (tmp_path / "ours" / "anamnesis.db").exists()
 
 
-async def test_a_server_elsewhere_without_livekit_is_quoted(forker: Forker, tmp_path: Path) -> None:
+async def test_the_error_of_a_server_without_livekit_is_printed(forker: Forker, tmp_path: Path) -> None:
     async with a_deployment(forker, tmp_path / "theirs") as place:
         server = await place.start()
         done = await asyncio.to_thread(forker.run, tmp_path / "ours", "chat", *to(server, place), "--livekit")
@@ -290,7 +284,7 @@ async def test_a_server_elsewhere_without_livekit_is_quoted(forker: Forker, tmp_
 
 @pytest.mark.parametrize("livekit_too", [False, True], ids=["websocket", "livekit"])
 @pytest.mark.requirement("003-148", "003-149", "003-151", "003-153")
-async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
+async def test_a_later_run_gets_what_a_killed_run_missed(
     forker: Forker, tmp_path: Path, livekit: Address, livekit_too: bool
 ) -> None:
     async with a_deployment(forker, tmp_path / "theirs") as place:
@@ -324,7 +318,7 @@ async def test_a_later_run_is_told_what_came_since_the_one_that_was_killed(
     assert sum(line["body"].get("isFinal", False) for line in lines(again.stdout)) >= 1
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(forker: Forker, tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(forker: Forker, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a-key\n")
     options = ["--server", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key")]
 
@@ -401,7 +395,9 @@ def test_a_key_file_without_a_key_is_refused(
     assert says in " ".join(done.stderr.split())
 
 
-def test_a_script_without_a_key_is_told_how_to_pass_one(forker: Forker, tmp_path: Path) -> None:
+def test_a_script_without_a_key_gets_an_error_that_says_how_to_pass_one(
+    forker: Forker, tmp_path: Path
+) -> None:
     done = forker.run(tmp_path, "chat", "--json", "--server", "http://127.0.0.1:9", typed=b"hello\n")
 
     assert done.returncode == 2

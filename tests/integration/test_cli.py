@@ -44,9 +44,9 @@ def change_behind_our_back(tmp_path: Path, statement: str, *values: str) -> None
 
 
 def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
-    told = run("--help").output
+    result = run("--help").output
 
-    before, _, examples = told.partition("Examples:")
+    before, _, examples = result.partition("Examples:")
     rows = [line.split()[0] for line in before.splitlines() if line.startswith("  ") and line.strip()]
     assert sorted(word for word in rows if word in cli.commands) == sorted(cli.commands)
     assert "anamnesis doctor  " in examples
@@ -54,7 +54,7 @@ def test_help_lists_every_command_in_one_section_and_gives_examples() -> None:
 
 @pytest.mark.parametrize("command", ["chat", "serve"])
 @pytest.mark.parametrize("nobody", ["", "a | User: b", "a\nb", "x" * 129])
-def test_who_cannot_be_named_is_refused_at_the_door(command: str, nobody: str) -> None:
+def test_an_invalid_person_id_is_refused_at_once(command: str, nobody: str) -> None:
     refused = run(command, "--user", nobody)
 
     assert refused.exit_code == 2
@@ -78,12 +78,12 @@ def test_every_command_has_help_of_its_own(words: tuple[str, ...]) -> None:
     assert "--data DIR" in shown.output
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").output == f"anamnesis, version {__version__}\n"
 
 
 @pytest.mark.parametrize("place", ["before", "between", "after"])
-def test_shared_options_may_stand_before_or_after_the_command(tmp_path: Path, place: str) -> None:
+def test_shared_options_are_allowed_before_and_after_the_command(tmp_path: Path, place: str) -> None:
     option = ("--data", str(tmp_path / place))
     words: dict[str, tuple[str, ...]] = {
         "before": (*option, "db", "upgrade"),
@@ -105,7 +105,7 @@ def test_the_option_nearest_to_the_command_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--data", "--config"])
-def test_an_empty_folder_is_refused_and_not_taken_for_the_one_where_one_stands(
+def test_an_empty_folder_name_is_refused_and_not_taken_for_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -120,9 +120,9 @@ def test_an_empty_folder_is_refused_and_not_taken_for_the_one_where_one_stands(
 def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
     (tmp_path / "default.toml").write_text("[server]\nport = 99\n")
 
-    told = json.loads(run("doctor", "--config", tmp_path, "--json").stdout)
+    result = json.loads(run("doctor", "--config", tmp_path, "--json").stdout)
 
-    chosen = {setting["key"]: setting for setting in told["settings"]}
+    chosen = {setting["key"]: setting for setting in result["settings"]}
     assert chosen["server.port"] == {
         "key": "server.port",
         "value": "99",
@@ -130,7 +130,7 @@ def test_a_config_folder_overlays_the_settings(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_refused_is_one_line_and_ends_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_command_prints_one_line_and_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_SEVER_PORT", "1")
 
     done = run("doctor")
@@ -145,7 +145,7 @@ def test_what_is_refused_is_one_line_and_ends_with_2(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-def test_what_nobody_foresaw_is_told_by_type_and_place_and_ends_with_70(
+def test_an_unexpected_error_prints_its_type_and_place_and_exits_with_70(
     monkeypatch: pytest.MonkeyPatch, level: str
 ) -> None:
     def fail(_settings: object) -> None:
@@ -167,9 +167,9 @@ def test_ctrl_c_ends_it_quietly_with_130() -> None:
         waiting = start("doctor", LETTA_BASE_URL=f"http://127.0.0.1:{silent.getsockname()[1]}")
         with silent.accept()[0]:  # now it waits for an answer
             waiting.send_signal(signal.SIGINT)
-            told, errors = waiting.communicate(timeout=60)
+            result, errors = waiting.communicate(timeout=60)
 
-    assert (waiting.returncode, told, errors.strip()) == (130, "", "")
+    assert (waiting.returncode, result, errors.strip()) == (130, "", "")
 
 
 def test_a_script_that_stops_reading_ends_it_quietly() -> None:
@@ -184,7 +184,7 @@ def test_a_script_that_stops_reading_ends_it_quietly() -> None:
     assert done.stderr == b""
 
 
-def test_help_waits_for_nothing_heavy() -> None:
+def test_help_imports_nothing_slow() -> None:
     program = "import sys, orchestrator.cli; print(*sys.modules)"
 
     loaded = subprocess.run(
@@ -197,7 +197,7 @@ def test_help_waits_for_nothing_heavy() -> None:
 # --- the database -----------------------------------------------------------------------------------------
 
 
-def test_a_database_is_missing_then_made_then_up_to_date(tmp_path: Path) -> None:
+def test_a_database_is_missing_then_created_then_up_to_date(tmp_path: Path) -> None:
     missing, made, again, there = (
         run("db", *words) for words in (("status",), ("upgrade",), ("upgrade",), ("status",))
     )
@@ -210,14 +210,14 @@ def test_a_database_is_missing_then_made_then_up_to_date(tmp_path: Path) -> None
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_looking_makes_nothing(tmp_path: Path) -> None:
+def test_inspecting_creates_nothing(tmp_path: Path) -> None:
     for command in (("db", "status"), ("doctor",), ("check",)):
         run(*command)
 
     assert not (tmp_path / "data").exists()
 
 
-def test_the_schema_is_told_to_scripts() -> None:
+def test_the_schema_version_is_printed_as_json() -> None:
     needed = migrations.REVISIONS[-1]
 
     missing, made, there = (
@@ -233,28 +233,28 @@ def test_the_schema_is_told_to_scripts() -> None:
     ("revision", "state", "then"),
     [("0000", "older", "Run `anamnesis db upgrade`."), ("9999", "newer", "Install a newer anamnesis.")],
 )
-def test_another_schema_is_told_by_name(
+def test_another_schema_version_is_reported_by_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str, state: str, then: str
 ) -> None:
     run("db", "upgrade")
     monkeypatch.setattr(migrations, "REVISIONS", ("0000", *migrations.REVISIONS))
     change_behind_our_back(tmp_path, "UPDATE alembic_version SET version_num = ?", revision)
 
-    told, data, looked, checked = (
+    result, data, looked, checked = (
         run("db", "status"),
         json.loads(run("db", "status", "--json").stdout),
         run("doctor"),
         run("check"),
     )
 
-    assert (told.exit_code, looked.exit_code, checked.exit_code) == (1, 1, 2)
+    assert (result.exit_code, looked.exit_code, checked.exit_code) == (1, 1, 2)
     assert (data["found"], data["state"]) == (revision, state)
-    assert f"schema {revision}" in told.output
-    for shown in (told, looked, checked):
+    assert f"schema {revision}" in result.output
+    for shown in (result, looked, checked):
         assert then in shown.output
 
 
-def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
+def test_a_database_that_cannot_be_created_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", f"sqlite:///{tmp_path}/nowhere/a.db")
@@ -268,13 +268,13 @@ def test_a_database_that_cannot_be_made_where_it_is_wanted_is_told(
 def test_a_sound_database_has_no_violations() -> None:
     run("db", "upgrade")
 
-    told, data = run("check"), json.loads(run("check", "--json").stdout)
+    result, data = run("check"), json.loads(run("check", "--json").stdout)
 
-    assert (told.exit_code, told.stdout) == (0, "no violations in 0 conversations\n")
+    assert (result.exit_code, result.stdout) == (0, "no violations in 0 conversations\n")
     assert data == {"conversations": 0, "violations": []}
 
 
-def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
+def test_a_violation_is_printed_with_its_ids_and_exits_with_1(tmp_path: Path) -> None:
     run("db", "upgrade")
     change_behind_our_back(
         tmp_path,
@@ -283,16 +283,16 @@ def test_a_violation_is_told_by_its_ids_and_ends_with_1(tmp_path: Path) -> None:
         CANARY,
     )
 
-    told, as_json = run("check"), run("check", "--json")
+    result, as_json = run("check"), run("check", "--json")
 
-    assert (told.exit_code, as_json.exit_code) == (1, 1)
-    assert "conv_odd" in told.stdout
-    assert "1 violations in 1 conversations" in told.stdout
+    assert (result.exit_code, as_json.exit_code) == (1, 1)
+    assert "conv_odd" in result.stdout
+    assert "1 violations in 1 conversations" in result.stdout
     assert [violation["ids"] for violation in json.loads(as_json.stdout)["violations"]] == [["conv_odd"]]
-    assert CANARY not in told.output + as_json.output
+    assert CANARY not in result.output + as_json.output
 
 
-def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
+def test_two_schema_versions_at_once_are_reported_by_name(tmp_path: Path) -> None:
     run("db", "upgrade")
     change_behind_our_back(tmp_path, "INSERT INTO alembic_version VALUES ('0003')")
 
@@ -303,7 +303,7 @@ def test_two_schemas_at_once_are_told_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-def test_what_the_database_cannot_do_is_told_to_the_operator(
+def test_errors_of_the_database_are_reported_to_the_operator(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: str
 ) -> None:
     run("db", "upgrade")
@@ -318,7 +318,7 @@ def test_what_the_database_cannot_do_is_told_to_the_operator(
 
 
 @pytest.mark.parametrize("part", ["TABLE leases", "INDEX uq_turns_one_at_a_time"])
-def test_what_a_database_lacks_is_told_by_check_and_doctor(tmp_path: Path, part: str) -> None:
+def test_check_and_doctor_report_what_a_database_lacks(tmp_path: Path, part: str) -> None:
     run("db", "upgrade")
     change_behind_our_back(tmp_path, f"DROP {part}")
     name = part.split()[1]
@@ -332,9 +332,7 @@ def test_what_a_database_lacks_is_told_by_check_and_doctor(tmp_path: Path, part:
     assert f"lacks {name}." in looked["says"]
 
 
-def test_a_database_that_may_only_be_read_is_looked_through(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_read_only_database_can_be_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run("db", "upgrade")
     connect, opened = sqlite3.connect, []
 
@@ -359,7 +357,7 @@ def test_a_database_that_may_only_be_read_is_looked_through(
 
 
 @pytest.mark.parametrize("first", [1, 40], ids=["its schema too", "its rows alone"])
-def test_a_damaged_file_is_told_and_nothing_ends_the_looking(
+def test_a_damaged_file_is_reported_and_the_check_continues(
     tmp_path: Path, subtests: pytest.Subtests, first: int
 ) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
@@ -458,15 +456,15 @@ def test_the_doctor_says_where_each_setting_comes_from_and_shows_no_secret(
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
     monkeypatch.setenv("ANAMNESIS_TURN_ATTEMPTS", "4")
 
-    told, data = run("doctor"), run("doctor", "--json")
+    result, data = run("doctor"), run("doctor", "--json")
 
-    assert "turn.attempts = 4  (the variable ANAMNESIS_TURN_ATTEMPTS)" in told.stdout
-    assert "letta.api_key = **********  (the variable LETTA_API_KEY)" in told.stdout
-    assert "s3cr3t" not in told.output + data.output
-    assert (told.exit_code, findings(data)["database"]["status"]) == (1, "failed")
+    assert "turn.attempts = 4  (the variable ANAMNESIS_TURN_ATTEMPTS)" in result.stdout
+    assert "letta.api_key = **********  (the variable LETTA_API_KEY)" in result.stdout
+    assert "s3cr3t" not in result.output + data.output
+    assert (result.exit_code, findings(data)["database"]["status"]) == (1, "failed")
 
 
-def test_what_is_configured_and_answers_is_well(
+def test_configured_servers_that_answer_are_ok(
     monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
 ) -> None:
     address, asked = server
@@ -494,7 +492,7 @@ def test_what_is_configured_and_answers_is_well(
         ("/letta", {"ANAMNESIS_LETTA_EMBEDDING": "openai/other"}, "letta.embedding = openai/other"),
     ],
 )
-def test_a_letta_that_would_make_no_agent_of_ours_is_a_failure(
+def test_a_letta_that_cannot_create_our_agents_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
     server: tuple[str, list[str]],
     path: str,
@@ -511,7 +509,7 @@ def test_a_letta_that_would_make_no_agent_of_ours_is_a_failure(
     assert "s3cr3t" not in done.output
 
 
-def test_what_is_configured_and_does_not_work_ends_with_1(
+def test_configured_servers_that_do_not_work_exit_with_1(
     monkeypatch: pytest.MonkeyPatch, server: tuple[str, list[str]]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -537,7 +535,7 @@ def test_a_data_folder_others_can_read_is_warned_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below", 300 * "x"])
-def test_a_data_folder_that_cannot_be_is_a_failure(
+def test_an_impossible_data_folder_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -573,22 +571,22 @@ def test_another_distribution_that_hides_a_package_of_ours_is_a_failure(tmp_path
     elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
 
     looking = start("doctor", PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
-    told, _ = looking.communicate(timeout=60)
+    result, _ = looking.communicate(timeout=60)
 
     assert looking.returncode == 1
-    assert "`agents` is also in openai-agents, and Python imports that one." in told
+    assert "`agents` is also in openai-agents, and Python imports that one." in result
 
 
 @pytest.mark.parametrize("command", [("route",), ("serve", "--port", "0"), ("safety", "check")], ids=" ".join)
-def test_a_command_that_misses_a_package_of_ours_sends_one_to_the_doctor(
+def test_a_command_without_one_of_our_packages_recommends_the_doctor(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     elsewhere = a_distribution(tmp_path / "site", "openai-agents", "agents")
 
     trying = start(*command, PYTHONPATH=str(elsewhere), PYTHONSAFEPATH="1")
-    _, told = trying.communicate(timeout=60)
+    _, result = trying.communicate(timeout=60)
 
-    assert (trying.returncode, told) == (
+    assert (trying.returncode, result) == (
         2,
         "error: Part of the package `agents` cannot be imported; another package of that name may have "
         "replaced it. Run `anamnesis doctor`; it shows where the package comes from.\n",

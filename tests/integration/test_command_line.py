@@ -18,7 +18,7 @@ from tests.servers.postgres import as_psycopg
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
 
-def test_a_postgres_database_is_made_and_looked_through(
+def test_a_postgres_database_is_created_and_checked(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", postgres_url)
@@ -55,7 +55,7 @@ def a_folder(file: Path) -> str:
 
 
 @pytest.mark.parametrize("spoil", [not_a_database, of_another_program, a_folder])
-def test_a_database_that_cannot_be_ours_is_told_to_the_operator_by_every_command(
+def test_every_command_reports_a_database_that_cannot_be_ours(
     tmp_path: Path, spoil: Callable[[Path], str]
 ) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
@@ -73,7 +73,7 @@ def test_a_database_that_cannot_be_ours_is_told_to_the_operator_by_every_command
     assert says in looked["says"]
 
 
-def test_a_server_that_does_not_answer_is_told_to_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_server_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_DATABASE_URL", "postgresql://u:s3cr3t@127.0.0.1:1/d")
 
     for words in (("db", "status"), ("db", "upgrade"), ("check",), ("serve",)):
@@ -83,16 +83,16 @@ def test_a_server_that_does_not_answer_is_told_to_the_operator(monkeypatch: pyte
         assert "s3cr3t" not in done.output
 
 
-def test_serve_makes_the_database_in_the_usual_folder_and_stops_quietly(tmp_path: Path) -> None:
+def test_serve_creates_the_database_in_the_default_folder_and_stops_quietly(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "ANAMNESIS_DATA_DIR": "", "ANAMNESIS_MODELS_DIR": str(load().models.dir)}
     with start("serve", "--json", "--port", "0", **home) as serving:
         assert serving.stdout is not None
         ready = json.loads(serving.stdout.readline())
         serving.send_signal(signal.SIGINT)
-        told, errors = serving.communicate(timeout=60)
+        result, errors = serving.communicate(timeout=60)
 
     assert ready["pid"] == serving.pid
-    assert (told, "Traceback" in errors) == ("", False)
+    assert (result, "Traceback" in errors) == ("", False)
     assert (tmp_path / ".local/share/anamnesis/anamnesis.db").exists()
 
 
@@ -100,10 +100,10 @@ def test_without_the_model_serve_says_how_to_get_it_and_the_doctor_does_too(tmp_
     empty = {"ANAMNESIS_MODELS_DIR": str(tmp_path / "models")}
 
     with start("serve", "--port", "0", **empty) as serving:
-        told, errors = serving.communicate(timeout=60)
+        result, errors = serving.communicate(timeout=60)
     with start("doctor", **empty) as looking:
         found, _ = looking.communicate(timeout=60)
 
-    assert (serving.returncode, told, "Traceback" in errors) == (2, "", False)
+    assert (serving.returncode, result, "Traceback" in errors) == (2, "", False)
     assert "Run `anamnesis models install`" in errors
     assert (looking.returncode, "Run `anamnesis models install`." in found) == (1, True)

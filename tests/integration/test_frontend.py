@@ -1,4 +1,4 @@
-"""The page for frontend developers: its Python asks a real house, its TypeScript fits the library."""
+"""The code of docs/frontend.md: its Python asks a real server, its TypeScript fits the library."""
 
 import re
 import shutil
@@ -31,9 +31,9 @@ async def test_the_python_asks_and_is_answered_through_a_room(
         an_orchestrator(embedded).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit) as site,
     ):
-        told = await page["ask"](str(site.http.base_url), site.key, "I am having a headache")
+        result = await page["ask"](str(site.http.base_url), site.key, "I am having a headache")
 
-    types = [frame["type"] for frame in told]
+    types = [frame["type"] for frame in result]
     assert types[-1] == SENTENCE
     assert TRACE in types
 
@@ -45,7 +45,7 @@ def test_the_typescript_fits_the_library(tmp_path: Path) -> None:
     (tmp_path / "src" / "frontend.ts").write_text(code("ts"))
     shutil.copy(CONSOLE / "tsconfig.json", tmp_path)
 
-    told = subprocess.run(
+    result = subprocess.run(
         [node / "node", MODULES / "typescript" / "bin" / "tsc", "--noEmit", "--project", tmp_path],
         cwd=tmp_path,
         env=npm_environment(node),
@@ -54,4 +54,4 @@ def test_the_typescript_fits_the_library(tmp_path: Path) -> None:
         check=False,
     )
 
-    assert (told.returncode, told.stdout) == (0, "")
+    assert (result.returncode, result.stdout) == (0, "")

@@ -1,4 +1,4 @@
-"""A conversation gets its agents and blocks in a real Letta once, whoever asks, and is known by name."""
+"""Agents and blocks of a conversation in a real Letta: each is created once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -67,16 +67,16 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
         }
 
 
-async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_model(
+async def test_extractor_and_classifier_use_temperature_0_and_may_have_their_own_models(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         made = await registry.agent("c1", EXTRACTOR)
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        told = client.agents.retrieve(agent_id=made).llm_config
+        result = client.agents.retrieve(agent_id=made).llm_config
     other = some_specs(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
 
-    assert (told.temperature, told.reasoning_effort) == (0.0, "low")
+    assert (result.temperature, result.reasoning_effort) == (0.0, "low")
     assert (
         other.agent_settings(EXTRACTOR)["model"]
         == other.agent_settings("GENERAL_HEALTH")["model"]
@@ -87,14 +87,14 @@ async def test_who_decides_does_not_guess_or_ponder_and_each_may_have_its_own_mo
     assert other.agent_settings(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
 
 
-def test_the_extractor_is_told_of_its_memory_tools_and_what_each_is_for() -> None:
-    told = some_specs("http://127.0.0.1:1", "a-tag").agent_settings(EXTRACTOR)["system"]
+def test_the_extractors_prompt_describes_its_memory_tools() -> None:
+    result = some_specs("http://127.0.0.1:1", "a-tag").agent_settings(EXTRACTOR)["system"]
 
-    assert all(f"`{tool}`" in told for tool in MEMORY_TOOLS)
-    assert "`core_memory_append` is for `context_summary` alone" in told
+    assert all(f"`{tool}`" in result for tool in MEMORY_TOOLS)
+    assert "`core_memory_append` is for `context_summary` alone" in result
 
 
-async def test_a_specialist_speaks_as_freely_and_as_long_as_is_set(
+async def test_a_specialist_has_the_configured_temperature_and_answer_length(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag, temperature=0.5, answer_tokens=700) as registry:
@@ -107,13 +107,13 @@ async def test_a_specialist_speaks_as_freely_and_as_long_as_is_set(
             row, there, {label: each.block_id for label, each in blocks_of(opened).items()}
         )
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        told = client.agents.retrieve(agent_id=made).llm_config
+        result = client.agents.retrieve(agent_id=made).llm_config
 
-    assert (told.temperature, told.max_tokens) == (0.5, 700)
+    assert (result.temperature, result.max_tokens) == (0.5, 700)
     assert drifts == []
 
 
-async def test_while_none_can_be_made_the_orchestrator_is_told_and_the_log_says_why(
+async def test_while_no_agent_can_be_created_health_reports_it_and_the_log_says_why(
     letta: Address, tag: str, opened: Store
 ) -> None:
     """A slip in a setting must not go unnoticed while the local brain answers."""
@@ -129,9 +129,7 @@ async def test_while_none_can_be_made_the_orchestrator_is_told_and_the_log_says_
     assert str(line["error"]).startswith("http_4")
 
 
-async def test_once_one_could_be_made_again_the_orchestrator_is_well(
-    letta: Address, tag: str, opened: Store
-) -> None:
+async def test_health_is_ok_again_once_an_agent_was_created(letta: Address, tag: str, opened: Store) -> None:
     async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
         raise LettaTrouble("http_400")
 
@@ -149,7 +147,7 @@ async def test_once_one_could_be_made_again_the_orchestrator_is_well(
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["goes_on", "is_over"])
-async def test_who_looks_after_the_orchestrator_has_it_tried_again_and_learns_that_it_is_well(
+async def test_a_health_check_retries_the_creation_and_then_reports_ok(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, over: bool
 ) -> None:
     async def refuse(recipe: Mapping[str, Any]) -> LettaAgent:
@@ -172,7 +170,7 @@ async def test_who_looks_after_the_orchestrator_has_it_tried_again_and_learns_th
         assert (await registry.find("c1", EXTRACTOR) is None) == over
 
 
-async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_stand(
+async def test_a_conversation_begins_with_few_calls_and_its_current_blocks(
     letta: Address, tag: str, opened: Store
 ) -> None:
     def standing(tx: Transaction) -> Mapping[Label, StoredBlock]:
@@ -197,7 +195,7 @@ async def test_a_conversation_begins_with_few_calls_and_with_its_blocks_as_they_
     assert not written_over
 
 
-async def test_two_processes_that_need_it_at_once_end_with_one(
+async def test_two_processes_that_need_an_agent_at_once_create_one(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with (
@@ -213,19 +211,19 @@ async def test_two_processes_that_need_it_at_once_end_with_one(
     assert len(blocks) == len(Label)
 
 
-def as_if_it_died_before_it_noted_it(tx: Transaction) -> None:
+def as_if_the_process_died_before_recording_it(tx: Transaction) -> None:
     tx.unit.connection.execute(
         "UPDATE letta_agents SET agent_id = NULL, recipe = NULL, holder = 'worker_0', expires_at = created_at"
     )
     tx.unit.connection.execute("DELETE FROM letta_blocks")
 
 
-async def test_one_that_a_dead_process_left_half_known_is_found_again(
+async def test_an_agent_that_a_dead_process_did_not_record_is_found_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag, "worker_1") as registry:
         before = await registry.agent("c1", EXTRACTOR)
-        opened.write_now(as_if_it_died_before_it_noted_it)
+        opened.write_now(as_if_the_process_died_before_recording_it)
         after = await registry.agent("c1", EXTRACTOR)
         there = await registry.server.agents(tag)
 
@@ -234,7 +232,7 @@ async def test_one_that_a_dead_process_left_half_known_is_found_again(
     assert set(opened.read_now(lambda tx: tx.letta.blocks("c1"))) == set(Label)
 
 
-async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag: str, opened: Store) -> None:
+async def test_a_changed_specification_updates_the_agent(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         before = await registry.agent("c1", EXTRACTOR)
     async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
@@ -247,7 +245,7 @@ async def test_another_recipe_changes_the_agent_and_keeps_it(letta: Address, tag
     assert agent.llm_config.context_window == 48_000
 
 
-async def test_one_removed_while_its_recipe_changed_gets_the_same_blocks_again(
+async def test_an_agent_removed_while_its_specification_changed_gets_the_same_blocks_again(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
@@ -274,7 +272,7 @@ async def test_one_removed_while_its_recipe_changed_gets_the_same_blocks_again(
     assert there[after].tools == set(MEMORY_TOOLS)
 
 
-async def test_one_that_nobody_waits_for_any_longer_is_made_all_the_same(
+async def test_a_creation_continues_if_its_caller_is_cancelled(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry) as let_go:
@@ -288,7 +286,7 @@ async def test_one_that_nobody_waits_for_any_longer_is_made_all_the_same(
         assert len(await registry.server.agents(tag)) == 1
 
 
-async def test_who_leaves_does_not_wait_for_a_server_that_never_answers(
+async def test_closing_does_not_wait_for_a_server_that_never_answers(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry, held_back(registry):
@@ -303,7 +301,9 @@ async def test_who_leaves_does_not_wait_for_a_server_that_never_answers(
     assert not claimed.is_first  # and looks whether it is there
 
 
-async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str, opened: Store) -> None:
+async def test_a_removed_conversation_leaves_nothing_in_letta(
+    letta: Address, tag: str, opened: Store
+) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         await registry.agent("c1", CLASSIFIER)
 
@@ -314,7 +314,7 @@ async def test_what_is_forgotten_leaves_nothing_behind(letta: Address, tag: str,
     assert opened.read_now(lambda tx: tx.letta.agents("c1")) == []
 
 
-async def test_no_agent_is_asked_while_its_blocks_may_be_stale(
+async def test_no_agent_is_asked_while_its_blocks_may_be_outdated(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:

@@ -41,7 +41,7 @@ async def runs_of(cast: Cast, role: str) -> list[Mapping[str, Any]]:
     return runs
 
 
-async def test_agents_decide_by_their_schema_and_what_they_used_is_noted(
+async def test_agents_decide_by_their_schema_and_their_usage_is_recorded(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     blocks, message = some_blocks(0), f"I cannot sleep, {word}"
@@ -59,7 +59,7 @@ async def test_agents_decide_by_their_schema_and_what_they_used_is_noted(
     assert set(cast.made) >= {EXTRACTOR, CLASSIFIER}
 
 
-async def test_a_garbled_decision_is_asked_for_once_more(
+async def test_an_invalid_decision_is_requested_once_more(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, Step(text='{"previous_context": "cut of'), Step())
@@ -71,7 +71,7 @@ async def test_a_garbled_decision_is_asked_for_once_more(
     assert word in enrichment.enriched_message
 
 
-async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cast) -> None:
+async def test_a_tool_runs_in_the_orchestrator_and_the_agent_uses_its_result(cast: Cast) -> None:
     tools = Using()
     async with a_brain(cast, tools=TOOLS) as brain:
         with usage.record() as used:
@@ -82,7 +82,7 @@ async def test_a_tool_is_used_by_us_and_the_agent_speaks_of_its_result(cast: Cas
     assert (used.requests, used.fallback_reason) == (2, "")
 
 
-async def test_an_agent_uses_its_specialists_tools_alone(cast: Cast) -> None:
+async def test_an_agent_uses_only_the_tools_of_its_specialist(cast: Cast) -> None:
     tools = Using()
     brief = a_brief("What's my BMI? I'm 180 cm and 75 kg", tools)
     without = replace(brief, specialist=brief.specialist.model_copy(update={"tools": ("days_since",)}))
@@ -93,7 +93,7 @@ async def test_an_agent_uses_its_specialists_tools_alone(cast: Cast) -> None:
     assert "23.1" not in "".join(words)
 
 
-async def test_an_agents_reasons_are_noted(cast: Cast, models: ModelEndpoint, word: str) -> None:
+async def test_an_agents_reasoning_is_recorded(cast: Cast, models: ModelEndpoint, word: str) -> None:
     models.script(word, Step(text="Well. Rest.", reasoning="It sounds harmless"))
     async with a_brain(cast) as brain:
         with usage.record() as used:
@@ -102,7 +102,7 @@ async def test_an_agents_reasons_are_noted(cast: Cast, models: ModelEndpoint, wo
     assert (words, used.reasoning) == (["Well. ", "Rest."], ["It sounds harmless"])
 
 
-async def test_a_run_that_nobody_hears_any_longer_is_cancelled(
+async def test_a_run_whose_answer_was_stopped_is_cancelled(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, Step(text="It is so. " * 200, drip=0.05))
@@ -115,7 +115,7 @@ async def test_a_run_that_nobody_hears_any_longer_is_cancelled(
     assert latest["status"] == "cancelled"
 
 
-async def test_where_the_agents_have_no_model_the_local_brain_answers(
+async def test_if_the_agents_model_fails_the_local_brain_answers(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, *[Step(status=400)] * 3)
@@ -128,7 +128,7 @@ async def test_where_the_agents_have_no_model_the_local_brain_answers(
     assert used.fallback_reason.startswith("llm")
 
 
-async def test_an_answer_that_breaks_off_is_not_begun_again(
+async def test_an_answer_that_breaks_off_is_not_started_again(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, Step(text="First it is so. Then it is something else entirely.", cut=8))
@@ -159,7 +159,7 @@ async def test_a_message_whose_outcome_is_unknown_is_never_posted_twice(
     assert len(models.asked(word)) <= 1
 
 
-async def test_where_no_server_is_the_local_brain_answers(cast: Cast, word: str) -> None:
+async def test_without_a_server_the_local_brain_answers(cast: Cast, word: str) -> None:
     brief = a_brief(word)
     await cast.agent_for("any", SPECIALIST)
     async with a_brain(cast, f"http://127.0.0.1:{free_port()}") as brain:

@@ -24,7 +24,7 @@ from orchestrator.settings import load
 from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import build_orchestrator
 from tests.faults.http_proxy import listening
-from tests.letta_helpers import assert_all_stand, shown
+from tests.letta_helpers import assert_all_stand, until_synced
 from tests.orchestrators import history, meta, over_websockets
 from tests.protocol_client import (
     REASONING,
@@ -56,7 +56,7 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 async def a_letta_orchestrator(
     base_url: str, folder: Path, tag: str, *, patient: bool = True, sure_context: float | None = None
 ) -> AsyncIterator[Orchestrator]:
-    """A house as `anamnesis serve` opens it where `LETTA_BASE_URL` is set; as shipped, if not `patient`."""
+    """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`."""
     given: dict[str, object] = {
         "data.dir": str(folder),
         "letta.base_url": base_url,
@@ -94,18 +94,18 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
             async with a_conversation(orchestrator, tmp_path) as (peer, opening):
                 conversation_id = peer.conversation_id
                 first = await peer.ask("I am having a headache")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
                 extractor = the_extractor(client, tag)
-                edits_in_its_next_run(letta, conversation_id, blocks_of(client, extractor))
+                edit_in_next_run(letta, conversation_id, blocks_of(client, extractor))
                 second = await peer.ask("8")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
 
                 there = blocks_of(client, extractor)
                 by_hand = PHASE.sub(FOLLOW_UP, there[Label.ACTIVE_SESSION].value)
                 client.blocks.update(block_id=there[Label.ACTIVE_SESSION].id, value=by_hand)
                 client.blocks.update(block_id=there[Label.MEMORY_METADATA].id, value="not JSON")
                 third = await peer.ask("What's my BMI? I'm 180 cm and 75 kg")
-                await shown(orchestrator.store, conversation_id)
+                await until_synced(orchestrator.store, conversation_id)
                 turns = (await history(orchestrator, conversation_id)).turns
             health = await orchestrator.health()
             kept = await orchestrator.store.read(partial(everything_traced, conversation_id))
@@ -135,10 +135,10 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     ]
 
     # every read and write has its trace: each row went out as a frame, each revision has one
-    told = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
-    assert sorted(told) == sorted(kept)
-    assert {each[2:] for each in told if each[1] in ("stored", "updated")} == set(written)
-    assert len(written) == len([each for each in told if each[1] in ("stored", "updated")])
+    output = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
+    assert sorted(output) == sorted(kept)
+    assert {each[2:] for each in output if each[1] in ("stored", "updated")} == set(written)
+    assert len(written) == len([each for each in output if each[1] in ("stored", "updated")])
     for frames in (first, second, third):
         assert reads(frames, READER) == Counter(Label)
         assert writes(frames, READER).keys() == set(Label)
@@ -166,7 +166,7 @@ def blocks_of(client: Letta, agent_id: str) -> dict[str | None, BlockResponse]:
     return {each.label: each for each in client.agents.blocks.list(agent_id=agent_id)}
 
 
-def edits_in_its_next_run(
+def edit_in_next_run(
     letta: Address, conversation_id: str, blocks: Mapping[str | None, BlockResponse]
 ) -> None:
     """Have the extractor replace and append something by its own tools, before it says what it understood."""
@@ -226,7 +226,7 @@ def touched(frames: list[Frame], actor: str, *actions: str) -> Counter[str]:
     return Counter(label for _, action, label, *_, by in traces if by == actor and action in actions)
 
 
-async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_at_once(
+async def test_with_default_settings_agents_answer_conversations_that_begin_at_the_same_time(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async def converse(orchestrator: Orchestrator, person: str) -> list[str]:
@@ -245,7 +245,7 @@ async def test_with_settings_as_shipped_agents_answer_conversations_that_begin_a
     assert by_letta > len(troubles) / 2, troubles  # all, where the machine has little else to do
 
 
-async def test_a_stopped_answer_ends_at_once_and_the_next_turn_goes_on(
+async def test_a_stopped_answer_ends_at_once_and_the_next_turn_works(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     async with (
@@ -305,7 +305,7 @@ async def answering(body: bytes) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"detail":"maintenance"}', b"[]", b"null", b"<html>"])
-async def test_where_something_else_answers_in_letta_s_place_the_local_brain_does_its_work(
+async def test_if_another_server_answers_in_place_of_letta_the_local_brain_answers(
     tmp_path: Path, body: bytes
 ) -> None:
     async with (

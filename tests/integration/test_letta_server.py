@@ -31,7 +31,7 @@ CALLS: dict[str, Callable[[LettaServer], Awaitable[object]]] = {
 }
 
 
-def test_an_agent_can_be_made_and_answers(letta: Address) -> None:
+def test_an_agent_can_be_created_and_answers(letta: Address) -> None:
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         agent = client.agents.create(
             agent_type="letta_v1_agent",
@@ -51,7 +51,7 @@ def test_an_agent_can_be_made_and_answers(letta: Address) -> None:
 
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_an_empty_answer_is_no_answer(
+async def test_an_empty_response_is_an_error(
     call: Callable[[LettaServer], Awaitable[object]], kind: str
 ) -> None:
     async with before(f"http://127.0.0.1:{free_port()}") as proxy:
@@ -73,7 +73,7 @@ async def test_an_empty_answer_is_no_answer(
         ("create_passage", 500),
     ],
 )
-async def test_what_is_written_is_refused_once_and_quoted_nowhere(call: str, status: int) -> None:
+async def test_a_refused_write_is_not_retried_and_not_quoted(call: str, status: int) -> None:
     async with before(f"http://127.0.0.1:{free_port()}") as proxy:
         proxy.script("", Fault(status, {"retry-after": "0.5"}))
         server = LettaServer(proxy.url)
@@ -89,7 +89,7 @@ async def test_what_is_written_is_refused_once_and_quoted_nowhere(call: str, sta
     assert raised.value.__cause__ is None
 
 
-async def test_one_that_is_not_there_has_certainly_done_nothing() -> None:
+async def test_an_unreachable_server_has_a_known_outcome() -> None:
     server = LettaServer(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(LettaTrouble, match="unreachable") as raised:
         await CALLS["write"](server)
@@ -98,7 +98,7 @@ async def test_one_that_is_not_there_has_certainly_done_nothing() -> None:
     assert not raised.value.outcome_unknown
 
 
-async def test_the_library_is_loaded_only_where_letta_is_configured_and_logs_nothing_it_sends() -> None:
+async def test_the_library_is_imported_only_if_letta_is_configured_and_logs_no_content() -> None:
     modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.cli.letta, orchestrator.api.app"
     address = f"http://127.0.0.1:{free_port()}"
     script = f"""

@@ -1,4 +1,4 @@
-"""`make letta`: a house over a Letta server, until it is stopped."""
+"""`make letta`: a server that uses Letta, until it is stopped."""
 
 import re
 import socket
@@ -13,15 +13,15 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, SECONDS_TO_START, 
 pytestmark = pytest.mark.timeout(900)
 
 
-async def over_letta(folder: Path, **told: str) -> tuple[Served, dict[str, str]]:
-    """One answer of a house that the tool started, and what is kept of who gave it."""
+async def over_letta(folder: Path, **result: str) -> tuple[Served, dict[str, str]]:
+    """One answer of a server that the tool started, and the stored name of the agent that gave it."""
     ended = await served(
         "tools.letta --letta-port 0",
         seconds=SECONDS_TO_START,
         ANAMNESIS_DATA_DIR=str(folder),
         ANAMNESIS_LETTA_SYNC_SECONDS="60",
         ANAMNESIS_BRAIN_REPLY_SECONDS="60",
-        **told,
+        **result,
     )
     store = a_store(f"sqlite:///{folder / 'anamnesis.db'}")
     kept = store.read_now(lambda tx: {pair.key: pair.value for pair in tx.meta.of(ended.last["previousId"])})
@@ -47,12 +47,12 @@ async def test_it_serves_over_a_running_server_until_it_is_stopped(
 
 
 @pytest.mark.soak
-async def test_it_starts_a_server_of_its_own_and_takes_it_along(tmp_path: Path) -> None:
+async def test_it_starts_its_own_server_and_stops_it_at_the_end(tmp_path: Path) -> None:
     ended, kept = await over_letta(tmp_path, LETTA_BASE_URL="")
 
     assert ended.codes == (0, 0)
     assert kept["model.asked"] == "1"
-    (told,) = re.findall(r"Letta listens at http://127.0.0.1:(\d+), its models at .*:(\d+)/", ended.printed)
-    for port in told:
+    (result,) = re.findall(r"Letta listens at http://127.0.0.1:(\d+), its models at .*:(\d+)/", ended.printed)
+    for port in result:
         with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", int(port))):
             pass

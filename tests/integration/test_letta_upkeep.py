@@ -1,4 +1,4 @@
-"""What rotated out is searchable in Letta, once; what fell behind is made good; what is over is removed."""
+"""Upkeep in Letta: turns are archived once, outdated blocks are updated, ended conversations are removed."""
 
 import asyncio
 import json
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass
-class Desk:
-    """All that is needed to look after one conversation in Letta."""
+class LettaSetup:
+    """Everything that the upkeep of one conversation in Letta needs."""
 
     store: Store
     registry: AgentRegistry
     upkeep: Upkeep
     ledger: Ledger
-    shown: BlockSync
+    sync: BlockSync
 
     def take_turns(self, count: int, conversation_id: str = "c1") -> None:
         """Write turns into the blocks of a conversation, and nothing into Letta."""
@@ -64,16 +64,16 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_desk(
+async def a_letta_setup(
     base_url: str, store: Store, tag: str, *, rest_seconds: float = 0, making_seconds: float = 60
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[LettaSetup]:
     ledger = Ledger(SystemClock(), Limits(), agents().agent_types)
     async with a_registry(base_url, store, tag) as registry:
         place = LettaCopies(registry, store, Waiting(making_seconds, making_seconds))
         mirror = LettaMirror(place, StoredJournal(store))
-        shown = BlockSync(mirror, ledger, Outbox(store), Waiting(60, 60), rest_seconds=rest_seconds)
-        upkeep = Upkeep(registry, store, shown, holder="worker_1")
-        yield Desk(store, registry, upkeep, ledger, shown)
+        sync = BlockSync(mirror, ledger, Outbox(store), Waiting(60, 60), rest_seconds=rest_seconds)
+        upkeep = Upkeep(registry, store, sync, holder="worker_1")
+        yield LettaSetup(store, registry, upkeep, ledger, sync)
 
 
 @pytest.mark.requirement("001-033")
@@ -81,15 +81,15 @@ async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_th
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.letta.passages.MAX_PASSAGE", 1)
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        desk.take_turns(21)
-        await desk.upkeep.archive("c1")
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        setup.take_turns(21)
+        await setup.upkeep.archive("c1")
         opened.write_now(
             lambda tx: tx.unit.connection.execute("UPDATE letta_passages SET passage_id = NULL")
         )  # as if the process had died before it could note it
-        await desk.upkeep.archive("c1")
-        await desk.upkeep.archive("c1")
-        extractor = await desk.registry.agent("c1", "extractor")
+        await setup.upkeep.archive("c1")
+        await setup.upkeep.archive("c1")
+        extractor = await setup.registry.agent("c1", "extractor")
 
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         found = client.agents.passages.search(agent_id=extractor, query="headache", tags=["conversation:c1"])
@@ -104,48 +104,48 @@ async def test_turns_that_rotated_out_are_found_by_searching_in_letta_and_are_th
 
 
 def archives_of(client: Letta, tag: str) -> list[str]:
-    """The archives of a house, as a plain client sees them."""
+    """The archives with a tag, as a plain client sees them."""
     return [each.id for each in client.archives.list(limit=1_000).items if each.name.startswith(f"{tag}-")]
 
 
-async def test_an_extractor_that_is_made_again_keeps_what_was_archived_and_has_it_once(
+async def test_a_new_extractor_keeps_the_archived_turns_and_has_each_once(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        before = await desk.registry.agent("c1", "extractor")
-        desk.take_turns(21)
-        await desk.upkeep.archive("c1")
-        await desk.registry.server.delete_agent(before)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        before = await setup.registry.agent("c1", "extractor")
+        setup.take_turns(21)
+        await setup.upkeep.archive("c1")
+        await setup.registry.server.delete_agent(before)
 
-        left = await desk.upkeep.sync()
-        after = await desk.registry.agent("c1", "extractor")
-        told = {each.state for each in await desk.upkeep.inspect()}
+        left = await setup.upkeep.sync()
+        after = await setup.registry.agent("c1", "extractor")
+        result = {each.state for each in await setup.upkeep.inspect()}
         with Letta(base_url=letta.base_url, max_retries=0) as client:
             kept, archives = turns_in_letta(client, after), archives_of(client, tag)
             client.agents.delete(agent_id=after)
             client.archives.delete(archive_id=archives[0])
-            await desk.upkeep.sync()  # the archive went, too: it is filled anew
-            anew = turns_in_letta(client, await desk.registry.agent("c1", "extractor"))
+            await setup.upkeep.sync()  # the archive went, too: it is filled anew
+            anew = turns_in_letta(client, await setup.registry.agent("c1", "extractor"))
 
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     assert turns
     assert after != before
-    assert (left, told) == ([], {"ok"})
+    assert (left, result) == ([], {"ok"})
     assert kept == anew == turns
     assert len(archives) == 1
 
 
 @pytest.mark.parametrize("how", ["over", "extractor_gone", "nobody_s", "nobody_s_and_without_agent"])
-async def test_what_was_archived_of_a_conversation_is_found_no_more_once_it_is_pruned(
+async def test_the_archive_of_a_pruned_conversation_is_removed(
     letta: Address, tag: str, opened: Store, how: str
 ) -> None:
     async with (
-        a_desk(letta.base_url, opened, tag) as desk,
-        a_desk(letta.base_url, opened, f"{tag}-other") as other,
+        a_letta_setup(letta.base_url, opened, tag) as setup,
+        a_letta_setup(letta.base_url, opened, f"{tag}-other") as other,
     ):
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
-        extractor = await desk.registry.agent("c1", "extractor")
-        for each, conversation_id in ((desk, "c1"), (other, "c2")):
+        extractor = await setup.registry.agent("c1", "extractor")
+        for each, conversation_id in ((setup, "c1"), (other, "c2")):
             each.take_turns(21, conversation_id)
             await each.upkeep.archive(conversation_id)
         with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -161,23 +161,21 @@ async def test_what_was_archived_of_a_conversation_is_found_no_more_once_it_is_p
             if how in ("extractor_gone", "nobody_s_and_without_agent"):
                 client.agents.delete(agent_id=extractor)
 
-            await desk.upkeep.prune()
+            await setup.upkeep.prune()
 
             assert before == [kept.id]
             assert archives_of(client, tag) == [theirs]
             assert search() == []
 
 
-async def test_blocks_that_fell_behind_are_told_and_made_good(
-    letta: Address, tag: str, opened: Store
-) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", "extractor")
-        desk.take_turns(1)
+async def test_outdated_blocks_are_reported_and_updated(letta: Address, tag: str, opened: Store) -> None:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", "extractor")
+        setup.take_turns(1)
 
-        before = {each.state for each in await desk.upkeep.inspect()}
-        done = await desk.upkeep.run_once()
-        after = {each.state for each in await desk.upkeep.inspect()}
+        before = {each.state for each in await setup.upkeep.inspect()}
+        done = await setup.upkeep.run_once()
+        after = {each.state for each in await setup.upkeep.inspect()}
 
     assert (before, done, after) == ({"ok", "behind"}, 1, {"ok"})
     rows = opened.read_now(lambda tx: (tx.letta.blocks("c1"), tx.blocks.load("c1")))
@@ -187,76 +185,76 @@ async def test_blocks_that_fell_behind_are_told_and_made_good(
     assert not any(row.intent for row in rows[0].values())
 
 
-async def test_an_agent_that_somebody_removed_is_made_again_with_the_blocks_as_they_stand(
+async def test_an_agent_that_somebody_removed_is_created_again_with_the_current_blocks(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.server.delete_agent(await desk.registry.agent("c1", "extractor"))
-        desk.take_turns(1)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.server.delete_agent(await setup.registry.agent("c1", "extractor"))
+        setup.take_turns(1)
 
-        left = await desk.upkeep.sync()
+        left = await setup.upkeep.sync()
 
         assert left == []
-        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+        assert {each.state for each in await setup.upkeep.inspect()} == {"ok"}
 
 
 @pytest.mark.parametrize("removed", ["agent", "block"])
-async def test_what_is_removed_there_is_made_again_beside_the_turns_and_keeps_no_other_waiting(
+async def test_removed_agents_and_blocks_are_created_again_in_the_background_without_delaying_others(
     letta: Address, tag: str, opened: Store, removed: str
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag, rest_seconds=600) as desk:
+    async with a_letta_setup(letta.base_url, opened, tag, rest_seconds=600) as setup:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
-        extractor = await desk.registry.agent("c1", "extractor")
-        await desk.registry.agent("c2", "extractor")
+        extractor = await setup.registry.agent("c1", "extractor")
+        await setup.registry.agent("c2", "extractor")
         for conversation_id in ("c1", "c2"):
-            desk.take_turns(1, conversation_id)
-        await desk.upkeep.run_once()
+            setup.take_turns(1, conversation_id)
+        await setup.upkeep.run_once()
         for conversation_id in ("c1", "c2"):
-            desk.take_turns(1, conversation_id)
+            setup.take_turns(1, conversation_id)
         if removed == "agent":
-            await desk.registry.server.delete_agent(extractor)
+            await setup.registry.server.delete_agent(extractor)
         else:
             block = opened.read_now(lambda tx: tx.letta.blocks("c1"))["active_session"]
-            await desk.registry.server.delete_block(block.block_id)
+            await setup.registry.server.delete_block(block.block_id)
 
-        await desk.upkeep.run_once()
+        await setup.upkeep.run_once()
         beside = opened.read_now(partial(blocks_are_synced, "c2"))
-        await desk.registry.agent("c1", "extractor")
-        await desk.upkeep.run_once()
+        await setup.registry.agent("c1", "extractor")
+        await setup.upkeep.run_once()
 
         assert beside
         assert opened.read_now(partial(blocks_are_synced, "c1"))
-        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+        assert {each.state for each in await setup.upkeep.inspect()} == {"ok"}
 
 
-async def test_a_place_that_takes_long_to_be_made_is_used_as_soon_as_it_is(
+async def test_an_agent_that_takes_long_to_create_is_used_as_soon_as_it_exists(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with (
-        a_desk(letta.base_url, opened, tag, rest_seconds=600, making_seconds=0.05) as desk,
-        held_back(desk.registry) as let_go,
+        a_letta_setup(letta.base_url, opened, tag, rest_seconds=600, making_seconds=0.05) as setup,
+        held_back(setup.registry) as let_go,
     ):
-        desk.take_turns(1)
+        setup.take_turns(1)
         for _ in range(2):
-            await desk.upkeep.update_blocks("c1")
+            await setup.upkeep.update_blocks("c1")
         early = opened.read_now(partial(blocks_are_synced, "c1"))
         let_go.set()
-        await desk.registry.agent("c1", "extractor")
-        await desk.upkeep.update_blocks("c1")
+        await setup.registry.agent("c1", "extractor")
+        await setup.upkeep.update_blocks("c1")
 
     assert not early
     assert opened.read_now(partial(blocks_are_synced, "c1"))
 
 
-async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
+async def test_changed_agents_and_blocks_are_reported_and_repaired(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
         extractor, classifier = [
-            await desk.registry.agent("c1", role) for role in ("extractor", "classifier")
+            await setup.registry.agent("c1", role) for role in ("extractor", "classifier")
         ]
-        desk.take_turns(1)
-        await desk.upkeep.run_once()
+        setup.take_turns(1)
+        await setup.upkeep.run_once()
         blocks = opened.read_now(lambda tx: tx.letta.blocks("c1"))
         with Letta(base_url=letta.base_url, max_retries=0) as client:
             client.agents.update(agent_id=classifier, system="You are a pirate.")
@@ -267,17 +265,17 @@ async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
             for tool in client.agents.tools.list(agent_id=extractor):
                 client.agents.tools.detach(agent_id=extractor, tool_id=tool.id)
 
-        told = {(each.state, each.what) for each in await desk.upkeep.inspect() if each.state != "ok"}
-        left = await desk.upkeep.sync()
+        result = {(each.state, each.what) for each in await setup.upkeep.inspect() if each.state != "ok"}
+        left = await setup.upkeep.sync()
 
-        assert told == {
+        assert result == {
             ("drifted", "agent extractor: tools"),
             ("drifted", "agent classifier: system, blocks"),
             ("drifted", "block context_summary: limit, description, read_only"),
         }
         assert left == []
-        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
-        there = {each.id: each for each in await desk.registry.server.agents(tag)}
+        assert {each.state for each in await setup.upkeep.inspect()} == {"ok"}
+        there = {each.id: each for each in await setup.registry.server.agents(tag)}
     assert set(there) == {extractor, classifier}
     assert there[extractor].tools == set(MEMORY_TOOLS)
     assert "pirate" not in there[classifier].settings["system"]
@@ -285,27 +283,27 @@ async def test_what_somebody_changed_of_agents_and_blocks_is_told_and_set_right(
     assert there[extractor].blocks["context_summary"].limit == Limits().of(Label.CONTEXT_SUMMARY)
 
 
-async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_behind(
+async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        before = [await desk.registry.agent("c1", role) for role in ("extractor", "classifier")]
-        desk.take_turns(21)
-        await desk.upkeep.run_once()
-        blocks = {each.id for each in await desk.registry.server.blocks(tag)}
-    async with a_desk(letta.base_url, opened, f"{tag}-new") as desk:
-        told = {each.what for each in await desk.upkeep.inspect() if each.state == "drifted"}
-        left = await desk.upkeep.sync()
-        after = [await desk.registry.agent("c1", role) for role in ("extractor", "classifier")]
-        states = {each.state for each in await desk.upkeep.inspect()}
-        server = desk.registry.server
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        before = [await setup.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        setup.take_turns(21)
+        await setup.upkeep.run_once()
+        blocks = {each.id for each in await setup.registry.server.blocks(tag)}
+    async with a_letta_setup(letta.base_url, opened, f"{tag}-new") as setup:
+        result = {each.what for each in await setup.upkeep.inspect() if each.state == "drifted"}
+        left = await setup.upkeep.sync()
+        after = [await setup.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        states = {each.state for each in await setup.upkeep.inspect()}
+        server = setup.registry.server
         under_the_first = [*await server.agents(tag), *await server.blocks(tag)]
         names = {each.name for each in await server.agents(f"{tag}-new")}
         people = [each.key for each in await server.identities() if each.key.startswith(tag)]
         moved = {each.id for each in await server.blocks(f"{tag}-new")}
         archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
 
-    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= told
+    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= result
     assert (left, states) == ([], {"ok"})
     assert (after, moved) == (before, blocks)
     assert under_the_first == []
@@ -314,7 +312,7 @@ async def test_another_tag_is_given_to_all_that_stands_there_and_leaves_nothing_
     assert archives == [f"{tag}-new-c1-extractor's Archive"]
 
 
-async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, opened: Store) -> None:
+async def test_blocks_get_the_currently_configured_limits(letta: Address, tag: str, opened: Store) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         before = await registry.agent("c1", "extractor")
     limits = Limits(context_summary_limit=6_000)
@@ -326,20 +324,20 @@ async def test_blocks_get_the_limits_that_are_set_now(letta: Address, tag: str, 
     assert blocks[Label.CONTEXT_SUMMARY].limit == 6_000
 
 
-async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
+async def test_a_conversation_that_cannot_be_archived_does_not_block_others(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         for conversation_id in ("c1", "c2"):
-            await desk.registry.agent(conversation_id, "extractor")
-            desk.take_turns(21, conversation_id)
-            await desk.upkeep.update_blocks(conversation_id)
-        await desk.registry.server.delete_agent(await desk.registry.agent("c1", "extractor"))
+            await setup.registry.agent(conversation_id, "extractor")
+            setup.take_turns(21, conversation_id)
+            await setup.upkeep.update_blocks(conversation_id)
+        await setup.registry.server.delete_agent(await setup.registry.agent("c1", "extractor"))
 
-        await desk.upkeep.run_once()
-        other, again = [await desk.registry.agent(each, "extractor") for each in ("c2", "c1")]
-        await desk.upkeep.run_once()
+        await setup.upkeep.run_once()
+        other, again = [await setup.registry.agent(each, "extractor") for each in ("c2", "c1")]
+        await setup.upkeep.run_once()
 
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -348,12 +346,14 @@ async def test_one_whose_turns_cannot_be_archived_keeps_no_other_s_from_it(
     assert turns
 
 
-async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag: str, opened: Store) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        other = Upkeep(desk.registry, opened, desk.shown, holder="worker_2")
-        await desk.registry.agent("c1", "extractor")
-        desk.take_turns(21)
-        remember = desk.registry.server.create_passage
+async def test_two_processes_that_archive_at_once_store_each_turn_once(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        other = Upkeep(setup.registry, opened, setup.sync, holder="worker_2")
+        await setup.registry.agent("c1", "extractor")
+        setup.take_turns(21)
+        remember = setup.registry.server.create_passage
         begun, go_on = asyncio.Event(), asyncio.Event()
 
         async def slowly(agent_id: str, text: str, tags: Sequence[str]) -> str:
@@ -362,27 +362,27 @@ async def test_two_that_archive_at_once_store_each_turn_once(letta: Address, tag
             return await remember(agent_id, text, tags)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk.registry.server, "create_passage", slowly)
-            archiving = asyncio.create_task(desk.upkeep.archive("c1"))
+            patch.setattr(setup.registry.server, "create_passage", slowly)
+            archiving = asyncio.create_task(setup.upkeep.archive("c1"))
             await begun.wait()
             second = asyncio.create_task(other.archive("c1"))
             await asyncio.wait([second], timeout=2)  # it leaves at once where it is claimed
             go_on.set()
             await asyncio.gather(archiving, second)
-        extractor = await desk.registry.agent("c1", "extractor")
+        extractor = await setup.registry.agent("c1", "extractor")
 
     turns = opened.read_now(lambda tx: [each.turn_id for each in tx.blocks.archived("c1")])
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         assert turns_in_letta(client, extractor) == turns
 
 
-async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
+async def test_a_process_that_lost_its_claim_leaves_the_rest_of_the_archiving_to_the_next(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", "extractor")
-        desk.take_turns(21)
-        remember, stored = desk.registry.server.create_passage, []
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", "extractor")
+        setup.take_turns(21)
+        remember, stored = setup.registry.server.create_passage, []
 
         async def taken_over(agent_id: str, text: str, tags: Sequence[str]) -> str:
             stored.append(tags)
@@ -392,21 +392,21 @@ async def test_who_took_too_long_to_archive_leaves_the_rest_to_who_took_over(
             return await remember(agent_id, text, tags)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(desk.registry.server, "create_passage", taken_over)
+            patch.setattr(setup.registry.server, "create_passage", taken_over)
             patch.setattr("orchestrator.letta.passages.MAX_PASSAGE", 1)
-            await desk.upkeep.archive("c1")
+            await setup.upkeep.archive("c1")
 
     assert len(stored) == 1
     assert len(opened.read_now(lambda tx: tx.letta.planned_passages("c1"))) > 0
 
 
-async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: str, opened: Store) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", "extractor")
-        await desk.registry.agent("c1", "classifier")
+async def test_pruning_does_not_remove_what_is_being_created(letta: Address, tag: str, opened: Store) -> None:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", "extractor")
+        await setup.registry.agent("c1", "classifier")
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
-        server = desk.registry.server
+        server = setup.registry.server
         make, listed = server.create_agent, server.agents
         made, go_on = asyncio.Event(), asyncio.Event()
 
@@ -425,56 +425,56 @@ async def test_pruning_leaves_alone_what_begins_meanwhile(letta: Address, tag: s
         async with a_registry(letta.base_url, opened, tag, "worker_2") as other:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(server, "create_agent", made_and_not_yet_noted)
-                begins = desk.registry.creation("c2", "extractor")
+                begins = setup.registry.creation("c2", "extractor")
                 await made.wait()
-                await desk.registry.mark_missing(
-                    "c1", "extractor", await desk.registry.agent("c1", "extractor")
+                await setup.registry.mark_missing(
+                    "c1", "extractor", await setup.registry.agent("c1", "extractor")
                 )
                 patch.setattr(server, "agents", listed_before_another_begins)
-                pruned = await desk.upkeep.prune()
+                pruned = await setup.upkeep.prune()
             go_on.set()
             await begins
 
         assert [each.what.split()[0] for each in pruned] == [
             "agent"
         ]  # the lost extractor, and none of its blocks
-        left = {each.conversation_id: each.state for each in await desk.upkeep.inspect()}
+        left = {each.conversation_id: each.state for each in await setup.upkeep.inspect()}
         assert left == {"c1": "ok", "c2": "ok", "c3": "ok"}
 
 
-async def test_what_is_over_or_nobody_s_is_pruned_with_its_blocks(
+async def test_ended_conversations_and_orphans_are_pruned_with_their_blocks(
     letta: Address, tag: str, opened: Store
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
         for conversation_id in ("c1", "c2", "c3"):
-            await desk.registry.agent(conversation_id, "extractor")
-        await desk.registry.server.ensure_identity(f"{tag}:eve", "eve")
-        await desk.registry.server.ensure_identity(f"{tag}-other:ann", "ann")
+            await setup.registry.agent(conversation_id, "extractor")
+        await setup.registry.server.ensure_identity(f"{tag}:eve", "eve")
+        await setup.registry.server.ensure_identity(f"{tag}-other:ann", "ann")
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
         opened.write_now(lambda tx: tx.letta.forget("c2"))
 
-        told = {(each.state, each.conversation_id) for each in await desk.upkeep.prune()}
+        result = {(each.state, each.conversation_id) for each in await setup.upkeep.prune()}
 
-        left = await desk.registry.server.agents(tag)
-        assert {("over", "c1"), ("orphaned", "c2")} <= told
+        left = await setup.registry.server.agents(tag)
+        assert {("over", "c1"), ("orphaned", "c2")} <= result
         assert [sorted(each.tags)[0] for each in left] == ["conversation:c3"]
-        assert len(await desk.registry.server.blocks(tag)) == 4
-        people = [each.key for each in await desk.registry.server.identities() if each.key.startswith(tag)]
+        assert len(await setup.registry.server.blocks(tag)) == 4
+        people = [each.key for each in await setup.registry.server.identities() if each.key.startswith(tag)]
         assert sorted(people) == [f"{tag}-other:ann", f"{tag}:bob"]
 
 
-async def test_whoever_comes_again_after_their_identity_was_removed_gets_another(
+async def test_a_person_whose_identity_was_removed_gets_a_new_one(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with (
-        a_desk(letta.base_url, opened, tag) as desk,
+        a_letta_setup(letta.base_url, opened, tag) as setup,
         a_registry(letta.base_url, opened, tag, "worker_2") as other,
     ):
         await other.agent("c1", "extractor")
         opened.write_now(lambda tx: tx.conversations.update("c1", status="archived"))
-        await desk.upkeep.run_once()
+        await setup.upkeep.run_once()
         opened.write_now(lambda tx: tx.conversations.create("ann", id="c2"))
 
         with pytest.raises(LettaTrouble):  # it remembers who was removed, and then does not
@@ -486,32 +486,32 @@ async def test_whoever_comes_again_after_their_identity_was_removed_gets_another
 
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])
-async def test_what_stands_for_a_conversation_that_is_over_is_removed_beside_the_turns(
+async def test_agents_of_ended_conversations_are_removed_in_the_background(
     letta: Address, tag: str, opened: Store, status: str
 ) -> None:
-    async with a_desk(letta.base_url, opened, tag) as desk:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
-        desk.take_turns(1)
+        setup.take_turns(1)
         for conversation_id in ("c1", "c2"):
-            await desk.registry.agent(conversation_id, "classifier")
+            await setup.registry.agent(conversation_id, "classifier")
         if status == "archived":
             opened.write_now(lambda tx: tx.conversations.update("c1", status=status))
         else:
             opened.write_now(lambda tx: tx.conversations.delete("c1"))
 
-        await desk.upkeep.run_once()
-        await desk.upkeep.update_blocks("c1")  # as when its session is ended
+        await setup.upkeep.run_once()
+        await setup.upkeep.update_blocks("c1")  # as when its session is ended
 
-        server = desk.registry.server
+        server = setup.registry.server
         left = [each.tags for each in await server.agents(tag)]
         left += [each.tags for each in await server.blocks(tag)]
         assert len(left) == 2 + 4
         assert all("conversation:c2" in tags for tags in left)
-        assert {each.state for each in await desk.upkeep.inspect()} == {"ok"}
+        assert {each.state for each in await setup.upkeep.inspect()} == {"ok"}
 
 
 @pytest.mark.parametrize("error", [TypeError("a shape"), TimeoutError(), LettaTrouble("http_500")])
-async def test_whatever_goes_wrong_somebody_looks_again(
+async def test_the_background_upkeep_continues_after_any_error(
     letta: Address, tag: str, opened: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     looked = asyncio.Queue[None]()
@@ -522,8 +522,8 @@ async def test_whatever_goes_wrong_somebody_looks_again(
 
     monkeypatch.setattr("orchestrator.letta.upkeep.INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(Upkeep, "run_once", run_once)
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        looking = asyncio.create_task(desk.upkeep.run())
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        looking = asyncio.create_task(setup.upkeep.run())
         for _ in range(3):
             await asyncio.wait(
                 [again := asyncio.create_task(looked.get()), looking], return_when="FIRST_COMPLETED"
@@ -534,7 +534,7 @@ async def test_whatever_goes_wrong_somebody_looks_again(
         looking.cancel()
 
 
-async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
+async def test_the_command_reports_and_repairs_differences(
     letta: Address, tag: str, opened: Store, embedded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ends(command: str) -> tuple[int, str]:
@@ -551,21 +551,21 @@ async def test_the_command_tells_what_is_not_as_it_should_be_and_sets_it_right(
     }
     for name, value in ours.items():
         monkeypatch.setenv(name, value)
-    async with a_desk(letta.base_url, opened, tag) as desk:
-        await desk.registry.agent("c1", "extractor")
-        desk.take_turns(1)
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        await setup.registry.agent("c1", "extractor")
+        setup.take_turns(1)
 
     codes = [(await ends(command))[0] for command in ("status", "sync", "status", "prune")]
 
     assert codes == [1, 0, 0, 0]
-    told = json.loads((await ends("status"))[1])["found"]
-    assert {each["state"] for each in told} == {"ok"}
-    assert all(each["id"] for each in told)
-    assert told[0]["name"] == f"{tag}-c1-extractor"
+    result = json.loads((await ends("status"))[1])["found"]
+    assert {each["state"] for each in result} == {"ok"}
+    assert all(each["id"] for each in result)
+    assert result[0]["name"] == f"{tag}-c1-extractor"
     counted, listed = [
         (await asyncio.to_thread(run, "letta", "status", *more)).output for more in ((), ("--all",))
     ]
-    assert counted.splitlines() == [f"{len(told)} ok"]
-    assert all(each["id"] in listed and each["name"] in listed for each in told)
+    assert counted.splitlines() == [f"{len(result)} ok"]
+    assert all(each["id"] in listed and each["name"] in listed for each in result)
     monkeypatch.setenv("LETTA_BASE_URL", "")
     assert (await ends("status"))[0] == 2

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.commands import served
-from tests.protocol_client import PATIENCE
+from tests.protocol_client import TIMEOUT
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 
 
 async def test_it_serves_through_livekit_until_it_is_stopped(tmp_path: Path) -> None:
-    ended = await served("tools.livekit", "--livekit", seconds=PATIENCE, ANAMNESIS_DATA_DIR=str(tmp_path))
+    ended = await served("tools.livekit", "--livekit", seconds=TIMEOUT, ANAMNESIS_DATA_DIR=str(tmp_path))
 
     assert ended.last["isFinal"]
     assert ended.codes == (0, 0)
 
 
 @pytest.mark.parametrize("secret_is_right", [True, False], ids=["right", "wrong"])
-async def test_the_doctor_says_whether_livekit_lets_us_in(
+async def test_the_doctor_says_whether_livekit_accepts_our_key(
     tmp_path: Path, livekit: Address, secret_is_right: bool
 ) -> None:
     secret = livekit.api_secret if secret_is_right else "another secret, long enough to sign with"
@@ -34,14 +34,14 @@ async def test_the_doctor_says_whether_livekit_lets_us_in(
         cwd=CHECKOUT,
     )
 
-    told = (await doctor.communicate())[0].decode()
+    result = (await doctor.communicate())[0].decode()
 
-    (found,) = [finding for finding in json.loads(told)["findings"] if finding["name"] == "livekit"]
+    (found,) = [finding for finding in json.loads(result)["findings"] if finding["name"] == "livekit"]
     assert found["status"] == ("ok" if secret_is_right else "failed")
-    assert secret not in told
+    assert secret not in result
 
 
-async def test_the_sdk_is_loaded_only_where_livekit_is_configured() -> None:
+async def test_the_sdk_is_imported_only_if_livekit_is_configured() -> None:
     modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.api.app, orchestrator.client.connect"
     script = f"import sys, {modules}; sys.exit('livekit' in sys.modules)"
 

@@ -35,7 +35,7 @@ from orchestrator.store.engine.database import Store
 from orchestrator.store.engine.drivers import driver_for
 from orchestrator.store.engine.statements import Statement, names_of
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 from tests.builders import CountedIds, HandClock
 from tests.contract.test_store_rules import WORLD
 from tests.servers.postgres import as_psycopg, fresh_database
@@ -96,7 +96,7 @@ def refused(url: str) -> AnamnesisError:
     return caught.value
 
 
-def test_the_migrated_schema_is_that_of_the_tables(empty_url: str, tmp_path: Path) -> None:
+def test_the_migrated_schema_equals_that_of_the_tables(empty_url: str, tmp_path: Path) -> None:
     upgrade(empty_url)
     migrated = schema(empty_url)
     with connected(empty_url) as connection:
@@ -154,9 +154,7 @@ def rows(url: str, asked: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("released", [None, *REVISIONS])
-def test_every_schema_there_has_been_is_brought_up_with_what_it_holds(
-    empty_url: str, released: str | None
-) -> None:
+def test_every_earlier_schema_is_upgraded_with_its_rows(empty_url: str, released: str | None) -> None:
     there: dict[str, list[str]] = {}
     held: dict[str, list[str]] = {}
     if released:
@@ -176,7 +174,7 @@ def test_every_schema_there_has_been_is_brought_up_with_what_it_holds(
     store.close_now()
 
 
-def test_our_list_of_schemas_is_that_of_the_steps() -> None:
+def test_our_list_of_schemas_equals_that_of_the_migrations() -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     script = ScriptDirectory.from_config(config)
@@ -186,12 +184,12 @@ def test_our_list_of_schemas_is_that_of_the_steps() -> None:
     assert tuple(reversed(steps)) == REVISIONS
 
 
-def test_to_look_makes_nothing(empty_url: str, tmp_path: Path) -> None:
+def test_reading_the_status_creates_nothing(empty_url: str, tmp_path: Path) -> None:
     assert status(empty_url) == SchemaStatus(None, NEEDED)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_database_is_refused_by_name_unless_it_may_be_made(empty_url: str) -> None:
+def test_an_empty_database_is_refused_by_name_unless_it_may_be_created(empty_url: str) -> None:
     error = refused(empty_url)
     store = Store.open(empty_url, clock=HandClock(), ids=CountedIds(), create=True)
     store.close_now()
@@ -216,7 +214,7 @@ def test_another_schema_is_refused_at_start_by_name(
     assert error.facts == {"found": found, "needed": NEEDED}
 
 
-def test_a_newer_schema_is_left_as_it_is(empty_url: str) -> None:
+def test_a_newer_schema_is_not_changed(empty_url: str) -> None:
     upgrade(empty_url)
     with connected(empty_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -306,15 +304,13 @@ def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     is_refused(f"sqlite:///{tmp_path / 'notes.db'}", DATABASE_UNUSABLE)
 
 
-def test_a_path_that_cannot_be_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused_by_name(tmp_path: Path) -> None:
     is_refused(f"sqlite:///{tmp_path / ('x' * 300)}", DATABASE_UNUSABLE)
     is_refused(f"sqlite:///{tmp_path}", DATABASE_UNUSABLE)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
-def test_a_database_in_a_folder_that_is_none_is_missing_and_cannot_be_made(
-    tmp_path: Path, folder: str
-) -> None:
+def test_a_database_in_a_missing_folder_is_missing_and_cannot_be_created(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").touch()
     url = f"sqlite:///{tmp_path / folder / 'store.db'}"
 
@@ -341,7 +337,7 @@ def test_a_file_that_may_not_be_written_is_refused_by_name(
     assert caught.value.problem is DATABASE_FORBIDDEN
 
 
-def test_a_server_that_does_not_let_us_in_is_told_without_the_password(postgres_url: str) -> None:
+def test_a_server_that_rejects_our_login_is_reported_without_the_password(postgres_url: str) -> None:
     address = make_url(postgres_url)
 
     for wrong in (address.set(database="no_such_database"), address.set(username="nobody", password="x7f3a")):
@@ -350,7 +346,7 @@ def test_a_server_that_does_not_let_us_in_is_told_without_the_password(postgres_
         assert "x7f3a" not in str(refused(url))
 
 
-def test_a_server_on_which_we_may_make_nothing_is_told(postgres_url: str) -> None:
+def test_a_server_on_which_we_may_create_nothing_is_reported(postgres_url: str) -> None:
     read_only = make_url(postgres_url).update_query_dict({"options": "-c default_transaction_read_only=on"})
 
     with pytest.raises(AnamnesisError) as caught:
@@ -367,7 +363,7 @@ def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
     assert mode == 0o600
 
 
-def test_a_server_that_will_not_give_us_pgvector_is_told_so(postgres_server_url: str) -> None:
+def test_a_server_without_pgvector_is_reported(postgres_server_url: str) -> None:
     role = sql.Identifier(f"anamnesis_test_{os.getpid()}")
     with (
         fresh_database(postgres_server_url) as url,

@@ -62,7 +62,7 @@ async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Ex
 # --- what is asked, and what is not -------------------------------------------------------------------------
 
 
-async def test_what_the_local_brain_is_sure_of_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
+async def test_if_the_local_brain_is_sure_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
     blocks = some_blocks(1)
     async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
@@ -75,7 +75,9 @@ async def test_what_the_local_brain_is_sure_of_no_model_is_asked(model_endpoint:
     assert intent.reasoning.endswith("sure without the model: 0.95 is at least 0.60")
 
 
-async def test_what_it_is_not_sure_of_the_model_decides(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_if_the_local_brain_is_not_sure_the_model_decides(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
     said = {"intent": "SLEEP", "confidence": 0.8, "reasoning": "It is about nights"}
     model_endpoint.script(word, Step(), Step(text=json.dumps(said)))
     async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
@@ -107,7 +109,7 @@ async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, w
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-async def test_garbage_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
+async def test_an_invalid_reply_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
     model_endpoint.script(word, Step(text=GARBAGE[kind]), Step(), Step(text=GARBAGE[kind]), Step())
     async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
         with usage.record() as used:
@@ -119,7 +121,7 @@ async def test_garbage_is_repaired_once(model_endpoint: ModelEndpoint, word: str
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-async def test_after_garbage_twice_the_local_brain_decides_and_says_so(
+async def test_after_two_invalid_replies_the_local_brain_decides_and_says_so(
     model_endpoint: ModelEndpoint, word: str, kind: str
 ) -> None:
     model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 4)
@@ -134,7 +136,7 @@ async def test_after_garbage_twice_the_local_brain_decides_and_says_so(
     assert used.reasoning == ["The local brain read the message, since the model's reply could not be read"]
 
 
-async def test_a_fenced_reply_is_read(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_a_fenced_reply_is_parsed(model_endpoint: ModelEndpoint, word: str) -> None:
     said = '```json\n{"intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}\n```'
     model_endpoint.script(word, Step(), Step(text=said))
     async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
@@ -147,7 +149,7 @@ async def test_a_fenced_reply_is_read(model_endpoint: ModelEndpoint, word: str) 
 # --- refusals, and a model that is not there (F3, F5) ------------------------------------------------------
 
 
-async def test_a_refusal_that_passes_is_asked_again(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_a_temporary_refusal_is_retried(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(status=500), Step(status=503), Step(text="All is well. Rest a little."))
     async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
@@ -158,7 +160,7 @@ async def test_a_refusal_that_passes_is_asked_again(model_endpoint: ModelEndpoin
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500, 503])
-async def test_a_refusal_that_stays_lets_the_local_brain_answer(
+async def test_after_a_permanent_refusal_the_local_brain_answers(
     model_endpoint: ModelEndpoint, word: str, status: int
 ) -> None:
     model_endpoint.script(word, *[Step(status=status)] * 9)
@@ -172,7 +174,7 @@ async def test_a_refusal_that_stays_lets_the_local_brain_answer(
     assert len(model_endpoint.asked(word)) == (3 if status >= 500 else 1)
 
 
-async def test_retry_after_is_waited_for(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_retry_after_is_respected(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(status=429, retry_after=0.3), Step(text="Well. Rest."))
     async with chat_brain(model_endpoint) as brain:
         began = monotonic()
@@ -182,7 +184,7 @@ async def test_retry_after_is_waited_for(model_endpoint: ModelEndpoint, word: st
     assert monotonic() - began >= 0.3
 
 
-async def test_a_wait_that_the_turn_cannot_afford_is_not_begun(
+async def test_a_retry_after_beyond_the_budget_is_not_waited_for(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, *[Step(status=429, retry_after=3600)] * 9)
@@ -195,7 +197,7 @@ async def test_a_wait_that_the_turn_cannot_afford_is_not_begun(
     assert breaker.is_open
 
 
-async def test_where_nobody_listens_the_local_brain_does_all_of_it(word: str) -> None:
+async def test_without_an_endpoint_the_local_brain_does_everything(word: str) -> None:
     brief = a_brief(word)
     async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", thresholds=ASKS_ALL) as brain:
         with usage.record() as used:
@@ -208,7 +210,7 @@ async def test_where_nobody_listens_the_local_brain_does_all_of_it(word: str) ->
     assert (used.fallback_reason, used.given_up) == ("unreachable", True)
 
 
-async def test_what_failed_once_is_not_asked_again_in_the_same_turn(
+async def test_a_failed_model_is_not_asked_again_in_the_same_turn(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, *[Step(status=400)] * 9)
@@ -220,7 +222,7 @@ async def test_what_failed_once_is_not_asked_again_in_the_same_turn(
     assert len(model_endpoint.asked(word)) == 1
 
 
-async def test_a_model_that_keeps_failing_is_left_alone_and_then_tried_once(
+async def test_a_model_that_keeps_failing_is_paused_and_then_tried_once(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     now = [0.0]
@@ -238,7 +240,7 @@ async def test_a_model_that_keeps_failing_is_left_alone_and_then_tried_once(
 # --- streams that break, stall or never end (F4, F27) -------------------------------------------------------
 
 
-async def test_a_stream_that_breaks_before_a_sentence_is_whole_is_begun_again(
+async def test_a_stream_that_breaks_within_the_first_sentence_is_started_again(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, Step(text="One thing is that", cut=3), Step(text="Well. Rest."))
@@ -246,7 +248,7 @@ async def test_a_stream_that_breaks_before_a_sentence_is_whole_is_begun_again(
         assert await said(brain, a_brief(word)) == ["Well. ", "Rest."]
 
 
-async def test_a_model_that_falls_silent_in_the_middle_is_not_waited_for(
+async def test_a_model_that_stalls_within_an_answer_is_given_up(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     model_endpoint.script(word, Step(text="Well. Rest a little now.", drip=0.4))
@@ -258,11 +260,11 @@ async def test_a_model_that_falls_silent_in_the_middle_is_not_waited_for(
     assert isinstance(error, AnswerCut)
 
 
-async def test_a_model_that_never_answers_is_not_waited_for(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_a_model_that_never_answers_is_given_up(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, *[Step(hang=True)] * 3)
     brief = a_brief(word)
-    patience = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
-    async with chat_brain(model_endpoint, retry_policy=patience) as brain:
+    policy = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
+    async with chat_brain(model_endpoint, retry_policy=policy) as brain:
         with usage.record() as used:
             words = await said(brain, brief)
 
@@ -316,13 +318,15 @@ async def test_a_model_that_never_ends_is_cut(model_endpoint: ModelEndpoint, wor
     assert used.cut_reason == "too_long"
 
 
-async def test_words_that_no_frame_can_hold_are_left_out(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_characters_that_no_frame_can_hold_are_left_out(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
     model_endpoint.script(word, Step(text="We\x00ll \ud83d. \x07Rest."))
     async with chat_brain(model_endpoint) as brain:
         assert await said(brain, a_brief(word)) == ["Well . ", "Rest."]
 
 
-async def test_an_empty_answer_is_none(model_endpoint: ModelEndpoint, word: str) -> None:
+async def test_an_empty_answer_counts_as_a_failure(model_endpoint: ModelEndpoint, word: str) -> None:
     model_endpoint.script(word, Step(text="  \n "))
     brief = a_brief(word)
     async with chat_brain(model_endpoint) as brain:
@@ -332,7 +336,7 @@ async def test_an_empty_answer_is_none(model_endpoint: ModelEndpoint, word: str)
 # --- tools and reasons --------------------------------------------------------------------------------------
 
 
-async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: ModelEndpoint) -> None:
+async def test_a_tool_runs_here_and_the_model_uses_its_result(model_endpoint: ModelEndpoint) -> None:
     tools = Using()
     async with chat_brain(model_endpoint, tools=TOOLS) as brain:
         with usage.record() as used:
@@ -343,7 +347,7 @@ async def test_a_tool_is_used_by_us_and_its_result_is_spoken_of(model_endpoint: 
     assert used.requests == 2
 
 
-async def test_a_model_is_offered_its_specialists_tools_alone_and_told_its_red_lines(
+async def test_a_model_gets_only_its_specialists_tools_and_red_lines(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     brief = a_brief(f"{word}: what's my BMI? I'm 180 cm and 75 kg", Using())
@@ -356,7 +360,7 @@ async def test_a_model_is_offered_its_specialists_tools_alone_and_told_its_red_l
     assert "Never make light of what somebody feels." in request["messages"][-1]["content"]
 
 
-async def test_a_model_that_only_uses_tools_has_to_speak_at_last(
+async def test_a_model_that_only_calls_tools_must_answer_in_the_end(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     call = Step(tool="body_mass_index", arguments={"height_m": 1.8, "weight_kg": 75.0})
@@ -381,15 +385,15 @@ async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
     assert (len(tools.used), "".join(words)) == (1, await local_words(brief))
 
 
-# --- in the house -------------------------------------------------------------------------------------------
+# --- in an orchestrator ----------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def a_conversation(
-    address: str, endpoint: ModelEndpoint, patience: RetryPolicy | None = None, *features: str
+    address: str, endpoint: ModelEndpoint, policy: RetryPolicy | None = None, *features: str
 ) -> AsyncIterator[tuple[Orchestrator, Peer]]:
-    """A conversation in a house whose specialists are played by the model."""
-    async with chat_brain(endpoint, retry_policy=patience, tools=TOOLS) as brain:
+    """A conversation with an orchestrator whose specialists use the model."""
+    async with chat_brain(endpoint, retry_policy=policy, tools=TOOLS) as brain:
         orchestrator = an_orchestrator(address, brain, embedder=minilm())
         async with orchestrator.open(), conversing(orchestrator, features=["streaming", *features]) as peer:
             yield orchestrator, peer
@@ -399,7 +403,7 @@ def words(frames: list[Frame]) -> list[str]:
     return [frame.body["text"] for frame in frames if frame.type == SENTENCE]
 
 
-async def test_an_unknown_tool_is_refused_and_the_answer_goes_on(
+async def test_an_unknown_tool_is_refused_and_the_answer_continues(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
@@ -415,7 +419,7 @@ async def test_an_unknown_tool_is_refused_and_the_answer_goes_on(
     assert words(frames) == ["I cannot."]
 
 
-async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
+async def test_an_answer_that_breaks_off_ends_with_its_complete_sentences(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     """Never half a sentence, and never two answers in one."""
@@ -431,7 +435,9 @@ async def test_an_answer_that_breaks_off_ends_with_what_was_whole(
     assert len(model_endpoint.asked(peer.conversation_id)) == 1
 
 
-async def test_what_a_turn_used_is_kept_and_told(embedded: str, model_endpoint: ModelEndpoint) -> None:
+async def test_the_model_usage_of_a_turn_is_stored_and_sent(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
         model_endpoint.script(peer.conversation_id, Step(text="Well. Rest.", reasoning="It sounds harmless"))
         frames = await peer.ask("I have a headache")
@@ -446,7 +452,7 @@ async def test_what_a_turn_used_is_kept_and_told(embedded: str, model_endpoint: 
     assert steps[1]["content"] == "It sounds harmless"
 
 
-async def test_a_client_is_told_that_the_local_brain_stood_in(
+async def test_a_client_learns_that_the_local_brain_answered(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
@@ -458,7 +464,9 @@ async def test_a_client_is_told_that_the_local_brain_stood_in(
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "http_503")
 
 
-async def test_a_stopped_answer_hangs_up_on_the_model(embedded: str, model_endpoint: ModelEndpoint) -> None:
+async def test_a_stopped_answer_closes_the_request_to_the_model(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(peer.conversation_id, Step(text="It is so. " * 500, drip=0.05))
         await peer.say("I have a headache")
@@ -470,7 +478,7 @@ async def test_a_stopped_answer_hangs_up_on_the_model(embedded: str, model_endpo
     assert frames[-1].meta["stopped"]
 
 
-async def test_no_prompt_lets_a_model_say_what_the_guard_forbids(
+async def test_no_model_output_passes_what_the_guard_forbids(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):

@@ -123,7 +123,9 @@ def test_without_npm_the_error_says_what_to_install(
         files_of(packages, tmp_path / "models").install()
 
 
-def test_without_the_files_one_is_told_the_command_that_fetches_them(packages: Path, tmp_path: Path) -> None:
+def test_without_the_files_the_error_names_the_command_that_fetches_them(
+    packages: Path, tmp_path: Path
+) -> None:
     with pytest.raises(AnamnesisError, match="Run `anamnesis models install`"):
         files_of(packages, tmp_path / "models").checked()
 
@@ -148,7 +150,7 @@ def test_two_processes_that_fetch_at_once_do_not_disturb_each_other(packages: Pa
         subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    told = sorted(one.communicate()[0].strip() for one in both)
+    result = sorted(one.communicate()[0].strip() for one in both)
 
-    assert told == ["False", "True"]
+    assert result == ["False", "True"]
     assert files.what_is_wrong() is None

@@ -29,7 +29,7 @@ def test_two_databases_do_not_see_each_other(postgres_server_url: str, postgres_
             ours.execute("SELECT * FROM only_here")
 
 
-def test_the_server_leaves_when_whoever_asked_for_it_is_gone(tmp_path: Path) -> None:
+def test_the_server_stops_when_its_test_run_has_ended(tmp_path: Path) -> None:
     life = tmp_path / "life"
     with life.open("w") as whoever_asked:
         fcntl.flock(whoever_asked, fcntl.LOCK_EX)

@@ -27,7 +27,7 @@ from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 from tests.contract import test_conversation_bad_frames as bad_frames
 from tests.livekit_rooms import (
-    HOUSE,
+    SERVER_IDENTITY,
     RoomLine,
     a_room,
     administering,
@@ -40,10 +40,10 @@ from tests.orchestrators import ANN, an_orchestrator, everything, messages
 from tests.protocol_client import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
-    PATIENCE,
     SENTENCE,
     SERVER_INFO,
     START_ANSWER,
+    TIMEOUT,
     TRACE,
     USER_MESSAGE,
     Peer,
@@ -56,7 +56,7 @@ from tools.servers.process import free_port
 
 
 @pytest.mark.requirement("000-003", "003-015", "003-143", "003-144", "003-145", "003-146", "003-147")
-async def test_a_conversation_is_a_room_and_is_answered_in_it(
+async def test_a_conversation_has_a_room_and_is_answered_in_it(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -94,17 +94,17 @@ async def test_the_example_of_two_traces_before_the_sentence_travels_through_a_r
         await peer.open()
         frames = await peer.ask()
 
-    told = [
+    result = [
         (frame.type, frame.body.get("action"), frame.body.get("content"))
         for frame in frames
         if frame.body.get("memoryType") != "memory_block" and frame.type != ACKNOWLEDGEMENT
     ]
-    assert told[:3] == [
+    assert result[:3] == [
         (START_ANSWER, None, None),
         (TRACE, "retrieved", "Drinks tea"),
         (TRACE, "retrieved", "Has a cat"),
     ]
-    assert {type for type, _, _ in told[3:]} == {SENTENCE}
+    assert {type for type, _, _ in result[3:]} == {SENTENCE}
 
 
 async def two_memories(url: str) -> ScriptedRecall:
@@ -126,7 +126,7 @@ async def two_memories(url: str) -> ScriptedRecall:
 
 
 @pytest.mark.requirement("003-144")
-async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
+async def test_a_token_is_for_one_room_for_minutes_and_for_data_only(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -157,7 +157,7 @@ async def test_a_token_is_for_one_room_for_minutes_and_for_data_alone(
 
 @pytest.mark.parametrize("room", ["another-room", None], ids=["of another name", "not written"])
 @pytest.mark.requirement("003-004")
-async def test_the_room_is_the_one_that_is_written_with_the_conversation(
+async def test_the_room_is_the_one_stored_with_the_conversation(
     embedded: str, tmp_path: Path, livekit: Address, room: str | None
 ) -> None:
     async with (
@@ -171,7 +171,7 @@ async def test_the_room_is_the_one_that_is_written_with_the_conversation(
         admitted = await site.admission(conversation_id)
         line = await RoomLine().join(admitted["url"], admitted["token"])
 
-        await site.until(admitted["room"], lambda there: HOUSE in there)
+        await site.until(admitted["room"], lambda there: SERVER_IDENTITY in there)
         peer = Peer(line)
         await peer.open()
 
@@ -192,7 +192,7 @@ async def test_a_conversation_that_began_elsewhere_has_a_room_too(
             await peer.ask()
 
         asked = api.ListRoomsRequest(names=[peer.conversation_id])
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not (await site.server.room.list_rooms(asked)).rooms:  # noqa: ASYNC110 - nothing tells us
                 await asyncio.sleep(0.05)
 
@@ -201,7 +201,7 @@ async def test_a_conversation_that_began_elsewhere_has_a_room_too(
             assert [await again.next() for _ in range(peer.seen)][-1].ends_an_answer
 
 
-async def test_an_error_of_livekit_holds_no_token_and_health_tells_that_it_is_down(
+async def test_an_error_of_livekit_contains_no_token_and_health_reports_it(
     embedded: str, tmp_path: Path
 ) -> None:
     gone = new_address()
@@ -224,35 +224,35 @@ async def test_an_error_of_livekit_holds_no_token_and_health_tells_that_it_is_do
         await server.close()
 
 
-async def test_who_waits_no_longer_for_a_room_leaves_it_once_there(livekit: Address) -> None:
+async def test_a_cancelled_join_leaves_the_room_once_it_has_joined(livekit: Address) -> None:
     async with a_room(livekit) as name, administering(livekit) as server:
         room = LiveKitRoom(no_one, timeout=0.001)
         with pytest.raises(AnamnesisError):
-            await room.join(livekit.url, token(livekit, name, HOUSE))
+            await room.join(livekit.url, token(livekit, name, SERVER_IDENTITY))
 
         await wait_for_native_threads()
 
-        assert room.sdk.local_participant.identity == HOUSE  # it has been there
+        assert room.sdk.local_participant.identity == SERVER_IDENTITY  # it has been there
         assert room.sdk.connection_state == rtc.ConnectionState.CONN_DISCONNECTED
         await until_empty(server, name)
 
 
-async def test_an_orchestrator_that_came_too_late_comes_again(
+async def test_an_orchestrator_whose_join_timed_out_joins_again(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patience = iter([0.001])
+    timeouts = iter([0.001])
 
     def impatient_at_first(*arguments: Any, **options: Any) -> LiveKitRoom:
-        return LiveKitRoom(*arguments, **options, timeout=next(patience, PATIENCE))
+        return LiveKitRoom(*arguments, **options, timeout=next(timeouts, TIMEOUT))
 
     monkeypatch.setattr("orchestrator.connection.rooms.LiveKitRoom", impatient_at_first)
     monkeypatch.setattr("orchestrator.transports.livekit.LiveKitRoom._leave_after", finishing)
-    monkeypatch.setattr("orchestrator.transports.livekit.LATE_JOIN_SECONDS", PATIENCE)
+    monkeypatch.setattr("orchestrator.transports.livekit.LATE_JOIN_SECONDS", TIMEOUT)
     async with (
         an_orchestrator(embedded).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit) as site,
         site.visiting(await site.begin()) as peer,
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
     ):
         while not site.rooms.joined:  # noqa: ASYNC110 - nothing tells us; who came too late does not listen
             await asyncio.sleep(0.05)
@@ -325,7 +325,7 @@ async def test_expired_forged_and_foreign_tokens_open_no_room(
         assert await site.identities(room) == await site.identities(other) == set()
 
 
-async def test_the_newer_connection_wins_and_the_older_is_told_and_removed(
+async def test_the_newer_connection_wins_and_the_older_gets_an_error_and_is_removed(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -364,7 +364,9 @@ async def test_in_a_room_no_other_conversation_can_be_opened(
             await peer.open()
 
 
-async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path, livekit: Address) -> None:
+async def test_only_participants_with_our_tokens_are_heard(
+    embedded: str, tmp_path: Path, livekit: Address
+) -> None:
     async with (
         an_orchestrator(embedded).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit) as site,
@@ -382,7 +384,7 @@ async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path
                     room=conversation_id,
                     data=envelope(9, USER_MESSAGE, conversation_id, {"id": new_id(), "content": "API"}),
                     kind=api.DataPacket.Kind.RELIABLE,
-                    destination_identities=[HOUSE],
+                    destination_identities=[SERVER_IDENTITY],
                     topic="anamnesis",
                 )
             )
@@ -393,7 +395,7 @@ async def test_nobody_is_heard_but_those_we_let_in(embedded: str, tmp_path: Path
             assert await everything(orchestrator) == before
 
 
-async def test_what_is_too_large_is_refused_and_ends_the_connection(
+async def test_a_frame_that_is_too_large_is_refused_and_ends_the_connection(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -410,7 +412,7 @@ async def test_what_is_too_large_is_refused_and_ends_the_connection(
         assert await everything(orchestrator) == before
 
 
-async def test_bad_frames_in_a_room_are_refused_by_their_number_and_leave_nothing(
+async def test_bad_frames_in_a_room_are_refused_with_their_code_and_store_nothing(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -434,7 +436,7 @@ async def test_bad_frames_in_a_room_are_refused_by_their_number_and_leave_nothin
             assert (await peer.answer())[0].body["acknowledgedStanzaId"] == 2
 
 
-async def test_packets_are_understood_from_the_first_moment_on(
+async def test_packets_are_accepted_from_the_first_moment(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with (
@@ -446,7 +448,7 @@ async def test_packets_are_understood_from_the_first_moment_on(
         assert (await peer.ask())[-1].ends_an_answer
 
 
-async def test_a_long_message_travels_as_a_stream(embedded: str, tmp_path: Path, livekit: Address) -> None:
+async def test_a_long_message_is_sent_as_a_stream(embedded: str, tmp_path: Path, livekit: Address) -> None:
     async with (
         an_orchestrator(embedded).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit) as site,
@@ -459,7 +461,7 @@ async def test_a_long_message_travels_as_a_stream(embedded: str, tmp_path: Path,
         assert (await messages(orchestrator, peer.conversation_id))[0].contents == said
 
 
-async def test_the_orchestrator_is_in_a_room_only_while_somebody_is(
+async def test_the_orchestrator_is_in_a_room_only_while_a_client_is(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.connection.rooms.LINGER_SECONDS", 0.1)
@@ -478,7 +480,7 @@ async def test_the_orchestrator_is_in_a_room_only_while_somebody_is(
             await peer.open()
 
 
-async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
+async def test_a_server_that_is_stopped_while_it_is_in_rooms_ends_cleanly(
     tmp_path: Path, livekit: Address
 ) -> None:
     log = tmp_path / "log"
@@ -491,7 +493,7 @@ async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
                 pass
             await client.say("I am having a headache")
         server.terminate()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             code = await server.wait()
 
     said = log.read_text()
@@ -501,7 +503,7 @@ async def test_a_server_that_is_asked_to_end_while_it_is_in_rooms_ends_in_order(
         assert sign not in said
 
 
-async def test_a_webhook_brings_the_orchestrator_at_once(embedded: str, tmp_path: Path) -> None:
+async def test_after_a_webhook_the_orchestrator_joins_at_once(embedded: str, tmp_path: Path) -> None:
     address, port = new_address(), free_port()
     hook = f"http://127.0.0.1:{port}/v1/livekit/webhook"
     with running_livekit(address, [hook]):
@@ -512,12 +514,12 @@ async def test_a_webhook_brings_the_orchestrator_at_once(embedded: str, tmp_path
             conversation_id = await site.begin()
             line = await RoomLine().join(address.url, token(address, conversation_id, "user:told"))
 
-            await site.until(conversation_id, lambda there: HOUSE in there)
+            await site.until(conversation_id, lambda there: SERVER_IDENTITY in there)
 
             await line.close()
 
 
-async def test_who_waits_in_a_room_when_the_orchestrator_opens_is_seen_at_once(
+async def test_a_client_that_waits_in_a_room_when_the_orchestrator_starts_is_found_at_once(
     embedded: str, tmp_path: Path, livekit: Address
 ) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
@@ -525,12 +527,12 @@ async def test_who_waits_in_a_room_when_the_orchestrator_opens_is_seen_at_once(
             conversation_id = await before.begin()
         line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
         async with over_livekit(orchestrator, tmp_path, livekit, poll_seconds=3600) as site:
-            await site.until(conversation_id, lambda there: HOUSE in there)
+            await site.until(conversation_id, lambda there: SERVER_IDENTITY in there)
         await line.close()
 
 
 @pytest.mark.parametrize("flaw", ["a page of a proxy", "a bug"])
-async def test_rooms_are_looked_after_again_when_a_look_has_failed(
+async def test_polling_of_rooms_continues_after_an_error(
     embedded: str, tmp_path: Path, livekit: Address, monkeypatch: pytest.MonkeyPatch, flaw: str
 ) -> None:
     looks = 0
@@ -543,7 +545,7 @@ async def test_rooms_are_looked_after_again_when_a_look_has_failed(
     async with (
         an_orchestrator(embedded).open() as orchestrator,
         over_livekit(orchestrator, tmp_path, livekit, poll_seconds=0.05) as site,
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
     ):
         conversation_id = await site.begin()
         with monkeypatch.context() as failing:
@@ -553,13 +555,13 @@ async def test_rooms_are_looked_after_again_when_a_look_has_failed(
                 await asyncio.sleep(0.05)
         line = await RoomLine().join(livekit.url, token(livekit, conversation_id, "user:waiting"))
 
-        await site.until(conversation_id, lambda there: HOUSE in there)
+        await site.until(conversation_id, lambda there: SERVER_IDENTITY in there)
 
         await line.close()
 
 
 @pytest.mark.parametrize("flaw", ["none", "unsigned", "body", "secret", "expired"])
-async def test_only_a_webhook_that_livekit_signed_is_taken(
+async def test_only_a_webhook_signed_by_livekit_is_accepted(
     embedded: str, tmp_path: Path, livekit: Address, flaw: str
 ) -> None:
     body = b'{"event": "participant_joined", "room": {"name": "somewhere"}}'

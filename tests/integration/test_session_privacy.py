@@ -1,4 +1,4 @@
-"""What a person writes is in no log line, no error and no number, whatever goes well or wrong."""
+"""What a person writes is in no log line, no error and no metric, on success and on failure."""
 
 import asyncio
 import io
@@ -59,13 +59,13 @@ class Overheard:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def leaks(self) -> list[str]:
-        """Where somebody's words are that should not be there."""
+        """The places that contain a person's words but must not."""
         numbers, _ = telemetry.exposition()
-        told = [frame for frame in map(opened, self.frames) if frame.type not in SAYS_IT_BACK]
+        result = [frame for frame in map(opened, self.frames) if frame.type not in SAYS_IT_BACK]
         places = {
             "log": self.log.getvalue(),
             "numbers": numbers.decode(),
-            **{f"frame {frame.stanza} of type {frame.type}": str(frame) for frame in told},
+            **{f"frame {frame.stanza} of type {frame.type}": str(frame) for frame in result},
         }
         return [place for place, text in places.items() if "CANARY" in text or "elbow" in text]
 
@@ -97,7 +97,7 @@ async def listened_to(
 
 
 @pytest.mark.parametrize("content", [CANARY, WORD])
-async def test_nobody_overhears_a_conversation_that_goes_well(
+async def test_nothing_of_a_successful_conversation_is_logged(
     embedded: str, overheard: Overheard, content: str
 ) -> None:
     async with (
@@ -135,7 +135,7 @@ async def test_nobody_overhears_a_conversation_that_goes_well(
 
 @pytest.mark.parametrize("part", ["enrichments", "intents", "answers"])
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyError, BrainFailed])
-async def test_nobody_overhears_a_turn_that_fails(
+async def test_nothing_of_a_failed_turn_is_logged(
     embedded: str, overheard: Overheard, part: str, kind: type[Exception]
 ) -> None:
     error = BrainFailed("scripted", part) if kind is BrainFailed else kind(CANARY)
@@ -152,7 +152,7 @@ async def test_nobody_overhears_a_turn_that_fails(
     assert kind is BrainFailed or any(line["event"] == "turn_failed" for line in overheard.lines())
 
 
-async def test_nobody_overhears_a_turn_that_is_cut_short(
+async def test_nothing_of_a_turn_that_is_cut_short_is_logged(
     embedded: str, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut: dict[str, tuple[Brain, dict[str, Any]]] = {
@@ -186,7 +186,7 @@ async def test_nobody_overhears_a_turn_that_is_cut_short(
     assert {"frame_failed", "blocks_not_written"} <= {line["event"] for line in overheard.lines()}
 
 
-async def test_nobody_overhears_what_is_refused(embedded: str, overheard: Overheard) -> None:
+async def test_nothing_of_a_refused_frame_is_logged(embedded: str, overheard: Overheard) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
         async with conversing(orchestrator, BOB) as other:
             foreign = await other.say(CANARY)
@@ -242,7 +242,7 @@ async def test_nobody_overhears_what_is_refused(embedded: str, overheard: Overhe
     assert len(refused) == len(bodies) + 6
 
 
-async def test_the_canary_would_be_heard(embedded: str, overheard: Overheard) -> None:
+async def test_a_leak_would_be_detected(embedded: str, overheard: Overheard) -> None:
     async with an_orchestrator(embedded).open() as orchestrator, listened_to(orchestrator, overheard) as peer:
         await peer.ask(CANARY)
         overheard.frames.append(envelope(-1, ERROR, "conv_1", {"message": CANARY}))

@@ -44,7 +44,7 @@ def test_a_node_on_path_is_preferred(tmp_path: Path) -> None:
     assert versions(found) == versions(packaged)
 
 
-def test_a_node_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
+def test_a_node_that_is_too_old_is_not_used(tmp_path: Path) -> None:
     for name in ("node", "npm"):
         (tmp_path / name).write_text("#!/bin/sh\necho v18.20.0\n")
         (tmp_path / name).chmod(0o755)
@@ -52,7 +52,7 @@ def test_a_node_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
     assert ensure_node(search=str(tmp_path)) == ensure_node(search="")
 
 
-def test_the_packaged_go_runs_and_one_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
+def test_the_packaged_go_runs_and_one_that_is_too_old_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "go").write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
     (tmp_path / "go").chmod(0o755)
 
@@ -79,7 +79,7 @@ def test_a_postgres_with_vectors_is_preferred_to_the_packaged_one() -> None:
     assert ensure_postgres(folders=[Path("/does/not/exist"), there]) == there
 
 
-def test_a_postgres_without_vectors_is_not_taken(tmp_path: Path) -> None:
+def test_a_postgres_without_pgvector_is_not_used(tmp_path: Path) -> None:
     for name, says in (
         ("initdb", ""),
         ("postgres", "postgres (PostgreSQL) 17.1"),
@@ -96,7 +96,7 @@ def test_the_packaged_postgres_starts_and_has_vectors() -> None:
         connection.execute("CREATE EXTENSION vector")
 
 
-def test_a_postgres_that_lies_in_a_closed_folder_starts_too(tmp_path: Path) -> None:
+def test_a_postgres_in_a_private_folder_starts_too(tmp_path: Path) -> None:
     packages = ensure_postgres(folders=[]).parents[2]
     closed = tmp_path / "closed"
     shutil.copytree(packages, closed, symlinks=True)

@@ -1,1 +1,1 @@
-"""What the guard must hear and what it must let pass; the phrases stand beside, some of them set aside."""
+"""What the guard must find and what it must let pass, with the files of phrases."""

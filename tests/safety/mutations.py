@@ -1,4 +1,4 @@
-"""What happens to a phrase on the way from a head to a keyboard, and leaves its meaning alone."""
+"""Changes of a phrase that keep its meaning, such as misspellings."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -117,12 +117,12 @@ def _of(others: str, name: str = "") -> Callable[[str], Iterator[str]]:
             name and not re.match(r"(?:i|i'm|im|i've|ive)\b", text, re.IGNORECASE)
         ):
             return
-        told = _ASKS.sub(f"does {she}", text)
-        told = re.sub("^don't", f"{she} doesn't", told)
-        told = _WITH_VERB.sub(lambda found: f"{found[1]} {VERBS[found[2].lower()]}", told)
-        told = _OWN.sub(lambda found: said[found[0].lower()], told)
-        if told != text:
-            yield f"{name}{told.removeprefix(she)}" if name else told
+        result = _ASKS.sub(f"does {she}", text)
+        result = re.sub("^don't", f"{she} doesn't", result)
+        result = _WITH_VERB.sub(lambda found: f"{found[1]} {VERBS[found[2].lower()]}", result)
+        result = _OWN.sub(lambda found: said[found[0].lower()], result)
+        if result != text:
+            yield f"{name}{result.removeprefix(she)}" if name else result
 
     return changed
 

@@ -1,4 +1,4 @@
-"""The phrases that the guard is held to."""
+"""The phrases that the guard is tested with."""
 
 import tomllib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BLIND: Final = Path(__file__).parent / "blind"
 BLIND_LATER: Final = Path(__file__).parent / "blind_later"
 """The same, written after that."""
 ASIDE: Final = Path(__file__).parent / "aside"
-"""Every fifth phrase that was written at once for the ears, taken out before anything was tried."""
+"""Every fifth phrase that was written for the classifier, set aside before anything was tried."""
 UNSEEN: Final = Path(__file__).parent / "unseen"
 """By somebody who had seen neither rules nor phrases; only counted, never looked at one by one."""
 

@@ -1,4 +1,4 @@
-"""How much the guard hears and how often it cries wolf, with intervals: `python -m tests.safety.report`."""
+"""How much the guard finds and its false alarms, with intervals: `python -m tests.safety.report`."""
 
 import asyncio
 import sys
@@ -21,7 +21,9 @@ from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
 
 Z = 1.96
-HEAD = "| phrases | set | count | rules alone | rules and ears | in a turn |\n|---|---|---|---|---|---|\n"
+HEAD = (
+    "| phrases | set | count | rules alone | rules and classifier | in a turn |\n|---|---|---|---|---|---|\n"
+)
 SETS = ("emergencies", "crises", "calm", "ordinary")
 
 
@@ -41,24 +43,24 @@ def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None)
     )
 
 
-def flagged_in_turn(texts: list[str], watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
+def flagged_in_turn(texts: list[str], monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
     """How many of them raise an alarm as the first message of a conversation: retold and routed, too."""
-    return sum(asyncio.run(_first_turn(text, watch, brain, embedder)) for text in texts)
+    return sum(asyncio.run(_first_turn(text, monitor, brain, embedder)) for text in texts)
 
 
-async def _first_turn(text: str, watch: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
+async def _first_turn(text: str, monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
     blocks = some_blocks(0)
     enrichment = await extract(brain, text, blocks)
     embedded = await embed(embedder, text, enrichment)
-    if watch.message_received(text).is_danger:
+    if monitor.message_received(text).is_danger:
         return True
     known = Understanding(text, SafetyRecord(1), blocks, enrichment)
-    decision = watch.message_understood(known, watch.message_understood(known))
+    decision = monitor.message_understood(known, monitor.message_understood(known))
     known = replace(known, embedded=embedded)
-    decision = watch.message_understood(known, decision)
+    decision = monitor.message_understood(known, decision)
     if not decision.assessment.is_danger:
         intent = await brain.classify(enrichment, blocks, embedded)
-        decision = watch.message_understood(replace(known, intent=intent), decision)
+        decision = monitor.message_understood(replace(known, intent=intent), decision)
     return decision.assessment.is_danger
 
 
@@ -67,7 +69,7 @@ def main() -> None:
     settings, guard, brain = load(None, {}), the_guard(), local_brain()
     embedder = load_embedder(settings)
     classifier = load_classifier(settings, embedder)
-    watch = replace(a_monitor(), classifier=classifier)
+    monitor = replace(a_monitor(), classifier=classifier)
     parts = {
         "known": KNOWN,
         "set aside": HELD_OUT,
@@ -81,9 +83,9 @@ def main() -> None:
         for name in SETS:
             texts = [phrase.text for phrase in phrases(folder, name)]
             counts = flagged(texts, guard, None), flagged(texts, guard, classifier)
-            shares = [*counts, flagged_in_turn(texts, watch, brain, embedder)]
-            told = " | ".join(_share(each, len(texts)) for each in shares)
-            sys.stdout.write(f"| {part} | {name} | {len(texts)} | {told} |\n")
+            shares = [*counts, flagged_in_turn(texts, monitor, brain, embedder)]
+            result = " | ".join(_share(each, len(texts)) for each in shares)
+            sys.stdout.write(f"| {part} | {name} | {len(texts)} | {result} |\n")
             sys.stdout.flush()
 
 

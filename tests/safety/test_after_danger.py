@@ -3,7 +3,7 @@
 import pytest
 
 from agents.safety.after_danger import CALLED, at_once
-from agents.safety.guard import STILL, Verdict
+from agents.safety.verdict import STILL, Verdict
 from tests.models import the_guard
 
 STROKE = Verdict("emergency", 3, ("stroke.face",))
@@ -70,32 +70,32 @@ NEVER = (
 
 
 @pytest.mark.parametrize("said", EITHER)
-def test_help_that_is_there_and_danger_that_never_was_end_it(said: str) -> None:
+def test_help_that_has_arrived_and_danger_that_never_existed_end_a_danger(said: str) -> None:
     assert all(the_guard().is_over(said, earlier) for earlier in (STROKE, SUICIDE, BEATEN, OVERDOSE))
     heard = the_guard().check(said, ASKED)
     assert not at_once(the_guard(), said, ASKED, STROKE, heard).flagged
 
 
 @pytest.mark.parametrize("said", AS_FELT)
-def test_feeling_well_ends_only_what_is_felt_while_it_lasts(said: str) -> None:
+def test_feeling_well_ends_only_dangers_that_are_felt_at_once(said: str) -> None:
     ended = [the_guard().is_over(said, earlier) for earlier in (STROKE, SUICIDE, BEATEN, OVERDOSE)]
 
     assert ended == [True, False, False, False]
 
 
 @pytest.mark.parametrize("said", ["they are here", "they're here now"])
-def test_they_are_help_after_an_emergency_and_anybody_after_violence(said: str) -> None:
+def test_they_means_helpers_after_an_emergency_but_not_after_violence(said: str) -> None:
     assert the_guard().is_over(said, OVERDOSE)
     assert not the_guard().is_over(said, BEATEN)
 
 
 @pytest.mark.parametrize("said", NEVER)
-def test_what_asks_denies_or_says_more_ends_nothing(said: str) -> None:
+def test_a_message_that_asks_denies_or_says_more_ends_no_danger(said: str) -> None:
     assert not any(the_guard().is_over(said, earlier) for earlier in (STROKE, SUICIDE, BEATEN, OVERDOSE))
 
 
 @pytest.mark.parametrize("said", ["I took them", "i did it", "I've already taken it"])
-def test_who_has_done_it_is_in_danger_now(said: str) -> None:
+def test_a_person_who_has_done_it_is_in_immediate_danger(said: str) -> None:
     assert at_once(the_guard(), said, "", Verdict("crisis", 2, ("suicide.thoughts",)), Verdict()).tier == 3
 
 
@@ -129,7 +129,7 @@ def marks(said: str, earlier: Verdict = STROKE) -> set[str]:
         "got through to 999",
     ],
 )
-def test_who_says_that_help_was_called_is_believed(said: str) -> None:
+def test_the_statement_that_help_was_called_is_recognised(said: str) -> None:
     assert marks(said) == {CALLED, STILL}
 
 
@@ -161,7 +161,7 @@ NOT_CALLED = (
 
 
 @pytest.mark.parametrize("said", NOT_CALLED)
-def test_who_says_anything_else_has_called_nobody(said: str) -> None:
+def test_other_statements_do_not_count_as_a_call_for_help(said: str) -> None:
     assert CALLED not in marks(said)
 
 
@@ -169,14 +169,14 @@ def test_who_says_anything_else_has_called_nobody(said: str) -> None:
     "said",
     ["actually nobody has called", "they don't pick up", "not yet", "no one is coming", "he is turning blue"],
 )
-def test_that_help_was_called_holds_until_it_is_denied_or_another_danger_comes(said: str) -> None:
+def test_a_call_for_help_counts_until_it_is_denied_or_another_danger_comes(said: str) -> None:
     called = Verdict("emergency", 3, ("stroke.face", CALLED, STILL))
 
     assert CALLED in marks("ok thanks", called)
     assert CALLED not in marks(said, called)
 
 
-def test_danger_that_is_new_does_more_than_stay() -> None:
+def test_a_new_danger_is_not_marked_as_carried_over() -> None:
     assert marks("I have called 999") == {CALLED, STILL}
     assert marks("I have called 999, he is turning blue") == {CALLED}
     assert marks("not yet") == {STILL}

@@ -1,4 +1,4 @@
-"""The second pair of ears learns the same every time, raises what is plain in meaning, and is remembered."""
+"""The danger classifier is deterministic, raises clear danger, and is cached."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Vectors
 from agents.safety import classifier as classifier
-from agents.safety.guard import Verdict
+from agents.safety.verdict import Verdict
 from agents.stations.embed import embed
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
@@ -38,13 +38,13 @@ class AllAlike:
         return np.tile(np.array([1, 0], dtype=np.float32), (len(texts), 1))
 
 
-def test_training_draws_no_lot() -> None:
+def test_the_classifier_is_trained_deterministically() -> None:
     one, other = (classifier.learn(WordEmbedder(), PHRASES) for _ in range(2))
 
     assert np.array_equal(one.says, other.says)
 
 
-def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
+def test_the_classifier_finds_texts_near_its_phrases() -> None:
     listening = classifier.DangerClassifier(
         WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES), sure=classifier.Threshold(either=0.5)
     )
@@ -54,7 +54,7 @@ def test_the_ears_hear_what_is_near_to_what_they_learned() -> None:
     assert listening.check("vitamins and water") == Verdict()
 
 
-def test_small_words_count_where_the_meaning_is_the_same() -> None:
+def test_small_words_count_if_the_embedding_is_the_same() -> None:
     phrases: dict[str, classifier.Class] = {}
     for thing in ("heat", "boss", "noise", "exam"):
         phrases |= {f"this {thing} makes me want to die": "crisis", f"this {thing} is killing me lol": "none"}
@@ -66,7 +66,7 @@ def test_small_words_count_where_the_meaning_is_the_same() -> None:
     assert np.argmax(in_jest) == classifier.CLASSES.index("none")
 
 
-def test_a_message_without_a_known_word_is_judged_by_its_meaning() -> None:
+def test_a_message_without_a_known_word_is_judged_by_its_embedding() -> None:
     listening = classifier.DangerClassifier(WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES))
 
     assert np.isfinite(listening.shares(["", "?", "zzz"])).all()
@@ -76,7 +76,7 @@ def test_a_message_without_a_known_word_is_judged_by_its_meaning() -> None:
     ("emergency", "crisis", "is_raised"),
     [(0.6, 0.0, True), (0.5, 0.1, False), (0.0, 0.5, True), (0.1, 0.4, False), (0.4, 0.35, True)],
 )
-def test_danger_is_raised_from_its_own_threshold_on_or_where_both_together_are_plain(
+def test_danger_is_raised_by_its_own_threshold_or_by_that_of_both_kinds_together(
     emergency: float, crisis: float, is_raised: bool
 ) -> None:
     assert classifier.SURE.reached(emergency, crisis) is is_raised
@@ -90,7 +90,7 @@ def few(tmp_path: Path) -> Path:
     for name, kind in classifier.FILES.items():
         (folder / name).write_text(f"[all]\nphrases = {json.dumps(of(kind))}\n", encoding="utf-8")
     tables = [f"[{kind}]\nphrases = {json.dumps(of(kind))}\n" for kind in classifier.CLASSES]
-    for name in classifier.FOR_THE_EARS:
+    for name in classifier.FILES_BY_CLASS:
         (folder / name).write_text("".join(tables), encoding="utf-8")
     return folder
 
@@ -100,18 +100,18 @@ def of(kind: classifier.Class) -> list[str]:
     return [phrase for phrase, each in PHRASES.items() if each == kind]
 
 
-def test_the_ears_are_learned_once_and_then_read(few: Path, tmp_path: Path) -> None:
+def test_the_classifier_is_trained_once_and_then_read_from_the_cache(few: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = classifier.load(few, WordEmbedder(), cache)
     (file,) = cache.iterdir()
     again = classifier.load(few, WordEmbedder(), cache)
 
-    assert file.name.startswith("ears-")
+    assert file.name.startswith("classifier-")
     assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
     assert list(cache.iterdir()) == [file]
 
 
-def test_a_damaged_memory_of_the_ears_is_made_anew(few: Path, tmp_path: Path) -> None:
+def test_a_damaged_cache_of_the_classifier_is_replaced(few: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     classifier.load(few, WordEmbedder(), cache)
     (file,) = cache.iterdir()
@@ -129,7 +129,7 @@ def test_a_damaged_memory_of_the_ears_is_made_anew(few: Path, tmp_path: Path) ->
         "this deadline is killing me",
     ],
 )
-def test_the_ears_are_calm_where_danger_is_denied_past_taught_or_figurative(said: str) -> None:
+def test_the_classifier_does_not_raise_denied_past_educational_or_figurative_danger(said: str) -> None:
     assert load_classifier(load(environment={}), minilm()).check(said) == Verdict()
 
 
@@ -143,16 +143,14 @@ def test_the_ears_are_calm_where_danger_is_denied_past_taught_or_figurative(said
         ("my step dad comes in when mum is on nights and I lie there pretending I sleep", "crisis"),
     ],
 )
-def test_the_ears_hear_what_is_told_sideways_even_in_a_sentence_about_something_else(
-    said: str, kind: str
-) -> None:
+def test_the_classifier_finds_indirect_danger_even_next_to_another_topic(said: str, kind: str) -> None:
     listening = load_classifier(load(environment={}), minilm())
 
     assert listening.check(said).kind == kind
     assert listening.check(f"{said}, I have no insurance").kind == kind
 
 
-def test_hardly_a_text_beside_it_talks_the_ears_out_of_what_they_alone_heard() -> None:
+def test_an_added_text_rarely_hides_danger_that_only_the_classifier_finds() -> None:
     listening = load_classifier(load(environment={}), minilm())
     danger = [phrase.text for name in ("emergencies", "crises") for phrase in phrases(UNSEEN, name)]
     heard = [each for each in danger if not the_guard().check(each).flagged and listening.check(each).flagged]
@@ -178,13 +176,11 @@ def test_hardly_a_text_beside_it_talks_the_ears_out_of_what_they_alone_heard() -
         ("and a b. " * 20, ["and a b."] * 8),
     ],
 )
-def test_sentences_are_heard_alone_where_there_are_several_but_not_endlessly_many(
-    text: str, parts: list[str]
-) -> None:
+def test_several_sentences_are_judged_alone_up_to_a_maximum_number(text: str, parts: list[str]) -> None:
     assert classifier.sentences(text) == parts
 
 
-async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None:
+async def test_the_classifier_raises_no_ordinary_reply_of_an_interview() -> None:
     listening = load_classifier(load(environment={}), minilm())
     heard, message = [], ""
     for path in kept():
@@ -202,7 +198,7 @@ async def test_no_ordinary_reply_of_an_interview_is_danger_to_the_ears() -> None
     assert len(taken_for_danger) <= len(heard) // 100, taken_for_danger
 
 
-def test_what_people_say_in_any_chat_is_hardly_ever_danger_to_the_ears() -> None:
+def test_the_classifier_rarely_raises_what_people_say_in_any_chat() -> None:
     listening = load_classifier(load(environment={}), minilm())
     said = read(Path(__file__).parent / "chat.toml")["chat"]["phrases"]
 

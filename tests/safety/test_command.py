@@ -50,7 +50,7 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
     assert answers[0]["rules"][0] == "coronary.chest_pain"
 
 
-def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_path: Path) -> None:
+def test_a_line_without_a_text_gets_an_error_with_its_id_and_the_others_are_answered(tmp_path: Path) -> None:
     lines = (
         b'\xef\xbb\xbf{"id": "x1", "text": "I can\'t breathe"}\n'
         b'{"id": "x2", "text": "I can\'t breathe \xff\xfe"}\n'
@@ -61,10 +61,10 @@ def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_p
     (tmp_path / "lines.txt").write_bytes(lines)
 
     asked = ["safety", "check", "--json", "--rules-only"]
-    told = CliRunner().invoke(cli, [*asked, str(tmp_path / "lines.txt")])
+    result = CliRunner().invoke(cli, [*asked, str(tmp_path / "lines.txt")])
     piped = CliRunner().invoke(cli, asked, input=lines)
 
-    answers = [json.loads(line) for line in told.stdout.splitlines()]
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(answer["id"], answer.get("kind") or answer["error"]) for answer in answers] == [
         ("x1", "emergency"),
         ("x2", "emergency"),
@@ -72,17 +72,17 @@ def test_what_is_no_text_costs_no_other_line_its_answer_nor_its_own_its_id(tmp_p
         ("x4", "there is no text"),
         (5, "emergency"),
     ]
-    assert (told.exit_code, told.stderr) == (1, "Error: 2 of 5 lines have no text that could be heard.\n")
-    assert piped.stdout == told.stdout
+    assert (result.exit_code, result.stderr) == (1, "Error: 2 of 5 lines have no text.\n")
+    assert piped.stdout == result.stdout
 
 
-def test_lines_can_come_from_a_file_and_be_read_by_people(tmp_path: Path) -> None:
+def test_lines_are_read_from_a_file_and_printed_as_text(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
 
-    told = run("check", "--rules-only", str(tmp_path / "lines.txt"))
+    result = run("check", "--rules-only", str(tmp_path / "lines.txt"))
 
-    assert told.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
-    assert told.splitlines()[2] == "b1\tnone\t0\t-"
+    assert result.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
+    assert result.splitlines()[2] == "b1\tnone\t0\t-"
 
 
 def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,18 +94,18 @@ def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: p
     assert "the rules decide alone" in done.stderr
 
 
-def test_it_is_explained_which_words_did_it_and_what_stopped_others() -> None:
-    told = run("explain", "no SOB but chest tightness")
+def test_explain_shows_which_words_fired_a_rule_and_what_stopped_others() -> None:
+    result = run("explain", "no SOB but chest tightness")
 
-    assert told.splitlines()[0] == "emergency, tier 3"
-    assert '"chest tightness"' in told
-    assert 'negated by "no"' in told
+    assert result.splitlines()[0] == "emergency, tier 3"
+    assert '"chest tightness"' in result
+    assert 'negated by "no"' in result
 
 
 def test_a_reply_is_explained_by_its_question() -> None:
-    told = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
+    result = run("explain", "yes", "--context", "Any thoughts of harming yourself?")
 
-    assert "the reply, to the question before it" in told
+    assert "the reply, to the question before it" in result
 
 
 ALL_SORTS = (
@@ -132,34 +132,34 @@ REPLIES = (
 
 
 @cache
-def the_ears() -> DangerClassifier:
+def the_classifier() -> DangerClassifier:
     return load_classifier(load(), minilm())
 
 
 @pytest.fixture
-def ears_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def classifier_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "load_embedder", lambda settings: minilm())
-    monkeypatch.setattr(wiring, "load_classifier", lambda settings, embedder: the_ears())
+    monkeypatch.setattr(wiring, "load_classifier", lambda settings, embedder: the_classifier())
 
 
-@pytest.mark.usefixtures("ears_once")
+@pytest.mark.usefixtures("classifier_once")
 @pytest.mark.parametrize("how", [(), ("--rules-only",)])
-def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
+def test_explain_and_check_give_the_same_verdict(how: tuple[str, ...]) -> None:
     items = [*((text, None) for text in ALL_SORTS), *REPLIES]
     lines = [json.dumps({"text": text, "context": context, "id": text}) for text, context in items]
 
     checked = [json.loads(line) for line in run("check", "--json", *how, given="\n".join(lines)).splitlines()]
 
-    told = [
+    result = [
         run("explain", text, *how, *(("--context", context) if context else ())).splitlines()
         for text, context in items
     ]
-    assert [explained[0] for explained in told] == [
+    assert [explained[0] for explained in result] == [
         f"{each['kind']}, tier {each['tier']}" if each["flagged"] else "none" for each in checked
     ]
-    fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in told]
+    fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in result]
     raised = [
-        {"ears"} if any(line.startswith("  ears     raised") for line in each) else set() for each in told
+        {"ears"} if any(line.startswith("  meaning  raised") for line in each) else set() for each in result
     ]
     assert [one | other for one, other in zip(fired, raised, strict=True)] == [
         set(each["rules"]) for each in checked
@@ -167,16 +167,16 @@ def test_what_is_explained_is_what_is_checked(how: tuple[str, ...]) -> None:
     assert any(raised) != bool(how)
 
 
-@pytest.mark.usefixtures("ears_once")
-def test_what_the_ears_heard_stands_beside_what_is_enough() -> None:
+@pytest.mark.usefixtures("classifier_once")
+def test_explain_shows_the_likeness_and_the_thresholds_of_the_classifier() -> None:
     silent, heard = (run("explain", text).splitlines()[-1] for text in (ALL_SORTS[9], ALL_SORTS[0]))
 
-    assert silent.startswith("  ears     silent: like an emergency ")
-    assert heard.startswith("  ears     not asked: ")
+    assert silent.startswith("  meaning  not raised: like an emergency ")
+    assert heard.startswith("  meaning  not asked: ")
     assert all(f"(of {enough})" in silent for enough in ("0.60", "0.50", "0.70"))
 
 
-def test_the_rules_that_are_explained_to_fire_are_those_of_the_verdict() -> None:
+def test_the_explained_rules_are_those_of_the_verdict() -> None:
     guard = the_guard()
     texts = [
         phrase.text

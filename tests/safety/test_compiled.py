@@ -16,7 +16,7 @@ def kept_file(cache: Path) -> Path:
     return file
 
 
-def test_a_guard_from_the_file_says_what_a_guard_from_the_rules_says(
+def test_a_guard_from_the_cache_gives_the_same_verdicts_as_one_from_the_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed = guard.load(RULES, tmp_path)

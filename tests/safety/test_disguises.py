@@ -1,8 +1,8 @@
-"""Every phrase of the suite has its kind and tier, whatever is done to it between a head and a keyboard."""
+"""Every phrase of the suite has its kind and tier, also misspelt or changed in other ways."""
 
 import pytest
 
-from agents.safety.guard import Verdict
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, Phrase, phrases
@@ -79,7 +79,7 @@ def test_every_phrasing_of_a_crisis_is_caught_in_every_disguise(theme: str) -> N
     assert lowered(CRISES, theme) == []
 
 
-def test_every_disguise_is_put_on_by_many() -> None:
+def test_every_mutation_applies_to_many_phrases() -> None:
     known = [phrase.text for phrase in (*EMERGENCIES, *CRISES)]
     put_on = {name: sum(1 for text in known for _ in change(text)) for name, (change, _) in MUTATIONS.items()}
 

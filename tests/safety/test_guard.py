@@ -1,4 +1,4 @@
-"""The guard hears every phrase of the suite, whatever was done to it, and lets calm ones pass."""
+"""The guard finds every phrase of the suite, and lets calm ones pass."""
 
 from functools import cache
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.safety.guard import Verdict
 from agents.safety.phrases import spelled_out
 from agents.safety.rules import load as load_rules
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 from tests.safety.phrases import KNOWN, RULES, Phrase, injections, phrases, read
 
@@ -52,7 +52,7 @@ def themes(known: list[Phrase]) -> list[str]:
     return sorted({phrase.theme for phrase in known})
 
 
-def test_the_suite_is_as_broad_as_it_was_promised() -> None:
+def test_the_suite_has_the_promised_number_of_phrases() -> None:
     assert len(themes(EMERGENCIES)) >= 30
     assert len(EMERGENCIES) >= 600
     assert len(CRISES) >= 200
@@ -73,7 +73,7 @@ def test_ordinary_questions_raise_no_alarm() -> None:
     assert [phrase.text for phrase in ORDINARY if the_guard().check(phrase.text).flagged] == []
 
 
-def test_a_reply_means_what_the_question_makes_of_it(subtests: pytest.Subtests) -> None:
+def test_a_reply_is_judged_with_its_question(subtests: pytest.Subtests) -> None:
     for reply in read(KNOWN / "replies.toml")["replies"]:
         with subtests.test(asked=reply["asked"], said=reply["said"]):
             verdict = the_guard().check(reply["said"], context=reply["asked"])
@@ -82,7 +82,7 @@ def test_a_reply_means_what_the_question_makes_of_it(subtests: pytest.Subtests) 
             assert verdict.tier >= int(reply["tier"])
 
 
-def test_a_reply_to_no_question_means_nothing() -> None:
+def test_a_reply_without_a_question_is_no_danger() -> None:
     assert the_guard().check("yes") == Verdict()
 
 
@@ -99,7 +99,7 @@ JOINED = (
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_text_talks_the_guard_out_of_its_verdict(part: int) -> None:
+def test_no_added_text_lowers_the_verdict_of_the_guard(part: int) -> None:
     lowered = [
         text
         for number, injection in list(enumerate(injections()))[part::4]
@@ -146,7 +146,7 @@ def what_explains(kind: str) -> list[str]:
     return [" ".join(next(spelled_out(phrase))) for phrase in said]
 
 
-def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(subtests: pytest.Subtests) -> None:
+def test_no_plan_made_of_words_that_retract_other_findings_lowers_a_tier(subtests: pytest.Subtests) -> None:
     for reason, cue in load_rules(RULES).language.cues.items():
         if cue.spares:
             continue
@@ -190,7 +190,7 @@ def test_no_plan_made_of_what_takes_other_things_back_lowers_a_tier(subtests: py
         "Suppose {}",
     ],
 )
-def test_a_frame_around_what_somebody_has_now_lowers_nothing(framed: str) -> None:
+def test_a_story_or_topic_around_a_present_danger_lowers_nothing(framed: str) -> None:
     lowered = [
         phrase.text
         for phrase in (*EMERGENCIES[::3], *CRISES)
@@ -201,7 +201,7 @@ def test_a_frame_around_what_somebody_has_now_lowers_nothing(framed: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "known", "told"),
+    ("kind", "known", "template"),
     [
         ("crisis", CRISES, "{}, after the {}"),
         ("crisis", CRISES, "{} since the {}"),
@@ -211,12 +211,14 @@ def test_a_frame_around_what_somebody_has_now_lowers_nothing(framed: str) -> Non
         ("emergency", EMERGENCIES, "{}. The {}"),
     ],
 )
-def test_what_makes_one_thing_harmless_makes_no_other_so(kind: str, known: list[Phrase], told: str) -> None:
+def test_words_that_make_one_finding_harmless_do_not_affect_others(
+    kind: str, known: list[Phrase], template: str
+) -> None:
     lowered = [
         text
         for number, words in enumerate(what_explains(kind))
         for phrase in known[number % 149 :: 149]
-        if is_lowered(text := told.format(phrase.text, words), phrase)
+        if is_lowered(text := template.format(phrase.text, words), phrase)
     ]
 
     assert lowered == []
@@ -232,13 +234,13 @@ def test_what_makes_one_thing_harmless_makes_no_other_so(kind: str, known: list[
         "does the flu jab cause anaphylaxis?",
     ],
 )
-def test_danger_that_is_denied_or_past_is_known_to_be_taken_back(text: str) -> None:
+def test_a_denied_or_past_danger_counts_as_retracted(text: str) -> None:
     assert the_guard().takes_back(text)
     assert not the_guard().check(text).flagged
 
 
 @pytest.mark.parametrize("text", ["what vitamins are good in winter?", "my stomach is upset"])
-def test_nothing_is_taken_back_where_no_danger_is_spoken_of(text: str) -> None:
+def test_nothing_is_retracted_in_a_text_without_danger(text: str) -> None:
     assert not the_guard().takes_back(text)
 
 
@@ -267,7 +269,7 @@ def test_an_everyday_clause_without_a_full_stop_lowers_nothing(clause: str) -> N
         "I need an ambulance",
     ],
 )
-def test_what_would_take_danger_back_elsewhere_does_not_here(text: str) -> None:
+def test_words_that_retract_danger_elsewhere_do_not_retract_it_here(text: str) -> None:
     assert the_guard().check(text).kind == "emergency"
 
 
@@ -286,11 +288,11 @@ def test_what_would_take_danger_back_elsewhere_does_not_here(text: str) -> None:
         "my toddler has a cold",
     ],
 )
-def test_naming_a_danger_is_no_finding(text: str) -> None:
+def test_naming_a_danger_alone_is_no_finding(text: str) -> None:
     assert not the_guard().check(text).flagged
 
 
-def test_the_body_comes_first_unless_somebody_wants_to_die() -> None:
+def test_an_emergency_comes_before_a_crisis_unless_the_person_is_suicidal() -> None:
     assert the_guard().check("sudden headache like being hit with a bat").kind == "emergency"
     assert the_guard().check("I took 40 paracetamol because I want to die").kind == "crisis"
 
@@ -303,7 +305,7 @@ def test_another_sentence_never_lowers_a_tier(phrase: Phrase, other: Phrase, fir
 
 
 @given(st.sampled_from(EMERGENCIES), st.text(max_size=200))
-def test_whatever_is_written_on_the_next_line_lowers_nothing(phrase: Phrase, other: str) -> None:
+def test_text_on_the_next_line_lowers_nothing(phrase: Phrase, other: str) -> None:
     assert the_guard().check(f"{phrase.text}\n{other}").tier >= the_guard().check(phrase.text).tier
 
 
@@ -314,7 +316,7 @@ def test_any_text_gets_a_verdict(text: str, asked: str) -> None:
     assert verdict.flagged == (verdict.tier > 0) == bool(verdict.rule_ids)
 
 
-def test_a_verdict_is_only_ever_raised() -> None:
+def test_a_verdict_is_never_lowered() -> None:
     low, high = Verdict("emergency", 2, ("a",)), Verdict("crisis", 3, ("b",))
 
     assert low.raised_by(high) == Verdict("crisis", 3, ("a", "b"))

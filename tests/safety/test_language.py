@@ -20,7 +20,7 @@ def languages() -> Languages:
     return load(RULES, the_guard().vocabulary)
 
 
-def test_another_language_is_noticed() -> None:
+def test_another_language_is_detected() -> None:
     found = [(text, name, languages().foreign(text)) for name, texts in FOREIGN.items() for text in texts]
 
     assert [each for each in found if each[1] != each[2]] == []
@@ -30,7 +30,7 @@ def test_english_is_not_taken_for_another_language() -> None:
     assert [text for text in ENGLISH if languages().foreign(text) is not None] == []
 
 
-def test_hardly_any_phrase_or_case_of_ours_is_taken_for_another_language() -> None:
+def test_our_phrases_and_cases_are_rarely_taken_for_another_language() -> None:
     said = [
         phrase.text
         for folder in (KNOWN, HELD_OUT)
@@ -45,7 +45,7 @@ def test_hardly_any_phrase_or_case_of_ours_is_taken_for_another_language() -> No
     assert [text for text in said if languages().foreign(text)] == []
 
 
-def test_whoever_is_not_understood_is_told_whom_to_call_in_english_too() -> None:
+def test_the_notice_about_a_language_says_whom_to_call_in_english_too() -> None:
     wordings = wording.load(RULES, "GB")
     said = {name: wordings.foreign(name) for name in (*FOREIGN, "xx")}
 

@@ -54,7 +54,7 @@ def the_guard() -> OutputGuard:
     return output.load(RULES)
 
 
-def test_there_is_enough_to_be_held_to() -> None:
+def test_there_are_enough_sentences_to_test_with() -> None:
     assert len(set(REFUSED)) == len(REFUSED) >= 240
     assert len(set(ALLOWED)) == len(ALLOWED) >= 240
 
@@ -63,13 +63,13 @@ def test_a_diagnosis_a_prescription_or_a_dose_is_refused() -> None:
     assert [sentence for sentence in REFUSED if not the_guard().refusals(sentence)] == []
 
 
-def test_what_is_none_of_these_may_be_said() -> None:
+def test_other_sentences_are_allowed() -> None:
     refused = {sentence: the_guard().refusals(sentence) for sentence in ALLOWED}
 
     assert {sentence: reasons for sentence, reasons in refused.items() if reasons} == {}
 
 
-def test_our_own_conversations_can_be_said() -> None:
+def test_the_answers_of_the_kept_conversations_are_allowed() -> None:
     spoken = [
         line.split(": ", 1)[1]
         for file in sorted((CHECKOUT / "tests" / "conversations").glob("*.txt"))
@@ -81,7 +81,7 @@ def test_our_own_conversations_can_be_said() -> None:
     assert [line for line in spoken if the_guard().refusals(line)] == []
 
 
-def test_all_that_a_specialist_says_by_itself_can_be_said() -> None:
+def test_all_texts_of_the_interviews_are_allowed() -> None:
     roster = load_roster()
     spoken = [
         (said.replace("{", "").replace("}", ""), who.lines)
@@ -94,14 +94,14 @@ def test_all_that_a_specialist_says_by_itself_can_be_said() -> None:
 
 
 @pytest.mark.parametrize("medicine", MEDICINES)
-def test_a_medicine_that_the_person_told_of_can_be_told_back(medicine: str) -> None:
+def test_a_medicine_that_the_person_named_may_be_repeated(medicine: str) -> None:
     manner = load_roster().manner
     wordings = [*manner.corrected, *manner.added]
     wordings += [wording for kind in SAID_OF_MEDICINES for wording in manner.reflections[kind]]
-    told = [wording.format(value=medicine) for wording in wordings]
-    told += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
+    result = [wording.format(value=medicine) for wording in wordings]
+    result += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
 
-    assert [said for said in told if the_guard().refusals(said)] == []
+    assert [said for said in result if the_guard().refusals(said)] == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_medicine_that_the_person_told_of_can_be_told_back(medicine: str) -> N
         "Ibuprofen 400 mg with a glass of milk.",
     ],
 )
-def test_what_is_harmless_beside_it_lets_no_order_pass(sentence: str) -> None:
+def test_harmless_words_next_to_an_instruction_do_not_allow_it(sentence: str) -> None:
     assert the_guard().refusals(sentence)
 
 

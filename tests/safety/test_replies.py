@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from agents.safety.after_danger import CALLED, MEANWHILE
-from agents.safety.guard import Verdict
 from agents.safety.rules import Kind
+from agents.safety.verdict import Verdict
 from agents.safety.wording import load
 from tests.models import the_guard
 from tests.safety.phrases import RULES
@@ -37,7 +37,7 @@ SAFE = "Do you feel safe at home?"
         "I don't know, yes",
     ],
 )
-def test_a_yes_is_heard_behind_what_says_nothing(reply: str) -> None:
+def test_a_yes_is_found_behind_fillers(reply: str) -> None:
     verdict = the_guard().check(reply, context=OF_HARM)
 
     assert (verdict.kind, verdict.tier, verdict.rule_ids) == ("crisis", 2, ("self_harm",))
@@ -56,7 +56,7 @@ def test_a_yes_is_heard_behind_what_says_nothing(reply: str) -> None:
         "nah, ok",
     ],
 )
-def test_a_no_stays_one(reply: str) -> None:
+def test_a_no_stays_a_no(reply: str) -> None:
     assert not the_guard().check(reply, context=OF_HARM).flagged
 
 
@@ -77,7 +77,7 @@ def test_every_question_of_an_answer_counts(asked: str, reply: str, rule_ids: tu
     assert the_guard().check(reply, context=asked).rule_ids == rule_ids
 
 
-def test_one_who_is_unsure_of_a_crisis_is_heard_softly() -> None:
+def test_an_unsure_reply_about_a_crisis_has_tier_1() -> None:
     assert the_guard().check("hm, not sure", context=OF_HARM).tier == 1
     assert not the_guard().check("not sure", context="Do you have chest pain?").flagged
 
@@ -88,7 +88,7 @@ ABUSED = Verdict("crisis", 2, ("abuse.violence",))
 NOTHING = Verdict()
 
 
-def softly(verdict: Verdict) -> Verdict:
+def as_tier_1(verdict: Verdict) -> Verdict:
     return Verdict("crisis", 1, verdict.rule_ids)
 
 
@@ -100,9 +100,9 @@ MEANT = {
     ("emergency", "2", 0): (NOTHING, NOTHING, NOTHING, NOTHING),
     ("emergency", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
     ("crisis", "3", 0): (NOTHING, NOTHING, NOTHING, NOTHING),
-    ("crisis", "3", 1): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("crisis", "3", 1): (NOTHING, NOT_SAFE, NOT_SAFE, as_tier_1(NOT_SAFE)),
     ("crisis", "3", 2): (NOTHING, NOTHING, NOTHING, NOTHING),
-    ("crisis", "2", 0): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("crisis", "2", 0): (NOTHING, NOT_SAFE, NOT_SAFE, as_tier_1(NOT_SAFE)),
     ("crisis", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
     ("crisis", "1", 0): (
         Verdict("crisis", 2, ("self_harm",)),
@@ -111,15 +111,15 @@ MEANT = {
         Verdict("crisis", 1, ("self_harm",)),
     ),
     ("crisis", "1", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
-    ("violence", "3", 0): (NOTHING, NOT_SAFE, NOT_SAFE, softly(NOT_SAFE)),
+    ("violence", "3", 0): (NOTHING, NOT_SAFE, NOT_SAFE, as_tier_1(NOT_SAFE)),
     ("violence", "3", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
-    ("violence", "2", 0): (NOTHING, ABUSED, ABUSED, softly(ABUSED)),
+    ("violence", "2", 0): (NOTHING, ABUSED, ABUSED, as_tier_1(ABUSED)),
     ("violence", "2", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
 }
 TEXTS = tomllib.loads((RULES / "texts.toml").read_text(encoding="utf-8"))
 
 
-def test_the_end_of_every_safety_answer_has_its_line() -> None:
+def test_every_last_question_of_a_safety_answer_is_in_the_table() -> None:
     variants = {
         (kind, tier, at)
         for kind in ("emergency", "crisis", "violence")
@@ -139,7 +139,7 @@ def test_a_short_reply_to_a_safety_answer_means_what_it_asked(subtests: pytest.S
 
 
 @pytest.mark.parametrize("reply", ["yes", "no", "not yet", "he has", "I don't know"])
-def test_what_is_said_last_of_all_asks_nothing(reply: str) -> None:
+def test_the_last_safety_text_asks_nothing(reply: str) -> None:
     emergency, crisis = Verdict("emergency", 3), Verdict("crisis", 3)
     marked = [replace(emergency, rule_ids=(rule,)) for rule in (CALLED, MEANWHILE)]
     said = [
@@ -166,14 +166,12 @@ def test_what_is_said_last_of_all_asks_nothing(reply: str) -> None:
         ("Have you called an ambulance?", "help.not_called"),
     ],
 )
-def test_a_no_is_heard_where_it_is_the_finding_also_to_questions_that_say_you(
-    asked: str, rule_id: str
-) -> None:
+def test_a_no_is_a_finding_for_reversed_questions_also_with_you(asked: str, rule_id: str) -> None:
     assert the_guard().check("no", context=asked).rule_ids == (rule_id,)
     assert not the_guard().check("yes", context=asked).flagged
 
 
-def test_nobody_is_in_danger_who_has_not_called_about_an_errand() -> None:
+def test_not_having_called_about_an_errand_is_no_danger() -> None:
     assert not the_guard().check("no", context="Have you called the surgery about it?").flagged
 
 
@@ -185,12 +183,12 @@ def test_nobody_is_in_danger_who_has_not_called_about_an_errand() -> None:
         "Do you want to know what chest pain can mean?",
     ],
 )
-def test_an_offer_that_is_taken_is_no_finding(offer: str) -> None:
+def test_accepting_an_offer_is_no_finding(offer: str) -> None:
     assert not the_guard().check("yes please", context=offer).flagged
 
 
 @pytest.mark.parametrize("asked", ["Do you want to die?", "Would you like to be dead?"])
-def test_a_wish_that_is_asked_for_is_one(asked: str) -> None:
+def test_a_yes_to_a_question_about_a_wish_to_die_is_a_finding(asked: str) -> None:
     assert the_guard().check("yes", context=asked).kind == "crisis"
 
 
@@ -207,7 +205,7 @@ def test_a_wish_that_is_asked_for_is_one(asked: str) -> None:
         ("How do you take your medicine?", "with pills", 0),
     ],
 )
-def test_a_reply_need_not_say_yes(asked: str, reply: str, tier: int) -> None:
+def test_a_reply_without_a_yes_can_be_a_finding(asked: str, reply: str, tier: int) -> None:
     assert the_guard().check(reply, context=asked).tier == tier
 
 

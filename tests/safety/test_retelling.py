@@ -1,4 +1,4 @@
-"""What the retelling of a message adds: danger that this message brings, and none that was known before."""
+"""Danger in an enriched message: only what this message brings, not what was known before."""
 
 from functools import cache
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 from agents.local import lexicon
 from agents.local.enriching import Enricher
-from agents.safety.guard import Verdict
 from agents.safety.retelling import Before, added
+from agents.safety.verdict import Verdict
 from agents.values import Exchange
 from tests.models import the_guard
 from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases
@@ -32,7 +32,7 @@ def brings(said: str, first: str = "", answer: str = "") -> Verdict:
 @pytest.mark.parametrize(
     "said", ["thanks", "ok", "What vitamins are good in winter?", "what is the weather like", "I have a cold"]
 )
-def test_an_emergency_that_was_answered_is_not_brought_by_what_follows(said: str) -> None:
+def test_an_answered_emergency_is_not_found_again_in_later_messages(said: str) -> None:
     assert brings(said, "I have crushing chest pain", ASKED_ON) == Verdict()
 
 
@@ -47,26 +47,24 @@ def test_an_emergency_that_was_answered_is_not_brought_by_what_follows(said: str
         ("I have crushing chest pain", ASKED_ON, "it is getting worse and worse"),
     ],
 )
-def test_an_answer_is_heard_with_what_it_is_about(first: str, answer: str, said: str) -> None:
+def test_an_answer_is_judged_with_its_topic(first: str, answer: str, said: str) -> None:
     assert not the_guard().check(said, answer).flagged
     assert brings(said, first, answer).flagged
 
 
 @pytest.mark.parametrize("said", ["none", "0", "no", "not at all"])
-def test_danger_that_was_asked_for_and_denied_is_not_heard(said: str) -> None:
+def test_danger_that_was_asked_about_and_denied_is_not_found(said: str) -> None:
     assert brings(said, "I need some advice", "How bad is the chest pain?") == Verdict()
 
 
-def test_what_was_taken_back_in_an_earlier_message_stays_so() -> None:
+def test_danger_retracted_in_an_earlier_message_stays_retracted() -> None:
     assert brings("what should I eat?", "I had a stroke in 2010", "How can I help?") == Verdict()
     assert brings("bad", "I had a stroke in 2010", "How severe is it?") == Verdict()
 
 
 @pytest.mark.parametrize("folder", [KNOWN, HELD_OUT], ids=["known", "set aside"])
 @pytest.mark.parametrize(("name", "most"), [("calm", 0.02), ("ordinary", 0.02)])
-def test_the_retelling_of_a_first_message_hardly_ever_adds_an_alarm(
-    folder: Path, name: str, most: float
-) -> None:
+def test_enriching_a_first_message_rarely_adds_an_alarm(folder: Path, name: str, most: float) -> None:
     texts = [phrase.text for phrase in phrases(folder, name)]
 
     alarms = [text for text in texts if not the_guard().check(text).flagged and brings(text).flagged]

@@ -1,12 +1,12 @@
-"""Every rule is needed: each has something said that it alone hears, of its kind and with its tier."""
+"""Every rule is needed: each has a text that only it finds, with its kind and tier."""
 
-from agents.safety.guard import Verdict
 from agents.safety.rules import load
+from agents.safety.verdict import Verdict
 from tests.models import the_guard
 from tests.safety.phrases import RULES, SAID_FOR_RULES
 
 
-def test_every_rule_has_something_that_it_alone_hears() -> None:
+def test_every_rule_finds_something_that_no_other_rule_finds() -> None:
     assert set(SAID_FOR_RULES) == {rule.id for rule in load(RULES).rules}
 
 

@@ -1,4 +1,4 @@
-"""What takes danger back, and what only sounds so: an end denied, a mere time, a "never" of degree."""
+"""Which words retract danger, and which only seem to."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from tests.models import the_guard
         "he took the whole bottle, the leaflet says max 8",
     ],
 )
-def test_words_that_only_sound_like_an_end_take_nothing_back(text: str) -> None:
+def test_words_that_only_resemble_an_end_retract_nothing(text: str) -> None:
     assert the_guard().check(text).kind == "emergency"
 
 
@@ -48,7 +48,7 @@ def test_words_that_only_sound_like_an_end_take_nothing_back(text: str) -> None:
         "the leaflet mentions an overdose",
     ],
 )
-def test_what_ended_or_is_supposed_is_taken_back(text: str) -> None:
+def test_ended_or_hypothetical_danger_is_retracted(text: str) -> None:
     assert not the_guard().check(text).flagged
 
 
@@ -67,5 +67,5 @@ def test_what_ended_or_is_supposed_is_taken_back(text: str) -> None:
         ("acid splashed on my face", "emergency"),
     ],
 )
-def test_the_words_beside_it_say_what_is_meant(text: str, kind: str) -> None:
+def test_the_neighbouring_words_decide_the_meaning(text: str, kind: str) -> None:
     assert the_guard().check(text).kind == kind

@@ -1,4 +1,4 @@
-"""How a message is read before anything is looked for, what is said then, and what no brain may say."""
+"""How a message is read as words, the safety texts, and what no brain may say."""
 
 import itertools
 import string
@@ -10,10 +10,10 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BadRules
 from agents.safety import guard, output, wording
-from agents.safety.guard import Verdict
 from agents.safety.phrases import forms, spelled_out
 from agents.safety.rules import load as load_rules
 from agents.safety.text import Reader, clean
+from agents.safety.verdict import Verdict
 from orchestrator.errors import BAD_SETTING, AnamnesisError
 from orchestrator.settings import load
 from orchestrator.wiring import build_monitor
@@ -55,7 +55,7 @@ def read(text: str) -> list[str]:
         ("p**n", ["pain"]),
     ],
 )
-def test_a_word_is_read_for_what_was_meant(typed: str, is_read: list[str]) -> None:
+def test_a_misspelt_word_is_read_as_the_intended_one(typed: str, is_read: list[str]) -> None:
     assert read(typed) == is_read
 
 
@@ -71,12 +71,12 @@ def test_a_word_is_read_for_what_was_meant(typed: str, is_read: list[str]) -> No
         ("vomiting w/ blood & faint", "vomiting with blood and faint"),
     ],
 )
-def test_a_short_form_or_a_space_too_many_changes_nothing(typed: str, meant: str) -> None:
+def test_short_forms_and_extra_spaces_change_nothing(typed: str, meant: str) -> None:
     assert the_guard().check(typed) == the_guard().check(meant)
     assert the_guard().check(typed).flagged
 
 
-def test_what_takes_danger_back_must_be_typed() -> None:
+def test_words_that_retract_danger_must_be_typed_exactly() -> None:
     assert not the_guard().check("my stool is pitch black, it has healed").flagged
     assert the_guard().check("my stool is pitch black, it has heaed").flagged
 
@@ -96,11 +96,11 @@ def test_what_takes_danger_back_must_be_typed() -> None:
         "it's not her fault that she is late",
     ],
 )
-def test_everyday_talk_of_others_is_no_danger(text: str) -> None:
+def test_everyday_talk_about_others_is_no_danger(text: str) -> None:
     assert not the_guard().check(text).flagged
 
 
-def test_an_endless_text_is_heard_at_both_ends() -> None:
+def test_of_a_very_long_text_both_ends_are_checked() -> None:
     filler = "lorem ipsum " * 100_000
 
     assert the_guard().check(f"{filler} I have crushing chest pain").flagged
@@ -108,20 +108,20 @@ def test_an_endless_text_is_heard_at_both_ends() -> None:
     assert len(clean(filler)) < 30_000
 
 
-def test_what_is_said_over_and_over_hides_nothing_among_it() -> None:
+def test_repetitions_do_not_hide_danger_between_them() -> None:
     denied = "no chest pain. " * 300
 
     assert not the_guard().check(denied).flagged
     assert the_guard().check(f"{denied}I have chest pain. {denied}").flagged
 
 
-def test_what_is_said_over_and_over_is_weighed_a_few_times_only() -> None:
+def test_repetitions_are_examined_only_a_few_times() -> None:
     listened = the_guard()._listen("took too much ibuprofen " * 800)
 
     assert max(len(heard) for heard in listened.heard.values()) <= 4 * guard.MOST_OF_A_CONCEPT
 
 
-def test_a_phrase_stands_for_all_its_spellings() -> None:
+def test_a_phrase_is_expanded_to_all_its_forms() -> None:
     assert set(spelled_out("(cant|cannot)? stop~ it")) >= {
         ("stop", "it"),
         ("cant", "stopped", "it"),
@@ -160,7 +160,7 @@ def spoiled(folder: Path, name: str, old: str, new: str) -> Path:
         ("concepts.toml", "[concepts]", "[konzepte]"),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_before_anybody_is_listened_to(
+def test_an_invalid_rule_is_refused_when_the_rules_are_loaded(
     tmp_path: Path, name: str, old: str, new: str
 ) -> None:
     with pytest.raises(BadRules):
@@ -174,7 +174,7 @@ def regions() -> list[str]:
     return list(tomllib.loads((RULES / "regions.toml").read_text(encoding="utf-8")))
 
 
-def test_every_region_is_told_whom_to_call(subtests: pytest.Subtests) -> None:
+def test_the_texts_of_every_region_say_whom_to_call(subtests: pytest.Subtests) -> None:
     for region in (*regions(), "QQ"):
         words = wording.load(RULES, region)
         for tier in (1, 2, 3):
@@ -186,7 +186,7 @@ def test_every_region_is_told_whom_to_call(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("region", ["ZZ", "XX"])
-def test_no_orchestrator_opens_where_nobody_knows_whom_to_call(region: str) -> None:
+def test_no_orchestrator_starts_with_an_unknown_region(region: str) -> None:
     settings = load(environment={"ANAMNESIS_SAFETY_REGION": region})
 
     with pytest.raises(AnamnesisError, match=r"safety\.region.*GB") as refused:
@@ -211,7 +211,7 @@ def test_the_united_kingdom_is_known_by_both_its_names() -> None:
         ("crisis", 2, ("abuse.violence",)),
     ],
 )
-def test_no_safety_text_is_said_twice_and_the_short_ones_never_in_a_row(
+def test_no_safety_text_is_repeated_and_the_short_ones_are_never_used_in_a_row(
     kind: str, tier: int, rules: tuple[str, ...]
 ) -> None:
     words = wording.load(RULES, "GB")
@@ -230,7 +230,7 @@ def test_no_safety_text_is_said_twice_and_the_short_ones_never_in_a_row(
 @pytest.mark.parametrize(
     ("region", "line"), [("GB", "0808 2000 247"), ("US", "1-800-799-7233"), ("JP", "nomore")]
 )
-def test_violence_is_told_of_those_who_help_with_violence(rule: str, region: str, line: str) -> None:
+def test_the_answer_about_violence_names_help_for_violence(rule: str, region: str, line: str) -> None:
     words = wording.load(RULES, region)
 
     said = "".join(words.answer(Verdict("crisis", 3, (rule,)), 0))
@@ -240,7 +240,7 @@ def test_violence_is_told_of_those_who_help_with_violence(rule: str, region: str
     assert "Samaritans" not in said
 
 
-def test_who_speaks_of_suicide_and_violence_is_told_of_the_crisis_line() -> None:
+def test_the_answer_about_suicide_and_violence_names_the_crisis_line() -> None:
     words = wording.load(RULES, "GB")
 
     assert "116 123" in words.answer(Verdict("crisis", 3, ("abuse.violence", "suicide.plan")), 0)[0]
@@ -280,5 +280,5 @@ def test_a_diagnosis_a_prescription_or_a_dose_is_refused(rule: str, sentence: st
 
 
 @pytest.mark.parametrize("sentence", ALLOWED)
-def test_what_is_none_of_these_may_be_said(sentence: str) -> None:
+def test_other_sentences_are_allowed(sentence: str) -> None:
     assert output.load(RULES).refusals(sentence) == ()

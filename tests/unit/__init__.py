@@ -1,1 +1,1 @@
-"""Pure code and the whole corridor with our doubles: the suite one runs on every save."""
+"""Pure code, and whole turns with test doubles: quick enough to run on every save."""

@@ -182,7 +182,7 @@ async def test_the_key_opens_a_websocket_for_its_person(listened: Served) -> Non
     assert listened.orchestrator.attended == [PERSON]
 
 
-async def test_the_cookie_opens_one_too(listened: Served) -> None:
+async def test_the_cookie_opens_a_websocket_too(listened: Served) -> None:
     async with listened.open(await listened.sign_in()) as socket:
         await socket.send(b"hello")
 
@@ -200,7 +200,7 @@ async def test_the_cookie_opens_one_too(listened: Served) -> None:
         {"Cookie": "anamnesis=wrong"},
     ],
 )
-async def test_without_either_it_is_401_and_no_upgrade(listened: Served, headers: dict[str, str]) -> None:
+async def test_without_key_and_cookie_a_websocket_gets_401(listened: Served, headers: dict[str, str]) -> None:
     listened.keys.of(PERSON)
 
     assert (await refusal(listened.open(headers)))["status"] == 401
@@ -213,7 +213,7 @@ async def test_the_key_does_not_pass_as_another_scheme(listened: Served) -> None
     assert (await refusal(listened.open(headers)))["status"] == 401
 
 
-async def test_a_wrong_key_is_not_made_good_by_a_cookie(listened: Served) -> None:
+async def test_a_wrong_key_is_refused_even_with_a_valid_cookie(listened: Served) -> None:
     headers = {"Authorization": "Bearer wrong", **await listened.sign_in()}
 
     assert (await refusal(listened.open(headers)))["status"] == 401
@@ -228,7 +228,7 @@ async def test_a_page_of_a_foreign_origin_is_refused(listened: Served, origin: s
     assert (answer["status"], answer["type"]) == (403, "/problems/foreign_origin")
 
 
-async def test_whoever_is_refused_fills_no_log_with_it(
+async def test_refused_connections_do_not_fill_the_log(
     listened: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert (await refusal(listened.open({"Authorization": "Bearer wrong"})))["status"] == 401
@@ -246,13 +246,13 @@ async def test_a_page_of_our_own_may_connect(listened: Served) -> None:
         assert await socket.recv() == b"local: hello"
 
 
-async def test_a_name_that_resolves_to_us_is_not_ours_for_that(listened: Served) -> None:
+async def test_a_foreign_host_name_that_resolves_to_us_is_refused(listened: Served) -> None:
     answer = await refusal(listened.open(host="rebound.example"))
 
     assert (answer["status"], answer["type"]) == (421, "/problems/foreign_host")
 
 
-async def test_asked_without_an_upgrade_it_is_401_without_a_key_and_426_with_one(listened: Served) -> None:
+async def test_a_plain_get_is_401_without_a_key_and_426_with_one(listened: Served) -> None:
     without = await listened.http.get("/v1/ws")
     foreign = await listened.http.get("/v1/ws", headers={"Origin": "http://elsewhere.example"})
     with_key = await listened.http.get("/v1/ws", headers=listened.key)
@@ -275,7 +275,7 @@ async def test_a_frame_too_large_is_answered_with_103_and_1009(listened: Served)
         assert await closing(socket) == 1009
 
 
-async def test_a_text_frame_is_answered_with_101_and_the_connection_lives(listened: Served) -> None:
+async def test_a_text_frame_is_answered_with_101_and_the_connection_stays_open(listened: Served) -> None:
     async with listened.open() as socket:
         await socket.send("text")
         await socket.send(b"hello")
@@ -283,14 +283,14 @@ async def test_a_text_frame_is_answered_with_101_and_the_connection_lives(listen
         assert [await socket.recv(), await socket.recv()] == [b"101", b"local: hello"]
 
 
-async def test_when_the_orchestrator_has_said_all_the_websocket_is_closed_normally(listened: Served) -> None:
+async def test_when_the_orchestrator_has_finished_the_websocket_is_closed_normally(listened: Served) -> None:
     async with listened.open() as socket:
         await socket.send(b"leave")
 
         assert await closing(socket) == 1000
 
 
-async def test_when_the_orchestrator_fails_the_peer_hears_1011_and_nobody_is_quoted(
+async def test_when_the_orchestrator_fails_the_websocket_is_closed_with_1011_and_nothing_is_quoted(
     listened: Served, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with listened.open() as socket:
@@ -307,7 +307,7 @@ async def test_when_the_orchestrator_fails_the_peer_hears_1011_and_nobody_is_quo
 # --- the session of a browser -----------------------------------------------------------------------------
 
 
-async def test_the_right_key_is_traded_for_a_cookie_no_script_can_read(served: Served) -> None:
+async def test_the_right_key_is_exchanged_for_a_cookie_no_script_can_read(served: Served) -> None:
     key = served.keys.of(PERSON)
 
     response = await served.http.post("/v1/session", json={"key": key})
@@ -372,7 +372,7 @@ async def test_wrong_keys_are_slowed_down_and_the_right_one_is_not(served: Serve
     assert right.status_code == 204
 
 
-def test_after_a_while_wrong_keys_are_only_wrong_again() -> None:
+def test_after_a_minute_wrong_keys_are_no_longer_slowed_down() -> None:
     time = [0.0]
     attempts = FailedAttempts(limit=2, seconds=10, now=lambda: time[0])
     attempts.count()
@@ -411,14 +411,12 @@ def test_after_a_while_wrong_keys_are_only_wrong_again() -> None:
         (b'{"key": "' + b"a" * 65536 + b'"}', "body_too_large"),
     ],
 )
-async def test_a_body_that_is_not_as_it_should_be_is_refused_by_name(
-    served: Served, body: bytes, name: str
-) -> None:
+async def test_an_invalid_body_is_refused_by_name(served: Served, body: bytes, name: str) -> None:
     response = await served.http.post("/v1/session", content=body)
 
-    told = problem(response)
-    assert told["type"] == f"/problems/{name}"
-    assert (told["status"], told["code"]) == (TABLE[name].http, TABLE[name].number)
+    result = problem(response)
+    assert result["type"] == f"/problems/{name}"
+    assert (result["status"], result["code"]) == (TABLE[name].http, TABLE[name].number)
     assert SAID not in response.text
 
 
@@ -450,7 +448,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_every_ordinary_value_is_read_as_it_was_written(value: Any) -> None:
+def test_every_ordinary_value_is_parsed_unchanged(value: Any) -> None:
     assert strict_json.parse(json.dumps(value).encode()) == value
 
 
@@ -464,7 +462,7 @@ def test_whatever_is_sent_as_json_is_a_value_or_an_error_of_ours(body: bytes) ->
 
 
 @pytest.mark.parametrize("status", ["ok", "degraded"])
-async def test_anyone_may_ask_how_it_is(served: Served, status: Literal["ok", "degraded"]) -> None:
+async def test_anyone_may_read_the_health(served: Served, status: Literal["ok", "degraded"]) -> None:
     served.orchestrator.now = Health(status, {"store": "ok", "letta": "down: refused"})
 
     response = await served.http.get("/health")
@@ -474,7 +472,7 @@ async def test_anyone_may_ask_how_it_is(served: Served, status: Literal["ok", "d
     assert response.headers["cache-control"] == "no-store"
 
 
-async def test_an_orchestrator_that_does_not_say_how_it_is_is_degraded(
+async def test_an_orchestrator_whose_health_check_hangs_is_degraded(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never() -> Health:
@@ -492,7 +490,7 @@ async def test_an_orchestrator_that_does_not_say_how_it_is_is_degraded(
     }
 
 
-async def test_numbers_are_shown_to_this_machine(served: Served) -> None:
+async def test_metrics_are_public_on_this_machine(served: Served) -> None:
     telemetry.trace_stored("stored")
 
     response = await served.http.get("/metrics")
@@ -502,16 +500,14 @@ async def test_numbers_are_shown_to_this_machine(served: Served) -> None:
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "unknown"])
-async def test_numbers_are_shown_to_others_with_a_key_only(
-    served: Served, app: FastAPI, address: str
-) -> None:
+async def test_metrics_need_a_key_from_other_machines(served: Served, app: FastAPI, address: str) -> None:
     async with client(app, asked_from=address) as http:
         without, with_key = await http.get("/metrics"), await http.get("/metrics", headers=served.key)
 
     assert (without.status_code, with_key.status_code) == (401, 200)
 
 
-async def test_who_asks_through_a_proxy_is_not_this_machine(listened: Served) -> None:
+async def test_a_request_through_a_proxy_does_not_count_as_local(listened: Served) -> None:
     response = await listened.http.get("/metrics", headers={"X-Forwarded-For": "192.0.2.7"})
 
     assert response.status_code == 401
@@ -530,7 +526,7 @@ async def test_the_console_is_served_with_its_files(served: Served) -> None:
 @pytest.mark.parametrize(
     "path", ["/keys.json", "/../keys.json", "/%2e%2e/keys.json", "/..%2fkeys.json", "//etc/passwd"]
 )
-async def test_no_file_beside_the_console_can_be_had(listened: Served, path: str) -> None:
+async def test_no_file_outside_the_console_is_served(listened: Served, path: str) -> None:
     listened.keys.of(PERSON)
     reader, writer = await asyncio.open_connection("127.0.0.1", listened.port)
 
@@ -541,7 +537,7 @@ async def test_no_file_beside_the_console_can_be_had(listened: Served, path: str
     assert answer.startswith(b"HTTP/1.1 404 ")
 
 
-async def test_where_the_console_was_not_built_the_page_says_how(
+async def test_without_a_built_console_the_page_says_how_to_build_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "built_console", lambda: None)
@@ -560,7 +556,7 @@ async def test_where_the_console_was_not_built_the_page_says_how(
 @pytest.mark.parametrize(
     "path", ["/", "/assets/main.js", "/health", "/metrics", "/nothing", "/v1/session", "/v1/ws"]
 )
-async def test_every_answer_tells_the_browser_to_be_strict(listened: Served, path: str) -> None:
+async def test_every_response_has_the_security_headers(listened: Served, path: str) -> None:
     headers = (await listened.http.get(path)).headers
 
     policy = {part.split()[0]: part.split()[1:] for part in headers["content-security-policy"].split(";")}
@@ -574,7 +570,7 @@ async def test_every_answer_tells_the_browser_to_be_strict(listened: Served, pat
     assert "access-control-allow-origin" not in headers
 
 
-async def test_a_refused_websocket_is_answered_as_strictly(listened: Served) -> None:
+async def test_a_refused_websocket_has_the_security_headers(listened: Served) -> None:
     with pytest.raises(InvalidStatus) as refused:
         await listened.open({})
 
@@ -597,14 +593,14 @@ async def test_a_refused_websocket_is_answered_as_strictly(listened: Served) -> 
         ("", 421),
     ],
 )
-async def test_only_names_we_know_are_answered(served: Served, host: str, status: int) -> None:
+async def test_only_known_host_names_are_served(served: Served, host: str, status: int) -> None:
     response = await served.http.get("/health", headers={"Host": host})
 
     assert response.status_code == status
     assert "script-src" not in response.headers["content-security-policy"]
 
 
-async def test_what_is_not_there_and_what_cannot_be_done_are_problems_too(served: Served) -> None:
+async def test_unknown_paths_and_methods_are_problems_too(served: Served) -> None:
     nothing = await served.http.get("/nothing")
     wrong = await served.http.put("/v1/session")
 
@@ -614,7 +610,7 @@ async def test_what_is_not_there_and_what_cannot_be_done_are_problems_too(served
 
 
 @pytest.mark.parametrize("path", ["/v1/conversations", "/v1/conversations/conv_1/token"])
-async def test_without_livekit_there_are_no_rooms_and_without_a_key_nobody_is_told_so(
+async def test_without_livekit_there_are_no_rooms_and_only_a_caller_with_a_key_learns_it(
     served: Served, path: str
 ) -> None:
     nobodys = await served.http.post(path)
@@ -641,7 +637,7 @@ async def test_a_parameter_of_the_wrong_kind_is_named_and_not_quoted(
     assert "chest" not in response.text
 
 
-async def test_what_fails_inside_is_a_problem_that_quotes_nobody(
+async def test_an_internal_error_is_a_problem_without_quotes(
     served: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def fail() -> Health:

@@ -74,7 +74,7 @@ async def test_a_program_that_embeds_it_keeps_its_own_signals() -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-async def test_a_signal_ends_it_and_websockets_hear_that_it_restarts(number: signal.Signals) -> None:
+async def test_a_signal_stops_the_server_and_closes_websockets_with_1012(number: signal.Signals) -> None:
     serving, port = await serve(Pair().app)
 
     async with connect(f"ws://127.0.0.1:{port}/ws") as websocket:
@@ -87,7 +87,7 @@ async def test_a_signal_ends_it_and_websockets_hear_that_it_restarts(number: sig
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
 
 
-async def test_a_request_under_way_is_answered_and_nobody_new_is_let_in() -> None:
+async def test_a_running_request_is_answered_and_no_new_connection_is_accepted() -> None:
     pair = Pair()
     serving, port = await serve(pair.app)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
@@ -138,7 +138,7 @@ async def test_a_second_signal_does_not_wait() -> None:
         await asyncio.wait([under_way])
 
 
-def test_a_process_that_is_told_to_stop_exits_with_0() -> None:
+def test_a_process_that_gets_a_signal_exits_with_0() -> None:
     program = """
 import asyncio
 from starlette.applications import Starlette

@@ -83,7 +83,7 @@ def test_of_many_who_send_one_code_at_once_one_signs_in(sessions: Sessions) -> N
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "../keys.json", "é" * 43, "\0"])
-def test_what_is_no_code_and_no_token_signs_nobody_in(sessions: Sessions, wrong: str) -> None:
+def test_an_invalid_code_or_token_signs_nobody_in(sessions: Sessions, wrong: str) -> None:
     sessions.issue_code(ANNA)
     sessions.start(ANNA)
 
@@ -240,7 +240,7 @@ async def test_signing_out_ends_no_other_session(browser: Browser) -> None:
     assert browser.sessions.person(elsewhere) == ANNA
 
 
-async def test_who_signs_in_next_on_a_browser_ends_the_session_before(browser: Browser) -> None:
+async def test_the_next_sign_in_on_a_browser_ends_the_session_before(browser: Browser) -> None:
     await browser.sign_in(ANNA)
     annas = browser.cookie
 

@@ -1,4 +1,4 @@
-"""Where four blocks, each sound in itself, do not agree: every rule, broken alone, is told by path."""
+"""Four valid blocks that disagree: every rule, broken alone, is reported by its path."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def in_counts(**values: object) -> Change:
     return lambda session: changed(session, session_metadata=changed(session.session_metadata, **values))
 
 
-def told(blocks: Blocks) -> list[tuple[str, str]]:
+def reported(blocks: Blocks) -> list[tuple[str, str]]:
     """Path and rule of what departs, but for sizes, which follow from any change."""
     found = agreement.departures(blocks)
     return [(path, rule) for _, path, rule in found if not path.startswith("memory_usage")]
@@ -83,22 +83,23 @@ def earlier(session: ActiveSession) -> ActiveSession:
         ),
     ],
 )
-def test_a_session_that_departs_is_told_by_path_and_rule(change: Change, path: str, rule: str) -> None:
+def test_a_session_that_disagrees_is_reported_by_path_and_rule(change: Change, path: str, rule: str) -> None:
     blocks = some_blocks(turns=3)
-    assert told(blocks) == []
+    assert reported(blocks) == []
 
-    departing = told(replace(blocks, active_session=change(blocks.active_session)))
+    departing = reported(replace(blocks, active_session=change(blocks.active_session)))
 
     assert (path, rule) in departing
 
 
 @pytest.mark.parametrize("turn", [1, 2, 3])
-def test_a_transition_at_any_turn_that_was_agrees(turn: int) -> None:
+def test_a_transition_at_an_existing_turn_agrees(turn: int) -> None:
     blocks = some_blocks(turns=3)
     there = (TopicTransition(turn=turn, topic="headache_evaluation", trigger="new_concern"),)
 
     assert (
-        told(replace(blocks, active_session=in_state(topic_transitions=there)(blocks.active_session))) == []
+        reported(replace(blocks, active_session=in_state(topic_transitions=there)(blocks.active_session)))
+        == []
     )
 
 
@@ -108,7 +109,7 @@ def test_a_session_that_was_active_as_the_history_was_updated_agrees() -> None:
 
     session = in_info(last_activity=then)(blocks.active_session)
 
-    assert told(replace(blocks, active_session=session)) == []
+    assert reported(replace(blocks, active_session=session)) == []
 
 
 @pytest.mark.parametrize(
@@ -120,22 +121,22 @@ def test_a_session_that_was_active_as_the_history_was_updated_agrees() -> None:
         ("Started: 2024-01-15T10:30:00Z", "Started: 2024-01-15T10:31:00Z", "is not that of active_session"),
     ],
 )
-def test_a_summary_that_departs_is_told_by_its_header(old: str, new: str, rule: str) -> None:
+def test_a_summary_that_disagrees_is_reported_by_its_header(old: str, new: str, rule: str) -> None:
     blocks = some_blocks(turns=3)
     text = blocks.context_summary.replace(old, new)
 
     assert text != blocks.context_summary
-    assert told(replace(blocks, context_summary=text)) == [("header", rule)]
+    assert reported(replace(blocks, context_summary=text)) == [("header", rule)]
 
 
 def test_a_summary_is_missing_once_there_are_turns() -> None:
-    assert told(replace(some_blocks(turns=1), context_summary="")) == [
+    assert reported(replace(some_blocks(turns=1), context_summary="")) == [
         ("$", "is empty although there are turns")
     ]
-    assert told(some_blocks(turns=0)) == []
+    assert reported(some_blocks(turns=0)) == []
 
 
-def test_what_the_bookkeeping_says_of_archive_and_sizes_is_compared() -> None:
+def test_the_archive_and_sizes_in_memory_metadata_are_compared() -> None:
     blocks = some_blocks(turns=3)
     metadata = blocks.memory_metadata
     archival = changed(metadata.archival_info, total_archived_turns=1)

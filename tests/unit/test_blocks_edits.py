@@ -96,7 +96,7 @@ def test_the_sizes_are_those_of_the_real_texts() -> None:
 
 
 @pytest.mark.requirement("001-081")
-def test_the_next_archiving_is_foreseen_from_the_third_turn_on() -> None:
+def test_the_next_archiving_is_estimated_from_the_third_turn_on() -> None:
     short, long = some_blocks(turns=2), some_blocks(turns=3)
 
     size = len(render(Label.CONVERSATION_HISTORY, long))
@@ -142,7 +142,7 @@ def test_the_latest_turn_is_replaced_under_its_id() -> None:
     assert list(agreement.departures(after)) == []
 
 
-def test_a_failed_turn_can_be_answered_after_all() -> None:
+def test_a_failed_turn_can_be_answered_later() -> None:
     failed = complete_turn(
         some_blocks(turns=1), replace(a_completed_turn(2), response=None, error="turn_timed_out"), NOW
     )
@@ -228,7 +228,7 @@ def test_after_each_turn_the_four_blocks_agree() -> None:
         ),
     ],
 )
-def test_a_disagreement_is_told_by_label_and_path(
+def test_a_disagreement_is_reported_by_label_and_path(
     label: Label, path: str, wrong: dict[str, dict[str, object]]
 ) -> None:
     blocks = some_blocks(turns=2)
@@ -241,7 +241,7 @@ def test_a_disagreement_is_told_by_label_and_path(
     assert (label, path) in found
 
 
-def test_a_wrong_size_is_a_disagreement_and_refreshing_mends_it() -> None:
+def test_a_wrong_size_is_a_disagreement_and_refreshing_corrects_it() -> None:
     blocks: Blocks = some_blocks(turns=2)
     bad = replace(blocks, context_summary=blocks.context_summary + " and more")
 
@@ -253,7 +253,7 @@ def test_a_wrong_size_is_a_disagreement_and_refreshing_mends_it() -> None:
     assert list(agreement.departures(refresh(bad))) == []
 
 
-def test_what_leans_on_a_question_counts_as_answering_it() -> None:
+def test_a_reply_that_refers_to_a_question_counts_as_an_answer() -> None:
     turn = replace(a_completed_turn(2), enrichment=an_enrichment("User rates it 8", "turn_1"))
 
     after = complete_turn(some_blocks(turns=1), turn, NOW)
@@ -284,7 +284,7 @@ def a_talk(turns: int, history: int) -> Iterator[Blocks]:
         pytest.param(18, 28_000, 7_000, marks=pytest.mark.requirement("001-094"), id="threshold"),
     ],
 )
-def test_a_conversation_takes_about_as_much_as_was_planned(turns: int, history: int, summary: int) -> None:
+def test_a_conversation_uses_about_the_planned_size(turns: int, history: int, summary: int) -> None:
     *_, blocks = a_talk(turns, history)
 
     assert len(blocks.conversation_history.text) == pytest.approx(history, rel=0.1)
@@ -299,7 +299,7 @@ def test_with_turns_of_that_length_archiving_begins_by_the_eighteenth() -> None:
 
 
 @pytest.mark.requirement("001-087")
-def test_the_archive_is_ready_for_as_long_as_it_takes_turns() -> None:
+def test_the_archive_is_ready_while_it_accepts_turns() -> None:
     for blocks in (empty(a_conversation()), some_blocks(turns=20)):
         assert blocks.memory_metadata.system_flags.archival_ready
     rotation = rotate(some_blocks(turns=21).conversation_history)

@@ -1,4 +1,4 @@
-"""The one door to the blocks: receipts, revisions, rotation, refusals."""
+"""The ledger: receipts, revisions, rotation, refusals."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ class LedgerWorld:
     def take_turn(
         self, message: str = "8", answer: str = "Since when?", reading: ReadResult | None = None
     ) -> WriteResult:
-        """One turn as the corridor takes it."""
+        """One turn as the orchestrator takes it."""
         reading = reading or self.read()
         turn = replace(
             a_completed_turn(reading.blocks.next_turn, message=message, answer=answer),
@@ -57,7 +57,7 @@ def test_reading_leaves_four_receipts_even_before_the_first_turn() -> None:
     assert {receipt.actor for receipt in reading.receipts} == {"context_extractor"}
 
 
-def test_a_receipt_says_how_the_block_stood() -> None:
+def test_a_receipt_has_the_state_of_the_block() -> None:
     world = LedgerWorld()
     world.take_turn(message="x" * 2_000)
 
@@ -105,7 +105,7 @@ def test_only_what_changed_gets_a_new_revision() -> None:
     assert world.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.1"
 
 
-def test_writing_what_stands_already_writes_nothing() -> None:
+def test_writing_unchanged_blocks_writes_nothing() -> None:
     world = LedgerWorld()
     world.take_turn()
     reading = world.read()
@@ -141,7 +141,7 @@ def test_after_thirty_short_turns_the_latest_fifteen_to_twenty_are_held() -> Non
     assert history.total_turns == len(history.turns) + len(world.store.archived_turns(CONVERSATION.id)) == 30
 
 
-def test_what_was_written_can_be_written_upon() -> None:
+def test_a_written_result_can_be_the_base_of_the_next_write() -> None:
     world = LedgerWorld()
 
     second = world.take_turn(reading=world.take_turn())
@@ -150,7 +150,7 @@ def test_what_was_written_can_be_written_upon() -> None:
 
 
 @pytest.mark.requirement("001-089", "001-098")
-def test_an_emergency_is_told_at_its_write_and_not_at_the_next() -> None:
+def test_the_emergency_level_is_reported_at_its_write_and_not_at_the_next() -> None:
     world = LedgerWorld()
     for _ in range(4):
         world.take_turn()
@@ -274,7 +274,7 @@ def test_a_long_text_is_archived_whole_and_once_when_it_leaves() -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["another answer", "another message"])
-def test_a_long_text_that_was_replaced_does_not_come_back(answered: bool) -> None:
+def test_a_replaced_long_text_does_not_return(answered: bool) -> None:
     world = LedgerWorld()
     first = a_completed_turn(1, message="y" * 60_000)
     second = a_completed_turn(1, message="short", attempt=2)
@@ -308,9 +308,7 @@ def spoiled(world: LedgerWorld, label: Label, text: str, *revisions: int) -> Rea
 @pytest.mark.requirement("001-118")
 @pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize("text", ["", "{", "I am in pain", "null"])
-def test_a_block_that_cannot_stand_is_quarantined_and_the_last_valid_one_restored(
-    label: Label, text: str
-) -> None:
+def test_an_invalid_block_is_quarantined_and_the_last_valid_one_restored(label: Label, text: str) -> None:
     world = LedgerWorld()
     world.take_turn()
     before = world.take_turn()
@@ -329,7 +327,7 @@ def test_a_block_that_cannot_stand_is_quarantined_and_the_last_valid_one_restore
     assert world.take_turn().blocks.next_turn == 4
 
 
-def test_a_valid_text_that_nobody_wrote_through_the_ledger_does_not_stand_either() -> None:
+def test_a_valid_text_that_was_not_written_through_the_ledger_is_quarantined_too() -> None:
     world = LedgerWorld()
     world.take_turn()
     written = world.take_turn()
@@ -343,7 +341,7 @@ def test_a_valid_text_that_nobody_wrote_through_the_ledger_does_not_stand_either
 
 @pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize("turns", [2, 4, 24])
-def test_when_the_latest_revisions_are_spoiled_too_an_earlier_one_comes_back_and_all_agree(
+def test_if_the_latest_revisions_are_invalid_too_an_earlier_one_is_restored_and_all_agree(
     label: Label, turns: int
 ) -> None:
     world = LedgerWorld()
@@ -361,7 +359,7 @@ def test_when_the_latest_revisions_are_spoiled_too_an_earlier_one_comes_back_and
 
 
 @pytest.mark.parametrize("turns", [1, 22])
-def test_when_no_revision_can_be_read_the_conversation_goes_on_after_what_is_archived(turns: int) -> None:
+def test_if_no_revision_can_be_read_the_conversation_continues_after_the_archived_turns(turns: int) -> None:
     world = LedgerWorld()
     for _ in range(turns):
         world.take_turn()
@@ -429,7 +427,7 @@ FORGED = [
 
 @pytest.mark.requirement("001-118", "001-111", "001-112")
 @pytest.mark.parametrize(("label", "old", "new", "reason"), FORGED)
-def test_a_block_that_departs_from_the_others_is_quarantined_though_its_digests_fit(
+def test_a_block_that_disagrees_with_the_others_is_quarantined_though_its_digests_fit(
     label: Label, old: str, new: str, reason: str
 ) -> None:
     world = LedgerWorld()
@@ -450,7 +448,7 @@ def test_a_block_that_departs_from_the_others_is_quarantined_though_its_digests_
     assert len(world.store.quarantined) == 1
 
 
-def test_a_history_whose_turns_do_not_follow_the_archive_is_the_one_at_fault() -> None:
+def test_a_history_that_does_not_follow_the_archive_is_the_invalid_block() -> None:
     world = LedgerWorld()
     for _ in range(3):
         world.take_turn()
@@ -467,7 +465,7 @@ def test_a_history_whose_turns_do_not_follow_the_archive_is_the_one_at_fault() -
     assert list(agreement.departures(reading.blocks)) == []
 
 
-def test_what_was_let_in_without_validation_is_put_right_once_it_is_switched_on() -> None:
+def test_blocks_written_without_validation_are_repaired_once_it_is_switched_on() -> None:
     world = LedgerWorld(replace(DEFAULTS, validation_enabled=False))
     for _ in range(2):
         world.take_turn()
@@ -487,7 +485,7 @@ def test_what_was_let_in_without_validation_is_put_right_once_it_is_switched_on(
     assert world.take_turn().blocks.next_turn == 4
 
 
-def test_other_limits_than_yesterday_put_no_block_into_quarantine() -> None:
+def test_changed_limits_put_no_block_into_quarantine() -> None:
     world = LedgerWorld()
     for _ in range(18):
         world.take_turn()
@@ -515,7 +513,7 @@ def test_rotating_before_the_first_turn_writes_nothing() -> None:
     assert {(each.action, each.revision) for each in written.receipts} == {(Action.RETRIEVED, 0)}
 
 
-def test_what_is_restored_before_a_rotation_by_hand_has_its_receipt() -> None:
+def test_a_restore_before_a_rotation_by_hand_has_its_receipt() -> None:
     world = LedgerWorld()
     for _ in range(5):
         world.take_turn()
@@ -527,7 +525,7 @@ def test_what_is_restored_before_a_rotation_by_hand_has_its_receipt() -> None:
     assert written.rotated_out == (1, 2)
 
 
-def test_a_block_that_was_changed_after_it_was_read_is_not_written_over_unseen() -> None:
+def test_a_block_that_was_changed_after_it_was_read_is_not_overwritten() -> None:
     world = LedgerWorld()
     world.take_turn()
     reading = world.read()
@@ -540,7 +538,7 @@ def test_a_block_that_was_changed_after_it_was_read_is_not_written_over_unseen()
     assert [text for _, _, text, *_ in world.store.quarantined] == ["{}"]
 
 
-def test_what_is_examined_is_told_and_left_as_it_is() -> None:
+def test_examining_reports_broken_rules_and_changes_nothing() -> None:
     world = LedgerWorld()
     world.take_turn()
     sound, receipts = world.ledger.examine(world.store, CONVERSATION, actor="ann")
@@ -557,7 +555,7 @@ def test_what_is_examined_is_told_and_left_as_it_is() -> None:
     assert world.store.quarantined == []
 
 
-def test_agents_that_have_left_the_orchestrator_stay_valid_where_they_stand() -> None:
+def test_agents_that_are_no_longer_configured_stay_valid_in_old_turns() -> None:
     world = LedgerWorld()
     world.take_turn()
     world.ledger = Ledger(world.clock, DEFAULTS, {"SLEEP"})
@@ -582,7 +580,7 @@ def test_agents_that_have_left_the_orchestrator_stay_valid_where_they_stand() ->
 # --- what was -----------------------------------------------------------------------------------------------
 
 
-def test_blocks_are_shown_as_they_stood_after_a_turn_or_at_a_revision() -> None:
+def test_blocks_can_be_viewed_after_a_turn_or_at_a_revision() -> None:
     world = LedgerWorld()
     texts = [world.take_turn(message=f"message {turn}").stored for turn in range(1, 31)]
 
@@ -598,7 +596,7 @@ def test_blocks_are_shown_as_they_stood_after_a_turn_or_at_a_revision() -> None:
         world.ledger.view(world.store, CONVERSATION, actor="ann", revision=31)
 
 
-def test_only_so_many_revisions_are_kept_as_the_settings_say() -> None:
+def test_the_configured_number_of_revisions_is_kept() -> None:
     world = LedgerWorld(replace(DEFAULTS, revisions_kept=4))
     for _ in range(9):
         world.take_turn()
@@ -632,11 +630,11 @@ def test_a_full_block_without_rotation_names_the_way_out() -> None:
 
     with pytest.raises(BlockTooLarge) as refusal:
         world.take_turn(message="x" * 9_000)
-    told = as_ours(refusal.value)
+    result = as_ours(refusal.value)
     world.ledger.rotate(world.store, CONVERSATION, actor="ann")
     written = world.take_turn(message="x" * 9_000)
 
-    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert (result.problem.number, "`anamnesis blocks rotate`" in str(result)) == (402, True)
     assert written.blocks.next_turn == 8
 
 
@@ -648,11 +646,11 @@ def test_a_history_full_of_short_turns_without_rotation_names_the_way_out() -> N
 
     with pytest.raises(HistoryFull) as refusal:
         world.take_turn()
-    told = as_ours(refusal.value)
+    result = as_ours(refusal.value)
     world.ledger.rotate(world.store, CONVERSATION, actor="ann")
     written = world.take_turn()
 
-    assert (told.problem.number, "`anamnesis blocks rotate`" in str(told)) == (402, True)
+    assert (result.problem.number, "`anamnesis blocks rotate`" in str(result)) == (402, True)
     assert [turn.turn_id for turn in written.blocks.conversation_history.turns] == [23, 24, 25, 26]
 
 
@@ -669,7 +667,7 @@ def test_a_history_that_filled_up_without_rotation_rotates_once_it_is_switched_o
 
 
 @pytest.mark.parametrize("text", ["\x01" * 9_000, "I am in pain. " * 400])
-def test_the_lowest_limits_hold_three_turns_whatever_is_said(text: str) -> None:
+def test_the_lowest_limits_hold_any_three_turns(text: str) -> None:
     world = LedgerWorld(replace(DEFAULTS, conversation_history_limit=4_000, archival_trigger_threshold=3_500))
 
     for _ in range(5):
@@ -696,7 +694,7 @@ texts = st.one_of(
 )
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=30))
-def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[str, str]]) -> None:
+def test_for_any_messages_nothing_is_lost_and_everything_fits(said: list[tuple[str, str]]) -> None:
     world = LedgerWorld()
 
     for message, answer in said:
@@ -724,7 +722,7 @@ def test_whatever_is_said_nothing_is_lost_and_everything_fits(said: list[tuple[s
         StaleRevision(Label.ACTIVE_SESSION, 2, 1),
     ],
 )
-def test_each_error_has_its_row_and_the_facts_the_row_speaks_of(
+def test_each_error_of_the_blocks_has_its_row_and_its_facts(
     error: BlockInvalid | BlockTooLarge | HistoryFull | StaleRevision,
 ) -> None:
     assert "active_session" in TABLE[error.name].says.format_map(error.facts)

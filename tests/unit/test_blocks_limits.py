@@ -34,7 +34,7 @@ def test_a_whole_percent_is_half_up(size: int, percent: int) -> None:
         (40_000, Level.EMERGENCY),
     ],
 )
-def test_a_threshold_belongs_to_the_level_it_opens(size: int, expected: Level) -> None:
+def test_a_size_on_a_threshold_has_the_higher_level(size: int, expected: Level) -> None:
     assert level(size, 32_000) is expected
 
 

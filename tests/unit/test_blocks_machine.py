@@ -1,4 +1,4 @@
-"""Whatever is done to the blocks, in whatever order, nothing is lost, everything fits and all four agree."""
+"""After any operations on the blocks in any order, nothing is lost, everything fits and all four agree."""
 
 import json
 from dataclasses import replace
@@ -165,7 +165,7 @@ def _whole(turn: Turn, held: str | None) -> str:
     return kept.text if same else turn.text
 
 
-def walk(examples: int, steps: int) -> None:
+def explore(examples: int, steps: int) -> None:
     run_state_machine_as_test(
         Blocks,
         settings=settings(
@@ -181,13 +181,13 @@ MARKS = ("001-007", "001-031", "001-033", "001-034", "001-037", "001-059", "001-
 
 
 @pytest.mark.requirement(*MARKS)
-def test_whatever_happens_to_the_blocks_they_hold() -> None:
-    walk(examples=12, steps=20)
+def test_the_blocks_stay_valid_under_any_operations() -> None:
+    explore(examples=12, steps=20)
 
 
 @pytest.mark.soak
 @pytest.mark.requirement(*MARKS)
 @pytest.mark.timeout(3_000)
-def test_whatever_happens_to_the_blocks_thousands_of_times_they_hold() -> None:
-    for _ in range(30):  # one after the other, because each walk's examples are held until its end
-        walk(examples=100, steps=40)
+def test_the_blocks_stay_valid_under_thousands_of_any_operations() -> None:
+    for _ in range(30):  # one after the other, because the examples of each run are held until its end
+        explore(examples=100, steps=40)

@@ -1,4 +1,4 @@
-"""An edit upon an earlier text is brought upon the one that stands, unless both changed the same."""
+"""An edit of an earlier text is merged into the current one, unless both changed the same value."""
 
 import json
 
@@ -26,7 +26,7 @@ METADATA = Label.MEMORY_METADATA
         ({"turns": [1]}, {"turns": [2]}, {"turns": [1, 3]}, None),
     ],
 )
-def test_what_only_one_changed_stands_and_what_both_changed_does_not(
+def test_changes_of_one_side_are_merged_and_changes_of_both_are_refused(
     base: object, edited: object, standing: object, merged: object
 ) -> None:
     text = merge(METADATA, json.dumps(base), json.dumps(edited), json.dumps(standing))
@@ -34,7 +34,7 @@ def test_what_only_one_changed_stands_and_what_both_changed_does_not(
     assert (text and json.loads(text)) == merged
 
 
-def test_notes_of_two_people_stand_one_after_the_other() -> None:
+def test_notes_of_two_people_are_both_kept() -> None:
     base = LedgerWorld().take_turn().blocks.context_summary
 
     merged = merge(Label.CONTEXT_SUMMARY, base, f"{base}\nIs in a hurry.", f"{base}\nPrefers tea.")
@@ -43,5 +43,5 @@ def test_notes_of_two_people_stand_one_after_the_other() -> None:
     assert summary_text.parse(merged).notes == ("Prefers tea.", "Is in a hurry.")
 
 
-def test_upon_a_summary_that_was_empty_nothing_is_merged() -> None:
+def test_nothing_is_merged_into_an_empty_summary() -> None:
     assert merge(Label.CONTEXT_SUMMARY, "", "some", "other") is None

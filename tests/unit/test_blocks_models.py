@@ -1,4 +1,4 @@
-"""What a block may hold, how it is written, and how a departure from that is told."""
+"""The fields of a block, its text, and how a broken rule is reported."""
 
 import json
 from typing import Any
@@ -150,7 +150,7 @@ def departing(label: Label, path: str, value: object) -> str:
 
 @pytest.mark.requirement("001-006", "001-036", "001-069", "001-090")
 @pytest.mark.parametrize("label", SAMPLES)
-def test_a_block_is_written_as_it_was_read_key_by_key(label: Label) -> None:
+def test_a_block_is_written_with_the_same_keys_in_the_same_order(label: Label) -> None:
     text = compact(SAMPLES[label])
 
     block = parse(label, text)
@@ -177,7 +177,7 @@ def test_a_time_is_kept_in_utc(written: str, kept: str) -> None:
     assert json.loads(history.text)["last_updated"] == kept
 
 
-def test_what_people_write_is_not_escaped() -> None:
+def test_non_ascii_text_is_not_escaped() -> None:
     history = a_history([a_turn(1, message="Mir ist übel 🤢")])
 
     assert "Mir ist übel 🤢" in history.text
@@ -287,7 +287,7 @@ BROKEN = [
     *("001-026", "001-043", "001-107", "001-108", "001-109", "001-113", "001-114", "001-115"),
 )
 @pytest.mark.parametrize(("label", "path", "value", "where"), BROKEN)
-def test_a_departure_is_told_by_its_path(label: Label, path: str, value: object, where: str) -> None:
+def test_a_broken_rule_is_reported_by_its_path(label: Label, path: str, value: object, where: str) -> None:
     with pytest.raises(BlockInvalid) as refusal:
         parse(label, departing(label, path, value))
 
@@ -297,7 +297,7 @@ def test_a_departure_is_told_by_its_path(label: Label, path: str, value: object,
 @pytest.mark.parametrize(
     "text", ["", "[]", "not json", '{"session_id":', '"' + "[" * 5000, '{"session_id":"\ud800"}']
 )
-def test_what_is_no_block_is_refused(text: str) -> None:
+def test_a_text_that_is_no_block_is_refused(text: str) -> None:
     with pytest.raises(BlockInvalid):
         parse(Label.CONVERSATION_HISTORY, text)
 
@@ -317,7 +317,7 @@ def test_a_refusal_quotes_nothing() -> None:
 
 
 @pytest.mark.requirement("001-110")
-def test_twenty_five_turns_are_held_and_twenty_six_are_refused() -> None:
+def test_twenty_five_turns_are_accepted_and_twenty_six_are_refused() -> None:
     text = a_history([a_turn(number) for number in range(1, 26)]).text
     more = json.loads(text)
     more["turns"].append(json.loads(a_turn(26).text))
@@ -330,7 +330,7 @@ def test_twenty_five_turns_are_held_and_twenty_six_are_refused() -> None:
 
 
 @pytest.mark.requirement("001-039", "001-040", "001-041")
-def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_true() -> None:
+def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_right() -> None:
     blocks = edits.empty(a_conversation())
 
     history = json.loads(render(Label.CONVERSATION_HISTORY, blocks))
@@ -364,14 +364,14 @@ def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_true() -> None
     assert blocks.context_summary == ""
 
 
-def test_blocks_come_back_from_their_texts() -> None:
+def test_blocks_can_be_parsed_from_their_texts() -> None:
     blocks: Blocks = some_blocks(turns=3)
 
     assert from_texts({label: render(label, blocks) for label in Label}) == blocks
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
-def test_a_history_put_together_from_its_turns_is_what_json_would_write(turns: int) -> None:
+def test_a_history_joined_from_cached_turns_equals_its_json(turns: int) -> None:
     history = some_blocks(turns).conversation_history
 
     assert history.text == compact(history.model_dump(mode="json"))

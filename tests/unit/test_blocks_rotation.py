@@ -55,7 +55,7 @@ def test_what_stays_depends_on_size_and_number(size: int, turns: int, kept: int,
 
 
 @pytest.mark.requirement("001-110")
-def test_a_twenty_sixth_turn_cannot_even_be_held() -> None:
+def test_a_twenty_sixth_turn_is_refused() -> None:
     with pytest.raises(ValueError, match="more than 25 turns"):
         a_history([a_turn(number) for number in range(1, 27)])
 
@@ -72,7 +72,7 @@ def test_three_turns_that_are_too_long_are_shortened_and_kept_whole() -> None:
     assert "characters kept in the archive] … y" in rotation.kept.turns[1].user_message.content
 
 
-def test_what_was_shortened_is_shortened_anew_from_the_whole() -> None:
+def test_a_shortened_turn_is_shortened_again_from_its_whole_text() -> None:
     whole = a_turn(1, message="y" * 60_000)
     first = rotate(a_history([whole])).kept.turns[0]
 
@@ -82,7 +82,7 @@ def test_what_was_shortened_is_shortened_anew_from_the_whole() -> None:
     assert rotation.overflow[0] == whole
 
 
-def test_what_was_shortened_leaves_whole() -> None:
+def test_a_shortened_turn_leaves_the_block_whole() -> None:
     whole = a_turn(1, message="y" * 60_000)
     first = rotate(a_history([whole])).kept.turns[0]
 

@@ -1,4 +1,4 @@
-"""What is published of the blocks, and how what comes from outside is held against it."""
+"""The published schemas of the blocks, and the checks of texts from outside."""
 
 import json
 from typing import Any
@@ -189,7 +189,7 @@ BROKEN: list[tuple[Label, str, str, str]] = [
 ]
 
 
-def test_what_is_published_is_what_the_models_say() -> None:
+def test_the_published_schemas_equal_those_of_the_models() -> None:
     folder = shipped_config() / "blocks"
 
     files = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
@@ -199,7 +199,7 @@ def test_what_is_published_is_what_the_models_say() -> None:
 
 @pytest.mark.parametrize("version", SCHEMA_VERSIONS)
 @pytest.mark.parametrize("label", Label)
-def test_what_is_published_is_a_json_schema(label: Label, version: str) -> None:
+def test_the_published_schemas_are_valid_json_schemas(label: Label, version: str) -> None:
     Draft202012Validator.check_schema(published(label, version))
 
 
@@ -242,7 +242,7 @@ def test_an_upgrade_loses_nothing_and_does_nothing_the_second_time(label: Label)
 
 
 @pytest.mark.parametrize("label", Label)
-def test_what_the_orchestrator_writes_is_as_published_and_needs_no_upgrade(label: Label) -> None:
+def test_written_blocks_fit_the_published_schema_and_need_no_upgrade(label: Label) -> None:
     text = render(label, some_blocks(turns=3))
 
     assert departures(label, text) == ()
@@ -254,7 +254,7 @@ def test_what_the_orchestrator_writes_is_as_published_and_needs_no_upgrade(label
     *("001-012", "001-024", "001-026", "001-043", "001-048", "001-100", "001-101", "001-103"),
 )
 @pytest.mark.parametrize(("label", "path", "value", "where", "rule"), CHANGED)
-def test_each_departure_is_told_by_path_and_reason(
+def test_each_broken_rule_is_reported_by_path_and_reason(
     label: Label, path: str, value: object, where: str, rule: str
 ) -> None:
     assert departures(label, departing(label, path, value)) == ((where or path, rule),)
@@ -262,12 +262,14 @@ def test_each_departure_is_told_by_path_and_reason(
 
 @pytest.mark.requirement("001-058", "001-061", "001-062", "001-065")
 @pytest.mark.parametrize(("label", "text", "path", "rule"), BROKEN)
-def test_each_broken_text_is_told_by_path_and_reason(label: Label, text: str, path: str, rule: str) -> None:
+def test_each_broken_text_is_reported_by_path_and_reason(
+    label: Label, text: str, path: str, rule: str
+) -> None:
     assert departures(label, text) == ((path, rule),)
 
 
 @pytest.mark.requirement("001-110")
-def test_the_twenty_sixth_turn_is_a_departure() -> None:
+def test_the_twenty_sixth_turn_breaks_the_schema() -> None:
     history = json.loads(a_history([a_turn(number) for number in range(1, 26)]).text)
     history["turns"].append(json.loads(a_turn(26).text))
     history |= {"total_turns": 26, "last_updated": "2024-01-15T10:56:00Z"}
@@ -275,7 +277,7 @@ def test_the_twenty_sixth_turn_is_a_departure() -> None:
     assert departures(H, compact(history)) == (("turns", "has more than 25 turns"),)
 
 
-def test_all_departures_are_told_at_once() -> None:
+def test_all_broken_rules_are_reported_at_once() -> None:
     history = json.loads(TEXT)
     del history["session_id"], history["turns"][1]["timestamp"]
     history["turns"][0]["turn_status"] = "I am in pain"
@@ -297,9 +299,7 @@ places = st.sampled_from([(label, path) for label, path, *_ in CHANGED])
 
 @settings(max_examples=150, deadline=None)
 @given(places, json_values)
-def test_whatever_stands_somewhere_it_is_valid_or_told_and_never_quoted(
-    place: tuple[Label, str], value: object
-) -> None:
+def test_any_value_is_valid_or_reported_and_never_quoted(place: tuple[Label, str], value: object) -> None:
     label, path = place
     text = departing(label, path, {"i am in pain": value} if isinstance(value, str) else value)
 

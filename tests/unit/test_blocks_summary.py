@@ -100,12 +100,12 @@ def the_summary() -> Summary:
 @pytest.mark.requirement(
     "001-058", "001-061", "001-062", "001-063", "001-064", "001-065", "001-066", "001-067"
 )
-def test_the_layout_is_that_of_the_sample_to_the_character() -> None:
+def test_the_layout_equals_the_sample_exactly() -> None:
     assert render(the_summary()) == SEED
 
 
 @pytest.mark.requirement("001-059")
-def test_the_oldest_entries_leave_first_when_it_would_be_too_long() -> None:
+def test_the_oldest_entries_are_dropped_first_if_a_summary_is_too_long() -> None:
     flow = tuple(flow_entry(number, START, "x" * 200, "y" * 200) for number in range(1, 41))
 
     text = render(replace(the_summary(), flow=flow), 8_000)
@@ -117,7 +117,7 @@ def test_the_oldest_entries_leave_first_when_it_would_be_too_long() -> None:
 
 
 @given(st.lists(st.text(max_size=400), max_size=60), st.text(max_size=2_000), st.integers(3_000, 8_000))
-def test_whatever_is_said_the_summary_fits_and_keeps_its_sections(
+def test_for_any_messages_the_summary_fits_and_keeps_its_sections(
     said: list[str], fact: str, most: int
 ) -> None:
     flow = tuple(flow_entry(number, START, text, text) for number, text in enumerate(said, start=1))
@@ -151,7 +151,7 @@ def test_an_imitated_heading_opens_no_section() -> None:
 
 
 @pytest.mark.requirement("001-057", "001-064")
-def test_routing_is_told_as_routed_continued_or_handed_over() -> None:
+def test_routing_is_written_as_routed_continued_or_handed_over() -> None:
     blocks = some_blocks(turns=2)
     turn = replace(
         a_completed_turn(3, agent="SLEEP", agent_name="Sleep Agent"), intent=an_intent(0.75, "SLEEP")
@@ -166,7 +166,7 @@ def test_routing_is_told_as_routed_continued_or_handed_over() -> None:
     assert "→ Agent asked: How severe is it on a scale of 1 to 10?" in text
 
 
-def test_an_answer_without_a_question_is_told_as_said() -> None:
+def test_an_answer_without_a_question_is_written_as_a_statement() -> None:
     text = complete_turn(
         some_blocks(turns=0), a_completed_turn(1, answer="Please rest."), START + timedelta(hours=1)
     ).context_summary
@@ -211,7 +211,7 @@ def test_no_pain_means_symptom_duration_and_further_facts_follow() -> None:
         (0.49, None, None, ("Poor (49%)", "Not yet determined", "Active (no question to answer yet)")),
     ],
 )
-def test_quality_is_told_in_words(
+def test_quality_is_written_in_words(
     continuity: float, uncorrected: float | None, answered: float | None, words: tuple[str, str, str]
 ) -> None:
     lines = quality_lines(
@@ -239,7 +239,7 @@ def test_the_percentages_are_those_of_the_metrics() -> None:
 
 
 @pytest.mark.requirement("001-067")
-def test_turns_that_failed_weigh_nothing_in_the_means() -> None:
+def test_failed_turns_do_not_count_in_the_means() -> None:
     blocks = some_blocks(turns=0)
     for turn_id in range(1, 9):
         failed = CompletedTurn(
@@ -316,14 +316,14 @@ def summaries(draw: st.DrawFn) -> Summary:
 
 @pytest.mark.requirement("001-057", "001-058", "001-064", "001-065", "001-066", "001-067")
 @given(summaries())
-def test_what_a_summary_states_is_read_back_from_its_text(summary: Summary) -> None:
+def test_a_summary_can_be_parsed_from_its_text(summary: Summary) -> None:
     text = render(summary)
 
     assert parse(text) == summary
     assert render(parse(text)) == text
 
 
-def test_the_sample_is_read_and_written_to_the_character_even_with_its_trailing_space() -> None:
+def test_the_sample_is_parsed_and_written_exactly_even_with_its_trailing_space() -> None:
     printed = SEED.replace("(confidence: 0.95)", "(confidence: 0.95) ")
 
     assert parse(SEED) == replace(
@@ -332,7 +332,7 @@ def test_the_sample_is_read_and_written_to_the_character_even_with_its_trailing_
     assert render(parse(printed)) == printed
 
 
-def test_what_an_agent_appended_becomes_a_note_and_stays_one() -> None:
+def test_text_that_an_agent_appended_becomes_a_note_and_stays_one() -> None:
     blocks = some_blocks(turns=1)
     appended = f"{blocks.context_summary}\nAllergic to penicillin.\n\nPrefers short answers."
 
@@ -361,7 +361,7 @@ def test_a_note_that_imitates_a_heading_opens_no_section() -> None:
 
 @pytest.mark.requirement("001-059")
 @given(st.text(max_size=300), st.integers(2_000, 8_000))
-def test_the_longest_lines_there_can_be_leave_every_section_standing(said: str, most: int) -> None:
+def test_with_the_longest_lines_every_section_stays(said: str, most: int) -> None:
     long = said.ljust(300, "x")
     summary = replace(
         the_summary(),

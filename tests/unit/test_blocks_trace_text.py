@@ -122,7 +122,9 @@ def test_a_read_says_what_each_block_holds(traced: TracedLedger) -> None:
         ({"request": "How do I start running?", "time_for_it": "an hour"}, "request How do I start running?"),
     ],
 )
-def test_facts_are_told_as_a_person_would(traced: TracedLedger, facts: dict[str, str], line: str) -> None:
+def test_facts_are_written_in_natural_language(
+    traced: TracedLedger, facts: dict[str, str], line: str
+) -> None:
     traced.take_turn(facts=facts)
 
     assert f"; {line}" in lines(traced.read().receipts)[SESSION]

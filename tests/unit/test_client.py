@@ -1,4 +1,4 @@
-"""The reference client over a line that loses frames both ways and breaks: it ends with everything, once."""
+"""The reference client over a connection that loses frames and breaks: it receives everything once."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Lossy(End):
 def calling(
     orchestrator: Orchestrator, made_of: Callable[[End], End]
 ) -> Callable[[], "asyncio.Future[Transport]"]:
-    """How a client reaches the house in this process, over lines of that kind."""
+    """How a client connects to an orchestrator in this process, over connections of that kind."""
     loop, attending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def dial() -> asyncio.Future[Transport]:
@@ -108,7 +108,7 @@ async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
     assert said == ["I am having a headache", "8"]
 
 
-async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_error(embedded: str) -> None:
+async def test_a_broken_connection_is_opened_again_and_without_a_dialer_is_an_error(embedded: str) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
         lines: list[End] = []
         dial = calling(orchestrator, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
@@ -131,7 +131,7 @@ async def test_a_line_that_ends_is_dialled_again_and_without_a_way_to_it_is_an_e
 
 
 @pytest.mark.requirement("003-148", "003-151", "003-153")
-async def test_who_comes_again_is_told_what_came_since_the_last_stanza_that_was_kept(
+async def test_a_returning_client_gets_everything_after_the_last_stanza_it_kept(
     embedded: str, tmp_path: Path
 ) -> None:
     bookmarks = Bookmarks(tmp_path / "seen", "http://127.0.0.1:8321/")
@@ -160,13 +160,13 @@ async def test_who_comes_again_is_told_what_came_since_the_last_stanza_that_was_
 
 
 class Renewed(End):
-    """A line that is given another far end without notice, as in a room whose house has begun anew."""
+    """A connection whose other end is replaced without notice, as in a room whose server has restarted."""
 
     def renew(self, end: End) -> None:
         self.__dict__.update(end.__dict__)
 
 
-async def test_a_server_that_does_not_know_us_any_more_is_told_again_who_we_are(embedded: str) -> None:
+async def test_a_client_opens_the_conversation_again_if_the_server_has_forgotten_it(embedded: str) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
         dial = calling(orchestrator, lambda end: end)
         first = await dial()

@@ -1,4 +1,4 @@
-"""Repeats are remembered within bounds, and the model knows what means the same."""
+"""The bounded cache of embeddings, and the similarities of the model."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ class Counting(WordEmbedder):
         return super().embed(texts)
 
 
-def test_a_text_that_comes_again_is_not_computed_again() -> None:
+def test_a_repeated_text_is_not_computed_again() -> None:
     counting = Counting()
     embedder = RememberingEmbedder(counting)
 
@@ -30,7 +30,7 @@ def test_a_text_that_comes_again_is_not_computed_again() -> None:
     assert counting.computed == ["a", "b", "c"]
 
 
-def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+def test_the_least_recently_used_text_is_dropped_first() -> None:
     counting = Counting()
     embedder = RememberingEmbedder(counting, most=2)
 
@@ -40,13 +40,13 @@ def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
     assert counting.computed == ["a", "b", "c", "b"]
 
 
-def test_a_batch_larger_than_the_memory_is_still_answered_whole() -> None:
+def test_a_batch_larger_than_the_cache_is_computed_completely() -> None:
     embedder = RememberingEmbedder(WordEmbedder(), most=2)
 
     assert embedder.embed(list("abcde")).shape == (5, embedder.width)
 
 
-def test_the_model_is_the_one_whose_card_gives_these_similarities(embedder: Embedder) -> None:
+def test_the_model_gives_the_similarities_of_its_model_card(embedder: Embedder) -> None:
     same, *others = embedder.embed(
         [
             "That is a happy person",

@@ -17,7 +17,7 @@ class Foreign(Exception):
         self.name, self.facts = name, facts
 
 
-def test_an_error_of_ours_stays_what_it_is() -> None:
+def test_our_own_error_is_returned_unchanged() -> None:
     error = AnamnesisError(BUSY)
 
     assert as_ours(error) is error
@@ -45,7 +45,7 @@ NOT_OURS = {
 
 
 @pytest.mark.parametrize("error", NOT_OURS.values(), ids=NOT_OURS)
-def test_what_does_not_fit_a_row_is_internal_and_not_quoted(error: Exception) -> None:
+def test_an_error_that_fits_no_row_is_internal_and_not_quoted(error: Exception) -> None:
     ours = as_ours(error)
 
     assert ours.problem is INTERNAL

@@ -53,7 +53,7 @@ def test_without_a_file_nobody_has_a_key(tmp_path: Path) -> None:
     assert Keys(tmp_path).owner("") is None
 
 
-def test_looking_for_a_key_makes_none(tmp_path: Path) -> None:
+def test_finding_a_key_creates_none(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
 
     assert keys.find(ANNA) is None
@@ -71,7 +71,7 @@ def test_a_key_that_another_process_made_is_known_at_once(tmp_path: Path) -> Non
     assert running.owner(key) == BORIS
 
 
-def test_a_key_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_key_removed_from_the_file_is_refused_at_once(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
     key = keys.of(ANNA)
 
@@ -81,7 +81,7 @@ def test_a_key_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
     assert keys.of(ANNA) != key
 
 
-def test_many_who_start_at_once_agree_on_the_keys(tmp_path: Path) -> None:
+def test_processes_that_start_at_once_agree_on_the_keys(tmp_path: Path) -> None:
     persons = [PersonId(f"person-{number % 5}") for number in range(40)]
 
     with ThreadPoolExecutor(8) as pool:
@@ -120,7 +120,7 @@ def test_a_file_that_holds_no_keys_is_refused_and_not_quoted(tmp_path: Path, tex
 
 
 @pytest.mark.parametrize("nobody", ["", "a | User: b", "a\nb", "x" * 129, " anna", "anna\u2028"])
-def test_who_cannot_be_named_gets_no_key(tmp_path: Path, nobody: str) -> None:
+def test_an_invalid_person_id_gets_no_key(tmp_path: Path, nobody: str) -> None:
     with pytest.raises(AnamnesisError) as refused:
         Keys(tmp_path).of(PersonId(nobody))
 
@@ -142,14 +142,14 @@ def test_what_is_not_a_file_is_refused_by_reason(tmp_path: Path) -> None:
     assert refused.value.facts["rule"] == "Is a directory"
 
 
-def test_a_folder_that_is_not_there_is_refused_by_reason(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused_by_reason(tmp_path: Path) -> None:
     with pytest.raises(AnamnesisError) as refused:
         Keys(tmp_path / "nowhere").of(ANNA)
 
     assert refused.value.problem is KEYS_UNREADABLE
 
 
-def test_what_a_crash_left_behind_is_no_hindrance(tmp_path: Path) -> None:
+def test_files_left_by_a_crash_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "keys.new").write_text("half a fi")
 
     key = Keys(tmp_path).of(ANNA)

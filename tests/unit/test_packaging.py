@@ -46,7 +46,7 @@ def names_in(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
-def test_a_wheel_carries_what_it_needs_and_nothing_that_only_a_checkout_needs(checkout: Path) -> None:
+def test_a_wheel_contains_what_it_needs_and_nothing_that_only_a_checkout_needs(checkout: Path) -> None:
     names = names_in(built(checkout))
 
     assert {
@@ -101,7 +101,7 @@ def test_the_orchestrator_of_a_wheel_finds_its_page(installed: Path) -> None:
     assert Path(page.strip()) == installed / "orchestrator" / "_console"
 
 
-def test_a_wheel_that_another_has_written_over_is_known_to_the_doctor(installed: Path) -> None:
+def test_the_doctor_detects_a_wheel_that_another_package_has_overwritten(installed: Path) -> None:
     look = """from orchestrator.cli.doctor import collisions
 for found in collisions(): print(found.status, found.says)"""
     before = told_by(installed, look)

@@ -38,7 +38,7 @@ def test_a_test_that_shows_an_unknown_requirement_is_refused() -> None:
         requirements.pytest_collection_modifyitems([a_test("000-001", "000-999")])
 
 
-def test_a_test_that_shows_known_requirements_is_taken_and_counted() -> None:
+def test_a_test_that_shows_known_requirements_is_accepted_and_counted() -> None:
     item = a_test("000-001", "004-054")
 
     requirements.pytest_collection_modifyitems([item])
@@ -55,7 +55,7 @@ def test_the_counts_are_given_per_source_document_and_together() -> None:
     assert lines[-1].split() == ["together", "2", "of", str(len(requirements.requirements()))]
 
 
-def test_where_tests_cannot_be_collected_the_reasons_are_told_and_the_tests_are_not(tmp_path: Path) -> None:
+def test_if_tests_cannot_be_collected_only_the_reasons_are_printed(tmp_path: Path) -> None:
     code = "import sys; from tools import requirements; requirements.collect(sys.argv[1])"
     for name, text in {
         "conftest.py": "pytest_plugins = ['tools.requirements']\n",
@@ -81,7 +81,7 @@ def test_where_tests_cannot_be_collected_the_reasons_are_told_and_the_tests_are_
     assert "test_of_no_interest" not in done.stderr
 
 
-def test_whoever_reads_the_list_may_stop_before_its_end() -> None:
+def test_the_reader_of_the_list_may_close_the_pipe_early() -> None:
     code = "from tools import requirements; requirements.collect = set; requirements.main()"
     reading, writing = os.pipe()
     os.close(reading)

@@ -38,7 +38,7 @@ A_FAILING_INSTALLER = AN_INSTALLER + "sys.exit('the registry is gone')"
         ({}, toolchain.CHECKOUT / ".cache"),
     ],
 )
-def test_the_cache_lies_where_the_environment_says(
+def test_the_cache_folder_follows_the_environment(
     environment: dict[str, str], expected: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANAMNESIS_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
@@ -49,7 +49,7 @@ def test_the_cache_lies_where_the_environment_says(
     assert toolchain.cache_dir() == expected
 
 
-def test_what_is_in_the_cache_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_tool_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
     calls = tmp_path / "calls"
 
@@ -61,9 +61,7 @@ def test_what_is_in_the_cache_is_not_fetched_again(tmp_path: Path, monkeypatch: 
     assert [(folder / "installed").exists() for folder in folders] == [True]
 
 
-def test_what_could_not_be_fetched_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_fetch_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_CACHE_DIR", str(tmp_path / "cache"))
 
     with pytest.raises(SetupError, match="the registry is gone"):
@@ -72,7 +70,7 @@ def test_what_could_not_be_fetched_leaves_nothing_behind(
     assert [path.name for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
 
-def test_a_mirror_that_pip_was_told_of_is_used_by_uv_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_uses_the_mirror_that_pip_is_configured_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
@@ -84,7 +82,7 @@ def test_a_mirror_that_pip_was_told_of_is_used_by_uv_too(monkeypatch: pytest.Mon
     assert environment["SSL_CERT_FILE"] == "/etc/mirror.pem"
 
 
-def test_what_uv_was_told_itself_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uvs_own_settings_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://ours.example/simple")
     monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
 
@@ -148,7 +146,7 @@ def setting_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Cal
 
 
 @pytest.mark.parametrize("killed", ["make", "sync", "install"])
-def test_an_environment_that_was_left_half_made_is_made_anew(
+def test_an_incomplete_environment_is_created_again(
     tmp_path: Path, setting_up: dict[str, Callable[[], None]], killed: str
 ) -> None:
     def die() -> None:
@@ -166,7 +164,7 @@ def test_an_environment_that_was_left_half_made_is_made_anew(
     assert (tmp_path / "done").read_text() == "make sync install "
 
 
-def test_what_set_up_has_started_ends_with_it(tmp_path: Path) -> None:
+def test_processes_started_by_set_up_end_with_it(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     child = f"import signal; p = open({str(alive)!r}, 'w'); p.write('here\\n'); p.flush(); signal.pause()"
@@ -182,13 +180,13 @@ def test_what_set_up_has_started_ends_with_it(tmp_path: Path) -> None:
             started = pipe.readline()
             setting_up.terminate()
             rest = pipe.read()  # comes to its end when nobody holds the other one
-        _, told = setting_up.communicate()
+        _, result = setting_up.communicate()
 
     assert (started, rest) == ("here\n", "")
-    assert (setting_up.returncode, "Interrupted" in told) == (1, True)
+    assert (setting_up.returncode, "Interrupted" in result) == (1, True)
 
 
-def test_a_lock_that_cannot_be_had_says_what_to_do_next(tmp_path: Path) -> None:
+def test_the_error_about_a_missing_lock_says_what_to_do_next(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with (

@@ -1,4 +1,4 @@
-"""What leaves as bytes: the same today as when the snapshots were written, and readable by any decoder."""
+"""The bytes of messages equal the snapshots, and any decoder can read them."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_every_sample_has_a_snapshot_and_no_snapshot_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("name", ENVELOPES)
-def test_a_message_has_the_bytes_it_had(name: str) -> None:
+def test_a_message_has_the_bytes_of_its_snapshot(name: str) -> None:
     assert encode(ENVELOPES[name]) == kept()[name]
 
 

@@ -79,7 +79,7 @@ FILLINGS = {
 
 
 @pytest.mark.parametrize("item", FILLINGS.values(), ids=FILLINGS)
-def test_the_frame_that_swells_most_needs_less_than_a_hundred_times_its_size(item: bytes) -> None:
+def test_no_frame_needs_more_than_a_hundred_times_its_size_in_memory(item: bytes) -> None:
     frame = filled_with(item, size=MAX_FRAME_BYTES // 4)
 
     with less_than(100 * len(frame)):
@@ -89,7 +89,7 @@ def test_the_frame_that_swells_most_needs_less_than_a_hundred_times_its_size(ite
 @pytest.mark.parametrize(
     ("item", "most"), [(b"\xde\x00\x00", 2), (b"\x81\xd9\x00\xc0", 6)], ids=["empty", "of one pair"]
 )
-def test_little_is_called_for_each_map_that_is_not_written_as_we_do(item: bytes, most: int) -> None:
+def test_maps_in_other_encodings_cost_few_calls(item: bytes, most: int) -> None:
     maps, calls = 10_000, 0
     frame = filled_with(item, size=maps * len(item) + 200)
 
@@ -109,6 +109,6 @@ def test_little_is_called_for_each_map_that_is_not_written_as_we_do(item: bytes,
 @pytest.mark.parametrize(
     "claim", [*BOMBS, *(claim * 1000 for claim in CLAIMS)], ids=lambda claim: claim[:6].hex()
 )
-def test_a_frame_that_claims_more_than_it_holds_costs_little(claim: bytes) -> None:
+def test_a_frame_with_false_lengths_costs_little_memory(claim: bytes) -> None:
     with less_than(MIB // 2), pytest.raises(AnamnesisError):
         open_frame(b"\x81\xa4body" + claim, max_bytes=MAX_FRAME_BYTES)

@@ -54,13 +54,13 @@ def test_a_message_has_the_number_and_the_direction_of_the_table(kind: type[Body
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 def test_a_message_has_the_fields_of_the_table(kind: type[Body]) -> None:
     _, _, fields = the_table()[kind.__name__]
-    told = words(PROTOCOL.read_text() if kind is MemoryTrace else fields)
+    result = words(PROTOCOL.read_text() if kind is MemoryTrace else fields)
 
-    assert set(kind.WIRE_NAMES.values()) - {"conversationId"} <= told
+    assert set(kind.WIRE_NAMES.values()) - {"conversationId"} <= result
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
-def test_a_message_may_lack_what_the_table_calls_optional(kind: type[Body]) -> None:
+def test_a_message_may_lack_its_optional_fields(kind: type[Body]) -> None:
     _, _, fields = the_table()[kind.__name__]
     optional = set(re.findall(r"(\w+)(?:\[\])?\?", fields))
 

@@ -126,14 +126,14 @@ WITHIN_LIMITS = {
 
 
 @pytest.mark.parametrize("frame", WITHIN_LIMITS.values(), ids=WITHIN_LIMITS)
-def test_what_nobody_knows_is_ignored_while_it_keeps_the_limits(frame: bytes) -> None:
+def test_unknown_fields_within_the_limits_are_ignored(frame: bytes) -> None:
     assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).body == UserMessage.model_validate(
         a_body(), by_alias=True
     )
 
 
 @pytest.mark.parametrize("most", [MAX_PACKET_BYTES, MAX_FRAME_BYTES])
-def test_a_frame_is_as_large_as_its_carrier_allows_and_no_larger(most: int) -> None:
+def test_a_frame_above_the_limit_of_its_transport_is_refused(most: int) -> None:
     shortest = len(raw(packed([])))
     filling = [b"a" * 250_000] * ((most - shortest) // 250_020)
     room = most - len(raw(packed([*filling, b""]))) - 8
@@ -235,14 +235,14 @@ NUL_SOMEWHERE = {
 
 
 @pytest.mark.parametrize("frame", NUL_SOMEWHERE.values(), ids=NUL_SOMEWHERE)
-def test_a_nul_in_a_text_is_refused_wherever_we_would_keep_it(frame: bytes) -> None:
+def test_a_nul_in_any_stored_text_is_refused(frame: bytes) -> None:
     error = refusal(frame)
 
     assert error.problem == errors.NUL_IN_TEXT
     assert error.problem.number == 105
 
 
-def test_a_nul_in_a_field_that_nobody_knows_is_ignored_with_the_field() -> None:
+def test_a_nul_in_an_unknown_field_is_ignored() -> None:
     assert decode(a_frame(a_body(extra="\0")), sender="client", max_bytes=MAX_FRAME_BYTES)
 
 
@@ -351,7 +351,7 @@ def test_a_type_that_only_the_server_sends_is_not_allowed_whatever_it_holds(
 
 
 @pytest.mark.parametrize("number", CLIENT_ONLY)
-def test_a_type_that_only_clients_send_is_not_taken_from_the_server(number: int) -> None:
+def test_a_type_that_only_clients_send_is_refused_from_the_server(number: int) -> None:
     assert refusal(a_frame(type=number), sender="server").problem == errors.CLIENT_ONLY_TYPE
 
 
@@ -364,7 +364,7 @@ def test_an_unknown_type_is_skipped_and_the_client_may_go_on(number: int, change
     assert (error.problem.number, error.problem.recoverable) == (102, True)
 
 
-def test_a_frame_that_is_not_well_formed_is_refused_before_its_type_is_asked() -> None:
+def test_a_malformed_frame_is_refused_before_its_type_is_checked() -> None:
     assert refusal(a_frame(type=14) + b"\xc0").problem == errors.TRAILING_BYTES
 
 
@@ -378,7 +378,7 @@ CONFLICTS: dict[str, tuple[Sender, int, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("sender", "number", "fields"), CONFLICTS.values(), ids=CONFLICTS)
-def test_two_names_of_one_thing_that_differ_contradict_each_other(
+def test_two_different_values_under_alternative_names_are_refused(
     sender: Sender, number: int, fields: dict[str, Any]
 ) -> None:
     error = refusal(a_frame(a_body(memoryId="mem_1", text="", **fields), type=number), sender=sender)
@@ -412,7 +412,7 @@ def test_a_memory_trace_always_has_content() -> None:
 
 
 @pytest.mark.parametrize("name", ENVELOPES)
-def test_a_message_without_one_of_its_fields_is_refused_or_still_whole(name: str) -> None:
+def test_a_message_without_one_of_its_fields_is_refused_or_valid(name: str) -> None:
     whole = msgpack.unpackb(kept()[name])
     kind = type(ENVELOPES[name].body)
     sender: Sender = "client" if "client" in kind.SENDERS else "server"
@@ -429,7 +429,7 @@ def test_a_message_without_one_of_its_fields_is_refused_or_still_whole(name: str
         assert error.facts["field"] == f"body.{field}"
 
 
-def test_an_opened_frame_can_be_named_although_it_is_refused() -> None:
+def test_a_refused_frame_still_has_its_stanza_and_message_id() -> None:
     frame = open_frame(a_frame(a_body(content=8), stanzaId=41), max_bytes=MAX_FRAME_BYTES)
 
     with pytest.raises(AnamnesisError):
@@ -445,7 +445,7 @@ def test_an_opened_frame_can_be_named_although_it_is_refused() -> None:
         a_frame(a_body(id=7), stanzaId="41"),
     ],
 )
-def test_what_a_frame_gives_for_its_names_is_not_repeated_unless_it_can_be_one(frame: bytes) -> None:
+def test_invalid_ids_of_a_refused_frame_are_not_repeated(frame: bytes) -> None:
     opened = open_frame(frame, max_bytes=MAX_FRAME_BYTES)
 
     assert (opened.stanza_id, opened.message_id) == (None, None)
@@ -491,7 +491,7 @@ def test_every_row_that_refuses_a_frame_is_reached_by_a_test_on_this_page() -> N
     assert used == reached
 
 
-def test_a_model_that_no_frame_can_hold_does_not_exist() -> None:
+def test_a_message_that_no_frame_can_hold_cannot_be_created() -> None:
     deep: dict[str, Any] = {}
     for _ in range(14):
         deep = {"in": deep}

@@ -28,7 +28,7 @@ def test_there_is_a_strategy_for_every_message() -> None:
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 @patient
 @given(data=st.data())
-def test_what_is_encoded_is_decoded_as_it_was(kind: type[Body], data: st.DataObject) -> None:
+def test_an_encoded_message_is_decoded_unchanged(kind: type[Body], data: st.DataObject) -> None:
     envelope = data.draw(envelopes(kind))
 
     frame = encode(envelope)
@@ -77,7 +77,7 @@ def test_any_bytes_are_decoded_or_refused(frame: bytes, sender: Sender) -> None:
 
 @patient
 @given(found=values | st.binary(max_size=20), sender=SENDERS)
-def test_anything_messagepack_can_say_is_decoded_or_refused(found: Any, sender: Sender) -> None:
+def test_any_messagepack_value_is_decoded_or_refused(found: Any, sender: Sender) -> None:
     assert is_decoded_or_refused(msgpack.packb(found), sender)
 
 

@@ -1,4 +1,4 @@
-"""What is understood although it is said in another way: other names, older forms, things left out."""
+"""Messages that are accepted in other forms: alternative names, older forms, missing fields."""
 
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -58,7 +58,7 @@ def trace(**fields: Any) -> MemoryTrace:
         {"previousId": None, "messageId": "msg_1"},
     ],
 )
-def test_a_trace_names_its_message_by_either_name(fields: dict[str, Any]) -> None:
+def test_a_trace_may_use_either_name_for_its_message(fields: dict[str, Any]) -> None:
     assert trace(**fields).previous_id == "msg_1"
 
 
@@ -75,7 +75,9 @@ def test_a_trace_names_its_message_by_either_name(fields: dict[str, Any]) -> Non
         ({}, None),
     ],
 )
-def test_a_trace_has_its_score_by_either_name_or_none(fields: dict[str, Any], score: float | None) -> None:
+def test_a_trace_may_use_either_name_for_its_score_or_none(
+    fields: dict[str, Any], score: float | None
+) -> None:
     assert trace(**fields).confidence == score
 
 
@@ -87,7 +89,7 @@ def test_a_trace_without_an_action_is_of_a_retrieval(fields: dict[str, Any]) -> 
 
 @pytest.mark.requirement("000-015", "000-016", "000-017")
 @pytest.mark.parametrize("action", ["retrieved", "stored", "updated"])
-def test_a_trace_tells_what_was_done(action: str) -> None:
+def test_a_trace_has_its_action(action: str) -> None:
     assert trace(action=action).action == action
 
 
@@ -113,7 +115,7 @@ def test_a_trace_may_have_no_memory_type_and_then_sends_none() -> None:
         "one that nobody has thought of yet",
     ],
 )
-def test_a_memory_type_is_kept_as_it_was_said(memory_type: str) -> None:
+def test_any_memory_type_is_accepted_unchanged(memory_type: str) -> None:
     assert trace(memoryType=memory_type).memory_type == memory_type
 
 
@@ -152,19 +154,21 @@ def test_traces_have_ids_of_their_own() -> None:
 
 @pytest.mark.parametrize("number", [4, 10])
 @pytest.mark.parametrize("name", ["duration", "durationMs"])
-def test_sound_is_understood_by_either_number_and_either_name_of_its_length(number: int, name: str) -> None:
+def test_audio_is_accepted_under_both_type_numbers_and_both_names_of_its_duration(
+    number: int, name: str
+) -> None:
     chunk = understood(AudioChunk, number=number, format="opus_48000", **{name: 20})
 
     assert (chunk.duration_ms, chunk.data) == (20, None)
 
 
-def test_sound_is_sent_as_type_10() -> None:
+def test_audio_is_sent_as_type_10() -> None:
     chunk = understood(AudioChunk, number=4, format="opus_48000", duration=20, data=b"\0\1")
 
     assert msgpack.unpackb(encode(Envelope(1, HERE, chunk)))["type"] == 10
 
 
-def test_a_stop_is_told_from_sound_although_a_client_sends_null_for_what_it_does_not_know() -> None:
+def test_a_stop_is_distinguished_from_audio_even_with_null_fields() -> None:
     stop = understood(ControlStop, targetId="msg_1", format=None, data=None)
 
     assert stop == ControlStop(conversation_id=HERE, target_id="msg_1")
@@ -172,7 +176,7 @@ def test_a_stop_is_told_from_sound_although_a_client_sends_null_for_what_it_does
 
 @pytest.mark.parametrize("name", ["final", "isFinal"])
 @pytest.mark.parametrize("final", [True, False])
-def test_the_last_of_something_is_understood_by_either_name(name: str, final: bool) -> None:
+def test_both_names_of_the_final_flag_are_accepted(name: str, final: bool) -> None:
     heard = understood(Transcription, text="so far", **{name: final})
     said = understood(AssistantSentence, previousId="msg_1", sequence=1, text="", **{name: final})
 
@@ -185,7 +189,7 @@ def test_a_tools_result_without_a_request_has_the_requests_id(fields: dict[str, 
 
 
 @pytest.mark.parametrize("result", [None, 7, "text", 1.5, True, [1, [2]], {"a": {"b": []}}])
-def test_a_tool_gives_any_value_that_json_has(result: object) -> None:
+def test_the_result_of_a_tool_may_be_any_json_value(result: object) -> None:
     assert understood(ToolUseResult, success=True, result=result).result == result
 
 
@@ -237,12 +241,12 @@ def test_a_time_is_text_or_milliseconds_and_is_kept_in_milliseconds_of_utc(said:
         [2026, 1, 15],
     ],
 )
-def test_what_is_no_moment_is_no_time(said: object) -> None:
+def test_an_invalid_time_is_refused(said: object) -> None:
     with pytest.raises(AnamnesisError, match=r"body\.timestamp"):
         understood(UserMessage, content="now", timestamp=said)
 
 
-def test_a_time_of_ours_says_where_it_is() -> None:
+def test_our_times_have_a_time_zone() -> None:
     with pytest.raises(ValueError, match="offset"):
         UserMessage(
             id=MessageId("msg_1"),
@@ -253,7 +257,7 @@ def test_a_time_of_ours_says_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("named", ["a", "A-Za-z0-9_.~", "V1StGXR8_Z5jdHi6B-myT", "x" * 128, "."])
-def test_a_client_may_bring_ids_of_its_own(named: str) -> None:
+def test_a_client_may_use_its_own_ids(named: str) -> None:
     assert understood(UserMessage, id=named, content="hello").id == named
 
 
@@ -282,7 +286,7 @@ def test_a_configuration_may_name_its_conversation_on_the_envelope_alone() -> No
     assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).conversation_id == HERE
 
 
-def test_a_configuration_may_name_it_in_the_body_alone() -> None:
+def test_a_configuration_may_name_its_conversation_in_the_body_alone() -> None:
     frame = msgpack.packb({"stanzaId": 1, "type": 12, "body": {"conversationId": HERE}})
 
     assert decode(frame, sender="client", max_bytes=MAX_FRAME_BYTES).conversation_id == HERE
@@ -336,7 +340,7 @@ UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("changes", "conflict"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_bad_item_of_a_sync_is_told_apart_and_the_others_are_kept(
+def test_an_invalid_item_of_a_sync_is_reported_and_the_others_are_kept(
     changes: dict[str, Any], conflict: str
 ) -> None:
     bad = {
@@ -395,13 +399,13 @@ def test_the_longest_text_can_be_sent(content: str) -> None:
     assert decode(encode(envelope), sender="server", max_bytes=MAX_FRAME_BYTES) == envelope
 
 
-def test_a_longer_text_is_refused_here_already_and_not_by_the_other_side() -> None:
+def test_a_too_long_text_is_refused_when_it_is_encoded() -> None:
     with pytest.raises(AnamnesisError, match="262144"):
         encode(Envelope(-1, HERE, an_answer("a" * (256 * 1024 + 1))))
 
 
 @pytest.mark.parametrize("value", [2**64, "\ud800"])
-def test_what_messagepack_cannot_carry_is_refused_as_our_error(value: object) -> None:
+def test_values_that_messagepack_cannot_encode_are_refused_with_our_error(value: object) -> None:
     result = ToolUseResult(conversation_id=HERE, id="r", success=True, result=[value])
 
     with pytest.raises(AnamnesisError) as caught:

@@ -4,32 +4,27 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Any
 
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label
 from memory_blocks.repair import invalid_reason
 from memory_blocks.trace import digest
-from orchestrator.store.checks.conversation_rows import rows_of
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.packing import chain_departures
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Trace
 
-_TRACES: Final = rows_of(Trace, "id")
-_BLOCKS: Final = rows_of(Block, "label")
-_REVISIONS: Final = rows_of(BlockRevision, "label", "revision")
-_ARCHIVE: Final = rows_of(ArchivedTurn, "turn_id")
-
 
 def check_blocks(unit: Unit, conversation_id: str) -> Found:
     """Digests match the texts, each write has one trace, and no turn is lost or stored twice."""
-    blocks: dict[str, Block] = {block.label: block for block in unit.all(_BLOCKS, id=conversation_id)}
-    traces: list[Trace] = unit.all(_TRACES, id=conversation_id)
-    revisions: list[BlockRevision] = unit.all(_REVISIONS, id=conversation_id)
+    here: dict[str, Any] = {"conversation_id": conversation_id, "even_deleted": True}
+    blocks = {block.label: block for block in unit.find(Block, "label", **here)}
+    traces = unit.find(Trace, "id", **here)
+    revisions = unit.find(BlockRevision, "label", "revision", **here)
     yield from _check_revisions(conversation_id, blocks, revisions, traces)
     yield from _check_current(conversation_id, blocks, traces)
-    yield from _check_archive(conversation_id, blocks, unit.all(_ARCHIVE, id=conversation_id))
+    yield from _check_archive(conversation_id, blocks, unit.find(ArchivedTurn, "turn_id", **here))
 
 
 def _check_revisions(

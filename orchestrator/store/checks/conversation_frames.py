@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, cast
 from sqlalchemy import bindparam, select
 
 from orchestrator.errors import AnamnesisError
-from orchestrator.store.checks.conversation_rows import rows_of
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit
@@ -26,11 +25,6 @@ from orchestrator.wire.messages import (
     UserMessage,
 )
 
-_TURNS: Final = rows_of(Turn, "number")
-_MESSAGES: Final = rows_of(Message, "sequence_number")
-_TRACES: Final = rows_of(Trace, "id")
-_SAFETY_EVENTS: Final = rows_of(SafetyEvent, "created_at", "id")
-_CLIENT_FRAMES: Final = rows_of(Frame, "stanza_id", direction="client")
 _SERVER_FRAMES: Final = Statement(
     all_of(Frame)
     .where(Frame.table.c.conversation_id == bindparam("id"), Frame.table.c.direction == "server")
@@ -77,8 +71,9 @@ class _DecodedFrame:
 def check_frames(unit: Unit, conversation_id: str) -> Found:
     """All frames can be decoded and agree with the rows."""
     frames: list[_DecodedFrame] = []
+    here: dict[str, Any] = {"conversation_id": conversation_id, "even_deleted": True}
     for frame in (
-        *unit.all(_CLIENT_FRAMES, id=conversation_id),
+        *unit.find(Frame, "stanza_id", direction="client", **here),
         *unit.all(_SERVER_FRAMES, id=conversation_id),
     ):
         at = (conversation_id, str(frame.stanza_id))
@@ -95,15 +90,16 @@ def check_frames(unit: Unit, conversation_id: str) -> Found:
         except AnamnesisError:
             yield Violation("frames", "a frame cannot be read", at)
     sent = [each for each in frames if each.frame.direction == "server"]
-    messages: list[Message] = unit.all(_MESSAGES, id=conversation_id)
-    yield from _check_traces(unit.all(_TRACES, id=conversation_id), sent)
+    messages = unit.find(Message, "sequence_number", **here)
+    yield from _check_traces(unit.find(Trace, "id", **here), sent)
     yield from _check_messages(conversation_id, messages, [each.body for each in frames])
     yield from _check_sentences(conversation_id, unit.all(_SENTENCES, id=conversation_id), sent)
     steps = list(_steps(sent))
     yield from _check_order(steps)
-    yield from _check_safety(unit.all(_SAFETY_EVENTS, id=conversation_id), sent)
+    yield from _check_safety(unit.find(SafetyEvent, "created_at", "id", **here), sent)
     variations = sum(isinstance(each.body, ControlVariation) for each in frames)
-    yield from _check_ends(conversation_id, unit.all(_TURNS, id=conversation_id), messages, variations, steps)
+    turns = unit.find(Turn, "number", **here)
+    yield from _check_ends(conversation_id, turns, messages, variations, steps)
 
 
 def _check_traces(traces: Iterable[Trace], sent: Iterable[_DecodedFrame]) -> Found:

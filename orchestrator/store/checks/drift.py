@@ -8,7 +8,7 @@ from sqlalchemy import Dialect
 from sqlalchemy.schema import CreateTable
 
 from orchestrator.store.engine.statements import Connection
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 
 _CONSTRAINT: Final = re.compile(r"CONSTRAINT (\w+)")
 

@@ -14,8 +14,7 @@ from memory_blocks.trace import digest
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.packing import chain_departures, unpacked
 from orchestrator.store.engine.statements import Statement, all_of
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Trace
-from orchestrator.store.tables import LABELS
+from orchestrator.store.rows import LABELS, ArchivedTurn, Block, BlockRevision, Trace
 
 Departure: TypeAlias = tuple[str, str, str]
 
@@ -29,9 +28,6 @@ _WRITES = Statement(  # including deleted traces
     )
     .order_by(Trace.table.c.created_at, Trace.table.c.id),
     Trace,
-)
-_BLOCKS = Statement(  # with the stored digests
-    all_of(Block).where(Block.table.c.conversation_id == bindparam("conversation_id")), Block
 )
 
 
@@ -48,9 +44,8 @@ def departures(tx: Transaction, conversation_id: str, *, revisions_kept: int = 0
 
     With `revisions_kept`, older revisions may have been deleted; without it, none may.
     """
-    blocks: dict[str, Block] = {
-        block.label: block for block in tx.unit.all(_BLOCKS, conversation_id=conversation_id)
-    }
+    # Read directly, with the stored digests; `tx.blocks` takes those of the revisions.
+    blocks = {block.label: block for block in tx.unit.find(Block, conversation_id=conversation_id)}
     traced = _traced_writes(tx.unit.all(_WRITES, conversation_id=conversation_id))
     revisions = {label: tx.blocks.revisions(conversation_id, label) for label in LABELS}
     for label in LABELS:

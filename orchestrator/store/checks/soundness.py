@@ -14,7 +14,7 @@ from orchestrator.store.checks import drift
 from orchestrator.store.checks.violations import Found, Violation, tolerating_broken_rows
 from orchestrator.store.engine.types import JsonValue, Moment, Words
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 
 
 def check_database(unit: Unit) -> Found:

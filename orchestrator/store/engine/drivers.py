@@ -34,31 +34,24 @@ class Driver(Protocol):
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The exceptions of its library."""
-        ...
 
     def connect(self, *, writing: bool) -> Connection:
         """Open a connection for one thread. Never creates a database."""
-        ...
 
     def begin(self, connection: Connection, *, writing: bool) -> None:
         """Begin a transaction. A reading one sees a snapshot, taken at its first statement."""
-        ...
 
     def commit(self, connection: Connection) -> None:
         """Commit durably, or raise."""
-        ...
 
     def roll_back(self, connection: Any) -> bool:
         """Roll back the transaction, if any; false if the connection can no longer be used."""
-        ...
 
     def refusal(self, error: Any) -> AnamnesisError:
         """Our error for one of `errors` in a transaction, for the client whose message is being stored."""
-        ...
 
     def refusal_at_start(self, error: Any) -> AnamnesisError:
         """Our error for one of `errors` when the database is opened or upgraded, for the operator."""
-        ...
 
 
 class Sqlite:

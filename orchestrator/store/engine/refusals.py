@@ -22,7 +22,7 @@ from orchestrator.errors import (
     STORAGE_UNAVAILABLE,
     AnamnesisError,
 )
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 
 if TYPE_CHECKING:
     import psycopg

@@ -15,7 +15,7 @@ from orchestrator.errors import (
 from orchestrator.store.checks import drift
 from orchestrator.store.engine import refusals
 from orchestrator.store.engine.drivers import Driver, Sqlite, driver_for
-from orchestrator.store.tables import metadata
+from orchestrator.store.rows import metadata
 
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All versions of the schema, oldest first. This program needs the last."""

@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, false, func, select, true, update
+from sqlalchemy import BindParameter, and_, bindparam, delete, false, func, select, true
 
 from memory_blocks.trace import digest as text_digest
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.engine.packing import WHOLE_EVERY, pack, unpacked
 from orchestrator.store.engine.statements import Statement, all_of, columns_of
-from orchestrator.store.engine.unit import Unit, changing
+from orchestrator.store.engine.unit import Unit
 from orchestrator.store.repositories.conversations import Conversations
 from orchestrator.store.repositories.memories import MEMORY_BLOCK, Memories, NewMemory
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
-from orchestrator.store.tables import LABELS
+from orchestrator.store.rows import LABELS, ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
 
 _blocks, _revisions = Block.table, BlockRevision.table
-_archive, _quarantine, _conversations = ArchivedTurn.table, Quarantined.table, Conversation.table
+_archive, _conversations = ArchivedTurn.table, Conversation.table
 _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _label: BindParameter[str] = bindparam("label")
 # Taken from the revision, because a program that changes a block directly may change its digest, too.
@@ -45,19 +45,7 @@ _HEAD = Statement(
     .with_for_update(),
     lambda revision, written, digest, value: (revision or 0, written, digest, value or ""),
 )
-_SET = Statement(
-    changing(_blocks)
-    .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == _label)
-    .values(
-        revision=bindparam("revision"),
-        digest=bindparam("digest"),
-        value=bindparam("value"),
-        schema_version=bindparam("schema_version"),
-    ),
-    lambda: None,
-)
 _of_label = (_revisions.c.conversation_id == _conversation_id, _revisions.c.label == _label)
-_REVISIONS = Statement(all_of(BlockRevision).where(*_of_label).order_by(_revisions.c.revision), BlockRevision)
 _nearest_whole = (
     select(func.max(_revisions.c.revision))
     .where(*_of_label, _revisions.c.base.is_(None), _revisions.c.revision <= bindparam("revision"))
@@ -102,19 +90,6 @@ _HELD = Statement(  # turns leave in order, so those still in the block come aft
     .order_by(_archive.c.turn_id),
     ArchivedTurn,
 )
-_one_turn = (_archive.c.conversation_id == _conversation_id, _archive.c.turn_id == bindparam("turn_id"))
-_ARCHIVED_TURN = Statement(all_of(ArchivedTurn).where(*_one_turn), ArchivedTurn)
-_REPLACE = Statement(
-    update(_archive)
-    .where(*_one_turn, _archive.c.has_left.is_(false()))
-    .values(
-        value=bindparam("value"),
-        digest=bindparam("digest"),
-        has_left=bindparam("has_left"),
-        archived_at=bindparam("now"),
-    ),
-    lambda: None,
-)
 _SESSIONS_DUE = Statement(
     select(_blocks.c.conversation_id, _blocks.c.revision)
     .join(_conversations, _conversations.c.id == _blocks.c.conversation_id)
@@ -137,12 +112,6 @@ _SESSIONS_DUE = Statement(
     )
     .order_by(_conversations.c.updated_at),
     lambda conversation_id, revision: (conversation_id, revision),
-)
-_QUARANTINED = Statement(
-    all_of(Quarantined)
-    .where(_quarantine.c.conversation_id == _conversation_id)
-    .order_by(_quarantine.c.created_at, _quarantine.c.id),
-    Quarantined,
 )
 
 
@@ -220,20 +189,13 @@ class Blocks:
             created_at=self._unit.now,
         )
         self._unit.insert(written)
-        self._unit.run(
-            _SET,
-            conversation_id=conversation_id,
-            label=label,
-            revision=written.revision,
-            digest=digest,
-            value=value,
-            schema_version=schema_version,
-        )
+        new = {"revision": stored + 1, "digest": digest, "value": value, "schema_version": schema_version}
+        self._unit.change(Block, {"conversation_id": conversation_id, "label": label}, **new)
         return written
 
     def revisions(self, conversation_id: str, label: str) -> list[BlockRevision]:
         """All revisions of a block, oldest first."""
-        return self._unit.all(_REVISIONS, conversation_id=conversation_id, label=label)
+        return self._unit.find(BlockRevision, "revision", conversation_id=conversation_id, label=label)
 
     def text_at(self, conversation_id: str, label: str, revision: int) -> str | None:
         """The text of a revision; None if there is none or it does not match its digest."""
@@ -252,17 +214,17 @@ class Blocks:
         self, conversation_id: str, turn_id: int, value: str, *, digest: str, has_left: bool = True
     ) -> None:
         """Store the whole text of a turn. It can be replaced until the turn has left its block."""
+        which: dict[str, Any] = {"conversation_id": conversation_id, "turn_id": turn_id}
         turn = ArchivedTurn(conversation_id, turn_id, value, digest, has_left, self._unit.now)
-        found = self._unit.first(_ARCHIVED_TURN, conversation_id=conversation_id, turn_id=turn_id)
-        if found is None:
+        if self._unit.find_one(ArchivedTurn, **which) is None:
             self._unit.insert(turn)
-        elif not self._unit.run(
-            _REPLACE,
-            conversation_id=conversation_id,
-            turn_id=turn_id,
+        elif not self._unit.change(
+            ArchivedTurn,
+            {**which, "has_left": False},
             value=value,
             digest=digest,
             has_left=has_left,
+            archived_at=self._unit.now,
         ):
             raise AnamnesisError(CONSTRAINT, rule="a turn leaves its block only once")
 
@@ -304,4 +266,4 @@ class Blocks:
 
     def quarantined(self, conversation_id: str) -> list[Quarantined]:
         """The invalid texts of a conversation, oldest first."""
-        return self._unit.all(_QUARANTINED, conversation_id=conversation_id)
+        return self._unit.find(Quarantined, "created_at", "id", conversation_id=conversation_id)

@@ -3,20 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
-from orchestrator.store.engine.statements import Statement, all_of
+from orchestrator.store.engine.statements import Statement
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.rows import Conversation, OpenConnection
 
 _table = OpenConnection.table
-_this = _table.c.conversation_id == bindparam("conversation_id")
-_ONE = Statement(all_of(OpenConnection).where(_this), OpenConnection)
-_SET = Statement(
-    update(_table).where(_this).values(connection_id=bindparam("connection_id"), opened_at=bindparam("now")),
-    lambda: None,
-)
-
 _BATCH = 50
 _STATES = Statement(
     select(_table.c.conversation_id, _table.c.connection_id, -Conversation.table.c.last_server_stanza_id)
@@ -42,13 +35,14 @@ class Connections:
 
     def take(self, conversation_id: str, connection_id: str) -> None:
         """Make this the current connection of the conversation."""
-        if not self._unit.run(_SET, conversation_id=conversation_id, connection_id=connection_id):
+        new = {"connection_id": connection_id, "opened_at": self._unit.now}
+        if not self._unit.change(OpenConnection, {"conversation_id": conversation_id}, **new):
             self._unit.insert(OpenConnection(conversation_id, connection_id, self._unit.now))
         self._unit.notify()
 
     def current(self, conversation_id: str) -> str | None:
         """The current connection of the conversation."""
-        found = self._unit.first(_ONE, conversation_id=conversation_id)
+        found = self._unit.find_one(OpenConnection, conversation_id=conversation_id)
         return found.connection_id if found else None
 
     def states(self, conversation_ids: Iterable[str]) -> dict[str, ConnectionState]:

@@ -1,19 +1,16 @@
 """Conversations: owner, room, settings and the last stanza of each side."""
 
-from typing import Any
-
 from sqlalchemy import and_, bindparam, or_
 
 from orchestrator.errors import INVALID_FIELD, NOT_FOUND, AnamnesisError
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
-from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.by_id import ById
 from orchestrator.store.rows import Conversation
 from orchestrator.wire.ids import PERSON_RULE, is_person_id
 
 _table = Conversation.table
 _alive = _table.c.deleted_at.is_(None)
-_BY_ID = Statement(all_of(Conversation).where(_table.c.id == bindparam("id"), _alive), Conversation)
 _room = _table.c.livekit_room_name
 _IN_ROOM = Statement(
     all_of(Conversation).where(
@@ -34,11 +31,10 @@ _LOCK = Statement(
 )
 
 
-class Conversations:
+class Conversations(ById[Conversation]):
     """The table `alicia_conversations`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    row_type = Conversation
 
     def create(
         self, user_id: str, *, id: str | None = None, preferences: JsonObject | None = None
@@ -51,10 +47,6 @@ class Conversations:
         created = Conversation(id, user_id, id, None, "active", preferences or {}, 0, 0, now, now, None)
         self._unit.insert(created)
         return created
-
-    def get(self, id: str) -> Conversation | None:
-        """The row with that id, unless it is deleted."""
-        return self._unit.first(_BY_ID, id=id)
 
     def in_room(self, room: str) -> Conversation | None:
         """The conversation of a LiveKit room. If no room is stored, its name is the conversation's id."""
@@ -80,10 +72,6 @@ class Conversations:
             raise AnamnesisError(NOT_FOUND)
         return found
 
-    def update(self, id: str, **columns: Any) -> bool:
-        """Set some columns, such as `title`, `status` or `preferences`."""
-        return self._unit.change(Conversation, id, **columns)
-
     def delete(self, id: str) -> bool:
         """Mark it as deleted: it is no longer found, but its rows are kept."""
-        return self._unit.change(Conversation, id, status="deleted", deleted_at=self._unit.now)
+        return self.update(id, status="deleted", deleted_at=self._unit.now)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, update
 
 from orchestrator.errors import CONSTRAINT, NOT_FOUND, STANZA_OUT_OF_ORDER, AnamnesisError
 from orchestrator.store.engine.statements import Statement, all_of
@@ -12,12 +12,6 @@ from orchestrator.store.rows import Conversation, Frame
 
 _frames, _conversations = Frame.table, Conversation.table
 _this = _conversations.c.id == bindparam("id")
-_HIGHEST = Statement(
-    select(func.coalesce(func.max(_frames.c.position), 0)).where(
-        _frames.c.conversation_id == bindparam("conversation_id")
-    ),
-    int,
-)
 _SET_LAST_SERVER, _SET_LAST_SERVER_QUIETLY = (
     Statement(
         beginning.where(_this, _conversations.c.last_server_stanza_id == bindparam("last")).values(
@@ -41,22 +35,6 @@ _AFTER = Statement(
     .limit(bindparam("limit")),
     Frame,
 )
-_ONE = Statement(
-    all_of(Frame).where(
-        _here, _frames.c.direction == bindparam("direction"), _frames.c.stanza_id == bindparam("stanza_id")
-    ),
-    Frame,
-)
-
-
-_OF_TYPE = Statement(
-    all_of(Frame)
-    .where(_here, _frames.c.direction == "server", _frames.c.type == bindparam("type"))
-    .order_by(_frames.c.position),
-    Frame,
-)
-_AT = Statement(all_of(Frame).where(_here, _frames.c.position == bindparam("position")), Frame)
-_IN_ORDER = Statement(all_of(Frame).where(_here).order_by(_frames.c.position), Frame)
 
 
 class Frames:
@@ -125,21 +103,23 @@ class Frames:
 
     def client_frame(self, conversation_id: str, stanza_id: int) -> Frame | None:
         """The client's frame with that stanza number."""
-        return self._unit.first(
-            _ONE, conversation_id=conversation_id, direction="client", stanza_id=stanza_id
+        return self._unit.find_one(
+            Frame, conversation_id=conversation_id, direction="client", stanza_id=stanza_id
         )
 
     def of_type(self, conversation_id: str, type: int) -> list[Frame]:
         """The server's frames of one type."""
-        return self._unit.all(_OF_TYPE, conversation_id=conversation_id, type=type)
+        return self._unit.find(
+            Frame, "position", conversation_id=conversation_id, direction="server", type=type
+        )
 
     def at(self, conversation_id: str, position: int) -> Frame | None:
         """The frame at that position in the order in which frames were stored."""
-        return self._unit.first(_AT, conversation_id=conversation_id, position=position)
+        return self._unit.find_one(Frame, conversation_id=conversation_id, position=position)
 
     def in_order(self, conversation_id: str) -> list[Frame]:
         """All frames of both sides in the order in which they were stored."""
-        return self._unit.all(_IN_ORDER, conversation_id=conversation_id)
+        return self._unit.find(Frame, "position", conversation_id=conversation_id)
 
     def _next_position(self, conversation_id: str) -> int:
-        return (self._unit.first(_HIGHEST, conversation_id=conversation_id) or 0) + 1
+        return self._unit.highest(Frame, "position", conversation_id=conversation_id) + 1

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from sqlalchemy import bindparam, text, update
+from sqlalchemy import bindparam, text
 
 from orchestrator.errors import FENCED, AnamnesisError
 from orchestrator.store.engine.statements import Statement, all_of
@@ -12,7 +12,6 @@ from orchestrator.store.rows import Lease
 
 _table = Lease.table
 _mine = _table.c.conversation_id == bindparam("conversation_id")
-_READ = Statement(all_of(Lease).where(_mine), Lease)
 _LOCK_FOR_UPDATE = Statement(all_of(Lease).where(_mine).with_for_update(), Lease)
 _LOCK_FOR_SHARE = Statement(all_of(Lease).where(_mine).with_for_update(read=True), Lease)
 _FIRST = Statement(
@@ -20,12 +19,6 @@ _FIRST = Statement(
         "INSERT INTO leases (conversation_id, holder, epoch, expires_at)"
         " VALUES (:conversation_id, :holder, 1, :expires_at) ON CONFLICT DO NOTHING"
     ).bindparams(bindparam("expires_at", type_=_table.c.expires_at.type)),
-    lambda: None,
-)
-_SET = Statement(
-    update(_table)
-    .where(_mine)
-    .values(holder=bindparam("holder"), epoch=bindparam("epoch"), expires_at=bindparam("expires_at")),
     lambda: None,
 )
 
@@ -96,7 +89,7 @@ class Leases:
 
     def get(self, conversation_id: str) -> Lease | None:
         """The lease, current or expired."""
-        return self._unit.first(_READ, conversation_id=conversation_id)
+        return self._unit.find_one(Lease, conversation_id=conversation_id)
 
     def _check(self, conversation_id: str, epoch: int, lock: Statement[Lease]) -> None:
         held = self._unit.first(lock, conversation_id=conversation_id)
@@ -104,10 +97,5 @@ class Leases:
             raise AnamnesisError(FENCED)
 
     def _set(self, lease: Lease) -> None:
-        self._unit.run(
-            _SET,
-            conversation_id=lease.conversation_id,
-            holder=lease.holder,
-            epoch=lease.epoch,
-            expires_at=lease.expires_at,
-        )
+        new = {"holder": lease.holder, "epoch": lease.epoch, "expires_at": lease.expires_at}
+        self._unit.change(Lease, {"conversation_id": lease.conversation_id}, **new)

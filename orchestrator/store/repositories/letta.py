@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import BindParameter, bindparam, delete, exists, func, or_, select, text, true
+from sqlalchemy import BindParameter, bindparam, exists, func, or_, select, text, true
 
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit, changing
 from orchestrator.store.rows import (
+    STATUSES,
     ArchivedTurn,
     Block,
     Conversation,
@@ -16,15 +17,12 @@ from orchestrator.store.rows import (
     LettaBlock,
     LettaPassage,
 )
-from orchestrator.store.tables import STATUSES
 
 _agents, _blocks, _passages = LettaAgent.table, LettaBlock.table, LettaPassage.table
 _ours, _archive, _conversations = Block.table, ArchivedTurn.table, Conversation.table
 _conversation_id: BindParameter[str] = bindparam("conversation_id")
 _this_agent = (_agents.c.conversation_id == _conversation_id, _agents.c.role == bindparam("role"))
-_AGENT = Statement(all_of(LettaAgent).where(*_this_agent), LettaAgent)
 _AGENT_TO_CHANGE = Statement(all_of(LettaAgent).where(*_this_agent).with_for_update(), LettaAgent)
-_AGENTS_OF = Statement(all_of(LettaAgent).where(_agents.c.conversation_id == _conversation_id), LettaAgent)
 _CLAIM_FIRST = Statement(
     text(
         "INSERT INTO letta_agents (conversation_id, role, holder, expires_at, created_at, updated_at)"
@@ -33,18 +31,6 @@ _CLAIM_FIRST = Statement(
         bindparam("expires_at", type_=_agents.c.expires_at.type),
         bindparam("now", type_=_agents.c.created_at.type),
     ),
-    lambda: None,
-)
-_CLAIM = Statement(
-    changing(_agents)
-    .where(*_this_agent)
-    .values(holder=bindparam("holder"), expires_at=bindparam("expires_at")),
-    lambda: None,
-)
-_RECORD_AGENT = Statement(
-    changing(_agents)
-    .where(*_this_agent, _agents.c.holder == bindparam("claimed_by"))
-    .values(agent_id=bindparam("agent_id"), recipe=bindparam("recipe"), holder=None, expires_at=None),
     lambda: None,
 )
 _UNCLAIM = Statement(
@@ -59,46 +45,8 @@ _RELEASE = Statement(
     .values(holder=None, expires_at=None),
     lambda: None,
 )
-_FORGET_AGENT = Statement(
-    delete(_agents).where(*_this_agent, _agents.c.agent_id == bindparam("agent_id")), lambda: None
-)
 _MARK_OUTDATED = Statement(
     changing(_agents).where(*_this_agent, _agents.c.agent_id.is_not(None)).values(recipe=""), lambda: None
-)
-_RENEW = Statement(
-    changing(_agents)
-    .where(*_this_agent, _agents.c.holder == bindparam("claimed_by"))
-    .values(expires_at=bindparam("until")),
-    lambda: None,
-)
-_BLOCKS = Statement(all_of(LettaBlock).where(_blocks.c.conversation_id == _conversation_id), LettaBlock)
-_FORGET = [
-    Statement(delete(table).where(table.c.conversation_id == _conversation_id), lambda: None)
-    for table in (_agents, _blocks, _passages)
-]
-_FORGET_BLOCK = Statement(
-    delete(_blocks).where(
-        _blocks.c.conversation_id == _conversation_id, _blocks.c.label == bindparam("label")
-    ),
-    lambda: None,
-)
-_PASSAGES = Statement(
-    all_of(LettaPassage).where(_passages.c.conversation_id == _conversation_id).limit(1), LettaPassage
-)
-_FORGET_PASSAGES = Statement(
-    delete(_passages).where(_passages.c.conversation_id == _conversation_id), lambda: None
-)
-_INTEND = Statement(
-    changing(_blocks)
-    .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == bindparam("label"))
-    .values(intent=bindparam("intent")),
-    lambda: None,
-)
-_APPLIED = Statement(
-    changing(_blocks)
-    .where(_blocks.c.conversation_id == _conversation_id, _blocks.c.label == bindparam("label"))
-    .values(digest=bindparam("digest"), intent=None),
-    lambda: None,
 )
 _OUTDATED = Statement(
     select(_blocks.c.conversation_id)
@@ -143,12 +91,6 @@ _PLANNED = Statement(
     .where(_passages.c.conversation_id == _conversation_id, _passages.c.passage_id.is_(None))
     .order_by(_passages.c.first_turn),
     LettaPassage,
-)
-_RECORD_PASSAGE = Statement(
-    changing(_passages)
-    .where(_passages.c.conversation_id == _conversation_id, _passages.c.first_turn == bindparam("first"))
-    .values(passage_id=bindparam("passage_id")),
-    lambda: None,
 )
 _UNARCHIVED = Statement(
     select(_agents.c.conversation_id).where(
@@ -210,11 +152,11 @@ class Letta:
 
     def agent(self, conversation_id: str, role: str) -> LettaAgent | None:
         """The agent for that role in the conversation, existing or being created."""
-        return self._unit.first(_AGENT, conversation_id=conversation_id, role=role)
+        return self._unit.find_one(LettaAgent, conversation_id=conversation_id, role=role)
 
     def agents(self, conversation_id: str) -> list[LettaAgent]:
         """The agents of one conversation."""
-        return self._unit.all(_AGENTS_OF, conversation_id=conversation_id)
+        return self._unit.find(LettaAgent, conversation_id=conversation_id)
 
     def all_agents(self) -> list[LettaAgent]:
         """The agents of all conversations, by conversation and in the order of creation."""
@@ -230,7 +172,8 @@ class Letta:
             held = self._unit.first(_AGENT_TO_CHANGE, conversation_id=conversation_id, role=role)
             if held is None or (held.expires_at is not None and held.expires_at > self._unit.now):
                 return None
-            self._unit.run(_CLAIM, **mine)
+            which = {"conversation_id": conversation_id, "role": role}
+            self._unit.change(LettaAgent, which, holder=holder, expires_at=until)
         claimed = self.agent(conversation_id, role)
         return Claim(claimed, is_first) if claimed else None
 
@@ -238,16 +181,9 @@ class Letta:
         self, conversation_id: str, role: str, holder: str, *, agent_id: str, recipe: str
     ) -> bool:
         """Record the agent that `holder` has created; false if another one has taken the claim."""
-        return bool(
-            self._unit.run(
-                _RECORD_AGENT,
-                conversation_id=conversation_id,
-                role=role,
-                claimed_by=holder,
-                agent_id=agent_id,
-                recipe=recipe,
-            )
-        )
+        mine = {"conversation_id": conversation_id, "role": role, "holder": holder}
+        made = {"agent_id": agent_id, "recipe": recipe, "holder": None, "expires_at": None}
+        return bool(self._unit.change(LettaAgent, mine, **made))
 
     def release_claim(self, conversation_id: str, role: str, holder: str) -> None:
         """Give up the claim of `holder`. The agent may have been created nevertheless."""
@@ -258,13 +194,12 @@ class Letta:
     def renew_claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> bool:
         """Extend the claim of `holder`; false if another one has taken it."""
         until = self._unit.now + timedelta(seconds=seconds)
-        return bool(
-            self._unit.run(_RENEW, conversation_id=conversation_id, role=role, claimed_by=holder, until=until)
-        )
+        mine = {"conversation_id": conversation_id, "role": role, "holder": holder}
+        return bool(self._unit.change(LettaAgent, mine, expires_at=until))
 
     def forget_agent(self, conversation_id: str, role: str, agent_id: str) -> None:
         """Record that this agent no longer exists, unless another one has replaced it."""
-        self._unit.run(_FORGET_AGENT, conversation_id=conversation_id, role=role, agent_id=agent_id)
+        self._unit.remove(LettaAgent, conversation_id=conversation_id, role=role, agent_id=agent_id)
 
     def mark_outdated(self, conversation_id: str, role: str) -> None:
         """Record that the agent may have been changed; its next use restores it."""
@@ -284,14 +219,15 @@ class Letta:
 
     def forget(self, conversation_id: str) -> None:
         """Record that this conversation has nothing in Letta any more."""
-        for statement in _FORGET:
-            self._unit.run(statement, conversation_id=conversation_id)
+        self._unit.remove(LettaAgent, conversation_id=conversation_id)
+        self._unit.remove(LettaBlock, conversation_id=conversation_id)
+        self._unit.remove(LettaPassage, conversation_id=conversation_id)
 
     # --- blocks ---------------------------------------------------------------------------------------------
 
     def blocks(self, conversation_id: str) -> Mapping[str, LettaBlock]:
         """The blocks by label; empty before the extractor agent was created."""
-        return {each.label: each for each in self._unit.all(_BLOCKS, conversation_id=conversation_id)}
+        return {each.label: each for each in self._unit.find(LettaBlock, conversation_id=conversation_id)}
 
     def all_blocks(self) -> list[LettaBlock]:
         """The blocks of all conversations."""
@@ -312,17 +248,18 @@ class Letta:
     def forget_blocks(self, conversation_id: str, labels: Sequence[str]) -> None:
         """Record that these blocks do not exist any more, or are not attached to the agent."""
         for label in labels:
-            self._unit.run(_FORGET_BLOCK, conversation_id=conversation_id, label=label)
+            self._unit.remove(LettaBlock, conversation_id=conversation_id, label=label)
 
     def record_intent(self, conversation_id: str, digests: Mapping[str, str]) -> None:
         """Record which texts are about to be written; whether they were is unknown until `record_applied`."""
         for label, digest in digests.items():
-            self._unit.run(_INTEND, conversation_id=conversation_id, label=label, intent=digest)
+            self._unit.change(LettaBlock, {"conversation_id": conversation_id, "label": label}, intent=digest)
 
     def record_applied(self, conversation_id: str, digests: Mapping[str, str]) -> None:
         """Record that these texts were written."""
         for label, digest in digests.items():
-            self._unit.run(_APPLIED, conversation_id=conversation_id, label=label, digest=digest)
+            which = {"conversation_id": conversation_id, "label": label}
+            self._unit.change(LettaBlock, which, digest=digest, intent=None)
 
     def outdated(self, until: datetime) -> list[str]:
         """Active conversations whose blocks in Letta differ from ours since before `until`."""
@@ -357,17 +294,13 @@ class Letta:
 
     def has_passages(self, conversation_id: str) -> bool:
         """Whether any passage is stored in Letta or planned."""
-        return self._unit.first(_PASSAGES, conversation_id=conversation_id) is not None
+        return self._unit.find_one(LettaPassage, conversation_id=conversation_id) is not None
 
     def forget_passages(self, conversation_id: str) -> None:
         """Record that no passage is in Letta any more."""
-        self._unit.run(_FORGET_PASSAGES, conversation_id=conversation_id)
+        self._unit.remove(LettaPassage, conversation_id=conversation_id)
 
     def record_passage(self, passage: LettaPassage, passage_id: str) -> None:
         """Record that the passage is stored in Letta."""
-        self._unit.run(
-            _RECORD_PASSAGE,
-            conversation_id=passage.conversation_id,
-            first=passage.first_turn,
-            passage_id=passage_id,
-        )
+        which = {"conversation_id": passage.conversation_id, "first_turn": passage.first_turn}
+        self._unit.change(LettaPassage, which, passage_id=passage_id)

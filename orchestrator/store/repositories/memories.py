@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, false, or_
 
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
-from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.by_id import ById
 from orchestrator.store.rows import Memory
 
 MEMORY_BLOCK = "memory_block"
@@ -64,11 +64,10 @@ class NewMemory:
     pinned: bool = False
 
 
-class Memories:
+class Memories(ById[Memory]):
     """The table `alicia_memory`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    row_type = Memory
 
     def add(self, new: NewMemory) -> Memory:
         """Store a memory. For a vector, `embeddings_info["dimensions"]` is set."""
@@ -76,12 +75,7 @@ class Memories:
         given["id"] = new.id or self._unit.ids.new("mem_")
         if new.embeddings is not None:
             given["embeddings_info"] = {**(new.embeddings_info or {}), "dimensions": len(new.embeddings)}
-        now = self._unit.now
-        memory = Memory(
-            **given, user_rating=None, archived=False, created_at=now, updated_at=now, deleted_at=None
-        )
-        self._unit.insert(memory)
-        return memory
+        return self._unit.add(Memory, **given, archived=False)
 
     def get(self, id: str) -> Memory | None:
         """The row with that id, archived or not, unless it is deleted."""
@@ -94,11 +88,3 @@ class Memories:
     def of_person(self, user_id: str, *, limit: int = 100) -> list[Memory]:
         """The memories of a person, without archived ones, pinned ones first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, limit=limit)
-
-    def update(self, id: str, **columns: Any) -> bool:
-        """Set some columns, such as `content`, `pinned`, `archived` or `user_rating`."""
-        return self._unit.change(Memory, id, **columns)
-
-    def delete(self, id: str) -> bool:
-        """Mark it as deleted; its traces stay."""
-        return self._unit.delete(Memory, id)

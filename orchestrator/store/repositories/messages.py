@@ -2,25 +2,18 @@
 
 from datetime import datetime
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam
 
 from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
 from orchestrator.store.engine.unit import Unit, changing
+from orchestrator.store.repositories.by_id import ById
 from orchestrator.store.repositories.conversations import Conversations
 from orchestrator.store.rows import Message, Sentence
 
-_messages, _sentences = Message.table, Sentence.table
+_messages = Message.table
 _here = _messages.c.conversation_id == bindparam("conversation_id")
-_BY_ID = Statement(
-    all_of(Message).where(_messages.c.id == bindparam("id"), _messages.c.deleted_at.is_(None)), Message
-)
-_BY_LOCAL_ID = Statement(all_of(Message).where(_here, _messages.c.local_id == bindparam("local_id")), Message)
-_IN_ORDER = Statement(
-    all_of(Message).where(_here, _messages.c.deleted_at.is_(None)).order_by(_messages.c.sequence_number),
-    Message,
-)
 _LAST = Statement(
     all_of(Message)
     .where(_here, _messages.c.deleted_at.is_(None))
@@ -37,32 +30,22 @@ _ANSWERS = Statement(
     .order_by(_messages.c.sequence_number),
     Message,
 )
-_HIGHEST = Statement(select(func.coalesce(func.max(_messages.c.sequence_number), 0)).where(_here), int)
 _ADD_TEXT = Statement(
     changing(_messages)
     .where(_messages.c.id == bindparam("id"), _messages.c.completion_status == "streaming")
     .values(contents=_messages.c.contents + bindparam("text"), completion_status=bindparam("status")),
     lambda: None,
 )
-_SENTENCES = Statement(
-    all_of(Sentence)
-    .where(_sentences.c.message_id == bindparam("message_id"), _sentences.c.deleted_at.is_(None))
-    .order_by(_sentences.c.sentence_sequence_number),
-    Sentence,
-)
-_HIGHEST_SENTENCE = Statement(
-    select(func.coalesce(func.max(_sentences.c.sentence_sequence_number), 0)).where(
-        _sentences.c.message_id == bindparam("message_id")
-    ),
-    int,
-)
 
 
-class Messages:
+class Messages(ById[Message]):
     """The tables `alicia_messages` and `alicia_sentences`."""
 
+    row_type = Message
+
     def __init__(self, unit: Unit, conversations: Conversations) -> None:
-        self._unit, self._conversations = unit, conversations
+        super().__init__(unit)
+        self._conversations = conversations
 
     def append(
         self,
@@ -78,10 +61,11 @@ class Messages:
     ) -> Message:
         """Add a message at the end. `local_id` is the id that an offline client gave it."""
         self._conversations.lock(conversation_id)
-        highest = self._unit.first(_HIGHEST, conversation_id=conversation_id) or 0
+        highest = self._unit.highest(Message, "sequence_number", conversation_id=conversation_id)
         now = self._unit.now
         id = id or self._unit.ids.new("msg_")
-        message = Message(
+        return self._unit.add(
+            Message,
             id=id,
             conversation_id=conversation_id,
             sequence_number=highest + 1,
@@ -94,19 +78,12 @@ class Messages:
             synced_at=now if local_id else None,
             completion_status=completion_status,
             created_at=created_at or now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(message)
-        return message
-
-    def get(self, id: str) -> Message | None:
-        """The row with that id, unless it is deleted."""
-        return self._unit.first(_BY_ID, id=id)
 
     def by_local_id(self, conversation_id: str, local_id: str) -> Message | None:
         """The message with that id of an offline client, so that a repeated sync stores nothing twice."""
-        return self._unit.first(_BY_LOCAL_ID, conversation_id=conversation_id, local_id=local_id)
+        here = {"conversation_id": conversation_id, "local_id": local_id}
+        return self._unit.find_one(Message, even_deleted=True, **here)
 
     def last(self, conversation_id: str) -> Message | None:
         """The latest message."""
@@ -122,7 +99,7 @@ class Messages:
 
     def in_order(self, conversation_id: str) -> list[Message]:
         """All messages of a conversation."""
-        return self._unit.all(_IN_ORDER, conversation_id=conversation_id)
+        return self._unit.find(Message, "sequence_number", conversation_id=conversation_id)
 
     def begin_answer(self, conversation_id: str, previous_id: str, *, id: str | None = None) -> Message:
         """Start a streamed answer, still empty."""
@@ -143,26 +120,16 @@ class Messages:
         status = "completed" if final else "streaming"
         if not self._unit.run(_ADD_TEXT, id=message_id, text=text, status=status):
             raise AnamnesisError(CONSTRAINT, rule="a sentence needs a streaming answer")
-        highest = self._unit.first(_HIGHEST_SENTENCE, message_id=message_id) or 0
-        now = self._unit.now
-        sentence = Sentence(
+        highest = self._unit.highest(Sentence, "sentence_sequence_number", message_id=message_id)
+        return self._unit.add(
+            Sentence,
             id=id or self._unit.ids.new("sent_"),
             message_id=message_id,
             sentence_sequence_number=highest + 1,
             text=text,
-            audio_type=None,
-            audio_format=None,
-            duration_ms=None,
-            audio_bytesize=None,
-            audio_data=None,
             meta=meta,
             completion_status="completed",
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
         )
-        self._unit.insert(sentence)
-        return sentence
 
     def add_audio(
         self,
@@ -174,24 +141,21 @@ class Messages:
         audio_type: str = "output",
     ) -> bool:
         """Store the audio of a sentence."""
-        return self._unit.change(
+        changed = self._unit.change(
             Sentence,
-            sentence_id,
+            {"id": sentence_id},
             audio_type=audio_type,
             audio_format=audio_format,
             audio_data=data,
             audio_bytesize=None if data is None else len(data),
             duration_ms=duration_ms,
         )
+        return changed == 1
 
     def fail(self, id: str) -> bool:
         """End an answer as failed; its sentences stay."""
-        return self._unit.change(Message, id, completion_status="failed")
+        return self.update(id, completion_status="failed")
 
     def sentences(self, message_id: str) -> list[Sentence]:
         """The sentences of an answer, in order."""
-        return self._unit.all(_SENTENCES, message_id=message_id)
-
-    def delete(self, id: str) -> bool:
-        """Mark a message as deleted; its sequence number is not reused."""
-        return self._unit.delete(Message, id)
+        return self._unit.find(Sentence, "sentence_sequence_number", message_id=message_id)

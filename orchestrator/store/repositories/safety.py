@@ -8,26 +8,14 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
 
 from orchestrator.store.engine.statements import Statement, all_of
-from orchestrator.store.engine.unit import Unit, changing
+from orchestrator.store.engine.unit import Unit
 from orchestrator.store.rows import Message, SafetyAlert, SafetyEvent, SafetyRefusal, Turn
 
 STAYS_OPEN: Final = timedelta(hours=6)
 """How long after a safety answer a message without content of its own is still read together with it."""
 
 _turns, _messages = Turn.table, Message.table
-_events, _alerts, _refusals = SafetyEvent.table, SafetyAlert.table, SafetyRefusal.table
-_OF_MESSAGE = Statement(
-    all_of(SafetyEvent)
-    .where(_events.c.message_id == bindparam("message_id"))
-    .order_by(_events.c.created_at, _events.c.id),
-    SafetyEvent,
-)
-_OF_CONVERSATION = Statement(
-    all_of(SafetyEvent)
-    .where(_events.c.conversation_id == bindparam("conversation_id"))
-    .order_by(_events.c.created_at, _events.c.id),
-    SafetyEvent,
-)
+_events, _alerts = SafetyEvent.table, SafetyAlert.table
 _OF_TURN = Statement(
     all_of(SafetyEvent)
     .join(_turns, _turns.c.user_message_id == _events.c.message_id)
@@ -67,11 +55,6 @@ _SYNCED = Statement(
     .order_by(_events.c.created_at, _events.c.id),
     SafetyEvent,
 )
-_EVENT = Statement(all_of(SafetyEvent).where(_events.c.id == bindparam("id")), SafetyEvent)
-_ALERT = Statement(all_of(SafetyAlert).where(_alerts.c.event_id == bindparam("event_id")), SafetyAlert)
-_REFUSAL = Statement(
-    all_of(SafetyRefusal).where(_refusals.c.event_id == bindparam("event_id")), SafetyRefusal
-)
 _DUE = Statement(
     all_of(SafetyAlert)
     .where(
@@ -108,17 +91,6 @@ _WHY_UNDELIVERED = Statement(
     .limit(1),
     str,
 )
-_SET_ALERT = Statement(
-    changing(_alerts)
-    .where(_alerts.c.id == bindparam("id"))
-    .values(
-        state=bindparam("state"),
-        attempts=bindparam("attempts"),
-        next_at=bindparam("next_at", type_=_alerts.c.next_at.type),
-        error=bindparam("error"),
-    ),
-    lambda: None,
-)
 
 
 class Safety:
@@ -154,11 +126,11 @@ class Safety:
 
     def of_message(self, message_id: str) -> list[SafetyEvent]:
         """The safety events of a message, in order."""
-        return self._unit.all(_OF_MESSAGE, message_id=message_id)
+        return self._unit.find(SafetyEvent, "created_at", "id", message_id=message_id)
 
     def of_conversation(self, conversation_id: str) -> list[SafetyEvent]:
         """The safety events of a conversation, in order."""
-        return self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)
+        return self._unit.find(SafetyEvent, "created_at", "id", conversation_id=conversation_id)
 
     def all(self) -> list[SafetyEvent]:
         """All safety events, in order."""
@@ -187,15 +159,15 @@ class Safety:
 
     def event(self, id: str) -> SafetyEvent | None:
         """An event by its id."""
-        return self._unit.first(_EVENT, id=id)
+        return self._unit.find_one(SafetyEvent, id=id)
 
     def alert_of(self, event_id: str) -> SafetyAlert | None:
         """The alert about an event; None if there is none."""
-        return self._unit.first(_ALERT, event_id=event_id)
+        return self._unit.find_one(SafetyAlert, event_id=event_id)
 
     def refused_text(self, event_id: str) -> str | None:
         """The sentence that was refused; None if none was."""
-        refusal = self._unit.first(_REFUSAL, event_id=event_id)
+        refusal = self._unit.find_one(SafetyRefusal, event_id=event_id)
         return refusal.said if refusal else None
 
     def is_due(self, until: datetime) -> bool:
@@ -225,6 +197,5 @@ class Safety:
         self._set_alert(alert, state, again_at or alert.next_at, error)
 
     def _set_alert(self, alert: SafetyAlert, state: str, next_at: datetime, error: str | None) -> None:
-        self._unit.run(
-            _SET_ALERT, id=alert.id, state=state, attempts=alert.attempts, next_at=next_at, error=error
-        )
+        new = {"state": state, "attempts": alert.attempts, "next_at": next_at, "error": error}
+        self._unit.change(SafetyAlert, {"id": alert.id}, **new)

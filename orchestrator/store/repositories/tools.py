@@ -1,32 +1,19 @@
 """Tool calls and their results."""
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam
 
 from orchestrator.errors import TOOL_UNKNOWN, AnamnesisError
-from orchestrator.store.engine.statements import Statement, all_of
+from orchestrator.store.engine.statements import Statement
 from orchestrator.store.engine.types import Json, JsonObject
 from orchestrator.store.engine.unit import Unit, changing
+from orchestrator.store.repositories.by_id import ById
 from orchestrator.store.repositories.conversations import Conversations
 from orchestrator.store.rows import ToolUse
 
 _table = ToolUse.table
-_alive = _table.c.deleted_at.is_(None)
-_BY_ID = Statement(all_of(ToolUse).where(_table.c.id == bindparam("id"), _alive), ToolUse)
-_OF_CONVERSATION = Statement(
-    all_of(ToolUse)
-    .where(_table.c.conversation_id == bindparam("conversation_id"), _alive)
-    .order_by(_table.c.created_at, _table.c.sequence_number, _table.c.id),
-    ToolUse,
-)
-_HIGHEST = Statement(
-    select(func.coalesce(func.max(_table.c.sequence_number), 0)).where(
-        _table.c.message_id == bindparam("message_id")
-    ),
-    int,
-)
 _FINISH = Statement(
     changing(_table)
-    .where(_table.c.id == bindparam("id"), _alive, _table.c.completed_at.is_(None))
+    .where(_table.c.id == bindparam("id"), _table.c.deleted_at.is_(None), _table.c.completed_at.is_(None))
     .values(
         status=bindparam("status"),
         tool_result=bindparam("result"),
@@ -37,11 +24,14 @@ _FINISH = Statement(
 )
 
 
-class Tools:
+class Tools(ById[ToolUse]):
     """The table `alicia_tool_uses`."""
 
+    row_type = ToolUse
+
     def __init__(self, unit: Unit, conversations: Conversations) -> None:
-        self._unit, self._conversations = unit, conversations
+        super().__init__(unit)
+        self._conversations = conversations
 
     def request(
         self,
@@ -54,29 +44,20 @@ class Tools:
     ) -> ToolUse:
         """Store the request to call a tool."""
         self._conversations.lock(conversation_id)
-        highest = self._unit.first(_HIGHEST, message_id=message_id) or 0
-        now = self._unit.now
-        use = ToolUse(
+        return self._unit.add(
+            ToolUse,
             id=id or self._unit.ids.new("tool_"),
             conversation_id=conversation_id,
             message_id=message_id,
             tool_name=tool_name,
             tool_arguments=arguments,
-            tool_result=None,
             status="pending",
-            error_message=None,
-            sequence_number=highest + 1,
-            completed_at=None,
-            created_at=now,
-            updated_at=now,
-            deleted_at=None,
+            sequence_number=self._unit.highest(ToolUse, "sequence_number", message_id=message_id) + 1,
         )
-        self._unit.insert(use)
-        return use
 
     def start(self, id: str) -> bool:
         """Record that the tool is running."""
-        return self._unit.change(ToolUse, id, status="running")
+        return self.update(id, status="running")
 
     def succeed(self, id: str, result: Json) -> None:
         """Record the result. Raises if the call has already ended or does not exist."""
@@ -90,14 +71,7 @@ class Tools:
         if not self._unit.run(_FINISH, id=id, status=status, result=result, error=error):
             raise AnamnesisError(TOOL_UNKNOWN)
 
-    def get(self, id: str) -> ToolUse | None:
-        """The row with that id, unless it is deleted."""
-        return self._unit.first(_BY_ID, id=id)
-
     def of_conversation(self, conversation_id: str) -> list[ToolUse]:
         """All tool calls of a conversation, in order."""
-        return self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)
-
-    def delete(self, id: str) -> bool:
-        """Mark it as deleted."""
-        return self._unit.delete(ToolUse, id)
+        order = ("created_at", "sequence_number", "id")
+        return self._unit.find(ToolUse, *order, conversation_id=conversation_id)

@@ -14,9 +14,6 @@ _table = Turn.table
 _here = _table.c.conversation_id == bindparam("conversation_id")
 _this = (_here, _table.c.number == bindparam("number"))
 _open = or_(_table.c.state == "pending", _table.c.state == "in_progress")
-_HIGHEST = Statement(select(func.coalesce(func.max(_table.c.number), 0)).where(_here), int)
-_ONE = Statement(all_of(Turn).where(*_this), Turn)
-_OF_MESSAGE = Statement(all_of(Turn).where(_table.c.user_message_id == bindparam("message_id")), Turn)
 _waiting = _table.alias()
 _first_waiting = select(func.min(_waiting.c.number)).where(
     _waiting.c.conversation_id == bindparam("conversation_id"),
@@ -96,35 +93,24 @@ class Turns:
     def enqueue(self, conversation_id: str, user_message_id: str) -> Turn:
         """Add a turn for a message."""
         self._conversations.lock(conversation_id)
-        highest = self._unit.first(_HIGHEST, conversation_id=conversation_id) or 0
-        now = self._unit.now
-        turn = Turn(
+        highest = self._unit.highest(Turn, "number", conversation_id=conversation_id)
+        return self._unit.add(
+            Turn,
             conversation_id=conversation_id,
             number=highest + 1,
             user_message_id=user_message_id,
-            answer_id=None,
             state="pending",
             attempts=0,
-            error=None,
-            variation=None,
-            target_id=None,
             stop_requested=False,
-            deadline=None,
-            created_at=now,
-            updated_at=now,
-            started_at=None,
-            ended_at=None,
         )
-        self._unit.insert(turn)
-        return turn
 
     def get(self, conversation_id: str, number: int) -> Turn | None:
         """A turn by its number."""
-        return self._unit.first(_ONE, conversation_id=conversation_id, number=number)
+        return self._unit.find_one(Turn, conversation_id=conversation_id, number=number)
 
     def of_message(self, user_message_id: str) -> Turn | None:
         """The turn of a message."""
-        return self._unit.first(_OF_MESSAGE, message_id=user_message_id)
+        return self._unit.find_one(Turn, user_message_id=user_message_id)
 
     def next_open(self, conversation_id: str) -> Turn | None:
         """The earliest turn that is pending or in progress."""

@@ -1,7 +1,7 @@
 """The first tables: those of the protocol, and those for turns, replay and blocks.
 
 The SQL of each database is in a file next to this one, as it was released, because later changes of
-`tables.py` must not change what this migration does.
+`rows.py` must not change what this migration does.
 """
 
 from pathlib import Path

@@ -1,15 +1,14 @@
-"""Rebuilds the rows of a conversation from its frames alone. Only tests call it, never the program.
+"""Rebuilds the rows of a conversation from its frames alone.
 
-The tests compare the rebuilt rows with the stored ones, to show that the frames contain everything. These
-values are in no frame, so they are left out of the comparison:
+Tests compare the rebuilt rows with the stored ones, to show that the frames contain everything. These values
+are in no frame, so they are left out of the comparison:
 
-- the creation time of a conversation that a Configuration without a stanza number started, which is not
-stored; - a conversation's room, title, status, settings and last change, which HTTP requests and a
-Configuration that only
-  opens a connection may change;
+- the creation time of a conversation that a Configuration without a stanza number started, because that
+  frame is not stored;
+- a conversation's room, title, status, settings and last change, which HTTP requests and a Configuration that
+  only opens a connection may change;
 - memories that no MemoryAction of this conversation created, such as those of memory blocks and those written
-in
-  the background; an empty row replaces each that a frame names;
+  in the background; an empty row replaces each that a frame names;
 - the vector of a memory, which is computed;
 - traces of operators, which are not sent.
 
@@ -18,15 +17,12 @@ Turns, leases, connections, blocks and the frames themselves are not rebuilt.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from sqlalchemy import bindparam
-
 from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.engine.statements import IsRow, Statement, all_of, names_of
+from orchestrator.store.engine.statements import IsRow, names_of
 from orchestrator.store.frame_records import Request, created_memory_id, record, request_id, subject_of_meta
 from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import (
@@ -134,13 +130,8 @@ def _subjects(conversation_id: str, bodies: Iterable[Body]) -> Iterator[str]:
 
 
 def _rows(tx: Transaction, kind: type[IsRow], column: str, *values: str) -> list[Any]:
-    return [row for value in values for row in tx.unit.all(_where(kind, column), value=value)]
-
-
-@cache
-def _where(kind: type[IsRow], column: str) -> Statement[Any]:
-    matches = kind.table.c[column] == bindparam("value")
-    return Statement(all_of(kind).where(matches).order_by(kind.table.c.id), kind)
+    found = (tx.unit.find(kind, "id", even_deleted=True, **{column: value}) for value in values)
+    return [row for rows in found for row in rows]
 
 
 def _in_frames(kind: type[IsRow], row: object) -> dict[str, Any]:
