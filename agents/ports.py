@@ -39,13 +39,11 @@ class Embedded:
     """A text with its vector. A turn computes it once for all its stations.
 
     `bare`: the message was only a few words in reply to a question, so `text` is the enriched message.
-    `parts`: the text's sentences, if it has several.
     """
 
     text: str
     vector: Vectors
     bare: bool = False
-    parts: tuple["Embedded", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

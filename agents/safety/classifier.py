@@ -1,29 +1,27 @@
-"""The danger classifier: finds danger by the meaning of a message, in words that no rule has.
+"""The danger classifier: how much a text is like danger, by its meaning.
 
-A message is compared with every phrase of `config/safety/phrases/`, by kernel ridge regression over sentence
-embeddings. The solution is exact, so nothing is random.
+It has learned from the examples in `config/safety/phrases/`, most of which are ordinary life. A text is
+compared with a part of them, the landmarks, by kernel ridge regression over sentence embeddings. The
+landmarks are chosen by a digest and the solution is exact, so nothing is random.
 An embedding hardly changes with small words that reverse a meaning ("no", "lol", "in 2010"). So the words
-that a message shares with a phrase count, too.
-The classifier can only raise the verdict of the rules, never lower it. Without an embedding model, the rules
-work alone.
+that a text shares with the examples count, too.
 """
 
 import hashlib
 import os
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ports import Embedded, Embedder, Vectors
-from agents.safety.verdict import MEANT, Verdict
+from agents.ports import Embedder, Vectors
 
 Class: TypeAlias = Literal["none", "emergency", "crisis"]
 CLASSES: Final[tuple[Class, ...]] = ("none", "emergency", "crisis")
@@ -33,199 +31,220 @@ FILES: Final[Mapping[str, Class]] = {
     "emergencies.toml": "emergency",
     "crises.toml": "crisis",
 }
-FILES_BY_CLASS: Final = ("retold.toml", "sideways.toml", "voices.toml")
-"""Files with a table per class, for the classifier only. `retold.toml` has enriched messages; `sideways.toml`
-has danger without its usual words, and those words without danger; `voices.toml` has anything, as all kinds
-of people write it."""
+"""The files whose phrases the rules are tested with, too, and the class of each."""
 
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """Minimum likeness of a message to emergencies, to crises, or to both together, to be raised."""
-
-    emergency: float = 0.6
-    crisis: float = 0.5
-    either: float = 0.7
-
-    def reached(self, emergency: float, crisis: float) -> bool:
-        """Whether a message with these likenesses is raised."""
-        return emergency >= self.emergency or crisis >= self.crisis or emergency + crisis >= self.either
-
-    def surer(self) -> "Threshold":
-        """A higher threshold for a single sentence, since the sentences beside it may make it harmless."""
-        return Threshold(*(share + _FOR_A_PART for share in (self.emergency, self.crisis, self.either)))
-
-
-_FOR_A_PART: Final = 0.05
-"""Added to the threshold for a single sentence. Of 100 hard negatives, 11.8 were raised without judging
-sentences alone, 14.1 with this at 0, and 13.2 with this value."""
-SURE: Final = Threshold()
-"""Measured on phrases of a quarter of `voices.toml` in which the rules found nothing, trained on the rest:
-5 of 100 calm phrases, 86 of 100 emergencies and 79 of 100 crises are raised. With a threshold for the sum
-alone, 66 of 100 crises are raised."""
-
-_NARROWNESS: Final = 2.0
-"""How fast the influence of a phrase falls with its distance. Results are the same from 1.4 to 3."""
-_RELUCTANCE: Final = 0.1
-"""Regularisation: how strongly a phrase that contradicts its neighbours is ignored."""
+_LANDMARKS: Final[Mapping[Class, int]] = {"none": 1600, "emergency": 800, "crisis": 800}
+"""With how many examples of each class a text is compared. More changed no result."""
+_NARROWNESS: Final = 4.0
+"""How quickly the influence of an example falls with distance. Chosen among 2 to 6."""
+_RIDGE: Final = 0.3
+"""How strongly the solution is smoothed. Hardly any effect between 0.1 and 1."""
 _WORDS_COUNT: Final = 0.3
-"""The weight of shared words beside the embedding. From 0.1 to 1 it improves results on unseen phrases."""
+"""Weight of shared words beside the meaning."""
 _RAREST: Final = 3
-"""Minimum number of phrases that contain a word, or a pair of words, for it to count."""
+"""Minimum number of examples that must contain a word or a pair of words for it to count."""
 _WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[?!]")
 _NUMBER: Final = "0"
 _EDGE: Final = "."
 _BETWEEN: Final = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+[-\u2013\u2014]+\s+|\s*\u2026\s*")
+_JOINT: Final = re.compile(r",\s+|\s+(?=(?:and|but|so|because|then|also|plus|now)\b)", re.IGNORECASE)
 _FEWEST_WORDS: Final = 3
-_MOST_PARTS: Final = 8
-RULE: Final = "ears"
-"""The id of the classifier's rule. It keeps this name because stored safety events and alerts contain it."""
+_LONGEST_PART: Final = 30
+"""A longer sentence is divided where it joins two thoughts."""
+MOST_PARTS: Final = 200
+"""How many parts of a text are looked at; more than any message that people write has."""
+
+
+class Likeness(NamedTuple):
+    """How much a text is like an emergency and like a crisis: about 1 for an example, 0 for other texts."""
+
+    emergency: float
+    crisis: float
+
+    @property
+    def danger(self) -> float:
+        """How much it is like any danger."""
+        return self.emergency + self.crisis
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The phrases as vectors with the weight of each for each class, and the same for the words they share.
+    """What was learned: the landmarks' vectors and the words, each with its weight for the two dangers.
 
-    One row per phrase or word. `rarity` is the weight of a word in a message that contains it.
+    `rarity` is the weight of a word within a text.
     """
 
-    phrases: Vectors
-    says: Vectors
+    landmarks: Vectors
+    landmark_weights: Vectors
     words: NDArray[np.str_]
     rarity: Vectors
-    words_say: Vectors
+    word_weights: Vectors
 
 
 class DangerClassifier:
-    """Compares messages with the learned phrases, with an embedding model."""
+    """Compares texts with what was learned. Safe to use from several threads."""
 
-    def __init__(self, embedder: Embedder, learned: Learned, sure: Threshold = SURE) -> None:
-        self._embedder, self._learned, self.sure = embedder, learned, sure
+    def __init__(self, embedder: Embedder, learned: Learned) -> None:
+        self._embedder, self._learned = embedder, learned
         self._places = {word: place for place, word in enumerate(learned.words.tolist())}
 
-    def hear(self, embedded: Embedded) -> Verdict:
-        """The verdict on a message by the vectors of its turn.
-
-        If the whole message is not flagged, each of its sentences is judged alone, with a higher threshold.
-        """
-        verdict = self._heard(embedded, self.sure)
-        for part in () if verdict.flagged else embedded.parts:
-            verdict = verdict.raised_by(self._heard(part, self.sure.surer()))
-        return verdict
-
-    def check(self, text: str) -> Verdict:
-        """Like `hear`, for a text that is not embedded yet. Computes for some milliseconds."""
-        parts = sentences(text)
-        first, *rest = map(Embedded, (text, *parts), self._embedder.embed([text, *parts]))
-        return self.hear(replace(first, parts=tuple(rest)))
-
-    def _heard(self, embedded: Embedded, sure: Threshold) -> Verdict:
-        _, emergency, crisis = (float(share) for share in self._shares(embedded.text, embedded.vector))
-        if not sure.reached(emergency, crisis):
-            return Verdict()
-        return Verdict("crisis" if crisis > emergency else "emergency", MEANT, (RULE,))
-
-    def shares(self, texts: Sequence[str]) -> Vectors:
-        """The likeness of each text to each class, a row per text: about 1 for its class, 0 if unlike all."""
-        vectors = self._embedder.embed(texts)
-        return np.array([self._shares(text, vector) for text, vector in zip(texts, vectors, strict=True)])
-
-    def _shares(self, text: str, vector: Vectors) -> Vectors:
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        """How much each text is like danger. Computes for one or two milliseconds per text."""
         learned = self._learned
-        shares: Vectors = _likeness(vector, learned.phrases) @ learned.says
-        said = [self._places[word] for word in _said(text) if word in self._places]
-        if (length := np.linalg.norm(learned.rarity[said])) > 0:
-            shares += learned.rarity[said] / length @ learned.words_say[said]
-        return shares
+        scores = _kernel(self._embedder.embed(texts), learned.landmarks) @ learned.landmark_weights
+        for row, text in zip(scores, texts, strict=True):
+            places = [self._places[word] for word in _words(text) if word in self._places]
+            if (length := np.linalg.norm(learned.rarity[places])) > 0:
+                row += learned.rarity[places] / length @ learned.word_weights[places]
+        return [Likeness(float(emergency), float(crisis)) for emergency, crisis in scores]
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text with several, without very short ones; at most `_MOST_PARTS`."""
-    parts = [part for part in _BETWEEN.split(text) if part]
-    long = [part for part in parts if len(part.split()) >= _FEWEST_WORDS] if len(parts) > 1 else []
-    return long if len(long) <= _MOST_PARTS else long[: _MOST_PARTS // 2] + long[-_MOST_PARTS // 2 :]
+def parts_of(text: str) -> list[str]:
+    """The sentences of a text, long ones divided into thoughts; without those of one or two words.
+
+    A text that is one short sentence has one part: itself.
+    """
+    parts: list[str] = []
+    for sentence in filter(str.strip, _BETWEEN.split(text)):
+        parts += _thoughts(sentence) if len(sentence.split()) > _LONGEST_PART else [sentence.strip()]
+    parts = [part for part in parts if len(part.split()) >= _FEWEST_WORDS] or [text.strip()]
+    if len(parts) > MOST_PARTS:
+        joined = -(-len(parts) // MOST_PARTS)
+        parts = [" ".join(parts[at : at + joined]) for at in range(0, len(parts), joined)]
+    return parts
+
+
+def _thoughts(sentence: str) -> list[str]:
+    """A long sentence in pieces of at most `_LONGEST_PART` words, cut between thoughts if possible."""
+    pieces: list[str] = []
+    for thought in _JOINT.split(sentence):
+        words = thought.split()
+        if pieces and len(pieces[-1].split()) + len(words) <= _LONGEST_PART:
+            pieces[-1] = f"{pieces[-1]} {thought.strip()}"
+        else:
+            starts = range(0, len(words), _LONGEST_PART)
+            pieces += [" ".join(words[start : start + _LONGEST_PART]) for start in starts]
+    return pieces
 
 
 def load(folder: Path, embedder: Embedder, cache: Path) -> DangerClassifier:
-    """The classifier for these phrases and this model: from the cache, or trained in about a minute."""
-    phrases = _phrases(folder)
-    kept = cache / f"classifier-{_digest(phrases, embedder.name)}.npz"
-    learned = _read(kept)
+    """The classifier for these examples and this model: from the cache, or learned, which takes a minute."""
+    examples = _examples(folder)
+    file = cache / f"classifier-{_digest(examples, embedder.name)}.npz"
+    learned = _read(file)
     if learned is None:
-        learned = learn(embedder, phrases)
+        learned = learn(embedder, examples)
         cache.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}.npz")  # several processes may train at the same time
+        part = file.with_suffix(f".{os.getpid()}.npz")  # several processes may learn at once
         np.savez(part, **{field.name: getattr(learned, field.name) for field in fields(learned)})
-        part.replace(kept)
+        part.replace(file)
     return DangerClassifier(embedder, learned)
 
 
-def learn(embedder: Embedder, phrases: Mapping[str, Class]) -> Learned:
-    """Train on the phrases. Dangerous and calm phrases together have equal weight."""
-    vectors = embedder.embed(list(phrases))
-    classes = np.array([CLASSES.index(each) for each in phrases.values()], dtype=np.int64)
-    words, rarity, said = _words_of(list(phrases))
-    alike: Vectors = said @ said.T
-    alike *= np.float32(_WORDS_COUNT)
-    alike += _likeness(vectors, vectors)
-    is_calm = classes == CLASSES.index("none")
-    share = np.where(is_calm, np.count_nonzero(is_calm), np.count_nonzero(~is_calm)) / len(classes)
-    alike[np.diag_indices_from(alike)] += _RELUCTANCE * 2 * share.astype(np.float32)
-    says = np.linalg.solve(alike, np.eye(len(CLASSES), dtype=np.float32)[classes])
-    return Learned(vectors, says, words, rarity, np.float32(_WORDS_COUNT) * (said.T @ says))
+def learn(embedder: Embedder, examples: Mapping[str, Class]) -> Learned:
+    """Learn to tell the classes of these examples apart."""
+    texts, classes = list(examples), list(examples.values())
+    vectors = embedder.embed(texts)
+    chosen = _landmarks(examples)
+    words, rarity, rows = _bags(texts)
+    kernel = _kernel(vectors, vectors[chosen])
+    _add_shared_words(kernel, rows, chosen)
+    target = np.array([[each == "emergency", each == "crisis"] for each in classes], dtype=np.float64)
+    inner = (kernel.T @ kernel + np.float32(_RIDGE) * kernel[chosen]).astype(np.float64)
+    inner[np.diag_indices_from(inner)] += 1e-3  # landmarks may be nearly equal
+    weights = np.linalg.solve(inner, kernel.T @ target)
+    word_weights = np.zeros((len(words), 2))
+    for weight, row in zip(weights, (rows[at] for at in chosen), strict=True):
+        for place, share in row:
+            word_weights[place] += _WORDS_COUNT * share * weight
+    return Learned(
+        vectors[chosen],
+        weights.astype(np.float32),
+        np.array(words, dtype=np.str_),
+        rarity,
+        word_weights.astype(np.float32),
+    )
 
 
-def _words_of(phrases: Sequence[str]) -> tuple[NDArray[np.str_], Vectors, Vectors]:
-    """The words that several phrases share, their rarity, and a row of length 1 per phrase."""
-    said = [_said(phrase) for phrase in phrases]
-    counts = Counter(word for each in said for word in each)
+def _landmarks(examples: Mapping[str, Class]) -> list[int]:
+    """The places of the examples that texts are compared with: in each class the lowest digests."""
+    by_class: dict[Class, list[tuple[bytes, int]]] = defaultdict(list)
+    for place, (text, kind) in enumerate(examples.items()):
+        by_class[kind].append((hashlib.blake2b(text.encode()).digest(), place))
+    return [place for kind, some in by_class.items() for _, place in sorted(some)[: _LANDMARKS[kind]]]
+
+
+_Row: TypeAlias = list[tuple[int, float]]
+"""The words of a text, by their places in the vocabulary, each with its share; the squares add up to 1."""
+
+
+def _bags(texts: Sequence[str]) -> tuple[list[str], Vectors, list[_Row]]:
+    """The words that several texts have, how rare each is, and the words of each text."""
+    bags = [_words(text) for text in texts]
+    counts = Counter(word for bag in bags for word in bag)
     words = sorted(word for word, count in counts.items() if count >= _RAREST)
-    rarity = np.log(len(phrases) / np.array([counts[word] for word in words], dtype=np.float32))
+    rarity = np.log(len(texts) / np.array([counts[word] for word in words], dtype=np.float32))
     places = {word: place for place, word in enumerate(words)}
-    rows = np.zeros((len(phrases), len(words)), dtype=np.float32)
-    for row, each in zip(rows, said, strict=True):
-        known = [places[word] for word in each if word in places]
-        row[known] = rarity[known]
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows /= np.where(lengths > 0, lengths, 1)
-    return np.array(words, dtype=np.str_), rarity, rows
+    rows: list[_Row] = []
+    for bag in bags:
+        known = [places[word] for word in bag if word in places]
+        length = float(np.linalg.norm(rarity[known])) or 1.0
+        rows.append([(place, float(rarity[place]) / length) for place in known])
+    return words, rarity, rows
 
 
-def _said(text: str) -> list[str]:
-    """The words of a text and all pairs of adjacent words, including the pairs at its start and its end."""
+def _add_shared_words(kernel: Vectors, rows: Sequence[_Row], chosen: Sequence[int]) -> None:
+    """Add the likeness by shared words, word by word; as a dense matrix this would not fit into memory."""
+    texts_with: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    landmarks_with: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        for place, share in row:
+            texts_with[place].append((number, share))
+    for column, number in enumerate(chosen):
+        for place, share in rows[number]:
+            landmarks_with[place].append((column, share))
+    for place, landmarks in landmarks_with.items():
+        numbers, shares = zip(*texts_with[place], strict=True)
+        columns, landmark_shares = zip(*landmarks, strict=True)
+        shared = _WORDS_COUNT * np.outer(shares, landmark_shares)
+        kernel[np.ix_(numbers, columns)] += shared.astype(np.float32)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, and every two adjacent ones. The start and the end of the text count as words."""
     found = _WORD.findall(text.lower().replace("\u2019", "'"))
     words = [_EDGE, *(_NUMBER if word.isdigit() else word for word in found), _EDGE]
     pairs = (f"{one} {other}" for one, other in pairwise(words))
     return list(dict.fromkeys((*words[1:-1], *pairs)))
 
 
-def _likeness(some: Vectors, others: Vectors) -> Vectors:
-    """1 for equal vectors, falling with their distance. All vectors have length 1."""
-    likeness: Vectors = np.exp(np.float32(_NARROWNESS) * (some @ others.T - 1))
-    return likeness
+def _kernel(vectors: Vectors, landmarks: Vectors) -> Vectors:
+    """1 for the same vector, and ever less the further two are apart; all have length 1."""
+    kernel: Vectors = np.exp(np.float32(_NARROWNESS) * (vectors @ landmarks.T - 1))
+    return kernel
 
 
-def _read(kept: Path) -> Learned | None:
+def _read(file: Path) -> Learned | None:
     try:
-        with np.load(kept, allow_pickle=False) as file:
-            return Learned(**{field.name: file[field.name] for field in fields(Learned)})
+        with np.load(file, allow_pickle=False) as arrays:
+            return Learned(**{field.name: arrays[field.name] for field in fields(Learned)})
     except (OSError, ValueError, KeyError, EOFError):
         return None
 
 
-def _phrases(folder: Path) -> dict[str, Class]:
+def _examples(folder: Path) -> dict[str, Class]:
+    """The texts of a folder with their classes: four files have one class, the others a table for each."""
     found: dict[str, Class] = {}
-    for name, kind in FILES.items():
-        for table in tomllib.loads((folder / name).read_text(encoding="utf-8")).values():
-            found |= dict.fromkeys(table["phrases"], kind)
-    for name in FILES_BY_CLASS:
-        tables = tomllib.loads((folder / name).read_text(encoding="utf-8"))
-        for kind in CLASSES:
-            found |= dict.fromkeys(tables[kind]["phrases"], kind)
+    for path in sorted(folder.glob("*.toml")):
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        for name, table in tables.items():
+            kind = FILES.get(path.name) or next((each for each in CLASSES if each == name), None)
+            if kind is not None:
+                found |= dict.fromkeys(table["phrases"], kind)
     return found
 
 
-def _digest(phrases: Mapping[str, Class], model: str) -> str:
-    how = f"{_NARROWNESS} {_RELUCTANCE} {_WORDS_COUNT} {_RAREST} {_WORD.pattern}"
-    parts = [model, how, *(f"{kind} {text}" for text, kind in phrases.items())]
+def _digest(examples: Mapping[str, Class], model: str) -> str:
+    how = f"{_LANDMARKS} {_NARROWNESS} {_RIDGE} {_WORDS_COUNT} {_RAREST} {_WORD.pattern}"
+    parts = [model, how, *(f"{kind} {text}" for text, kind in examples.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -87,6 +87,17 @@ _WHEN: Final = frozenset(
         ":",
     )
 )
+_MAY_HAVE_FEVER: Final = frozenset(
+    ("fever", "temp_word", "baby", "young_infant", "newborn_word", "weeks_of_age")
+)
+"""Concepts after which a bare figure may be a temperature."""
+_COULD_BE_FEVER: Final = (37.5, 43.0)
+_AFTER_A_COUNT: Final = frozenset((
+    ".", ",", "of", "since", "so", "today", "in", "over", "this", "last", "altogether", "total", "tablets",
+    "pills", "and", "by", "now", "tonight", "yesterday", "already",
+))  # fmt: skip
+"""Words that may follow a number of tablets; "18 years" is none."""
+_BEFORE_AN_AGE: Final = frozenset(("i", "im", "am", "aged", "age", "turned", "is", "hes", "shes"))
 LONG_ENOUGH: Final = 5
 """Minimum length of a small word for its misspellings to be corrected."""
 FEW_WORDS: Final = 3
@@ -226,9 +237,43 @@ class Guard:
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message. `context` is the assistant's text that it may reply to."""
         verdict = self._verdict(self._listen(text))
-        if context:
-            verdict = verdict.raised_by(self._as_reply(text, context))
-        return verdict
+        return verdict.raised_by(self.check_reply(text, context)) if context else verdict
+
+    def always(self, verdict: Verdict) -> Verdict:
+        """The part of a verdict that comes from rules which nothing may dismiss."""
+        found = Verdict()
+        for compiled in self._rules:
+            if compiled.rule.always and compiled.rule.id in verdict.rule_ids:
+                found = found.raised_by(Verdict(compiled.rule.kind, compiled.rule.tier, (compiled.rule.id,)))
+        return found
+
+    def completed(self, before: str, said: str) -> list[str]:
+        """What a figure in a message means with what was said before it, as sentences.
+
+        "38.6" after talk of a fever is a temperature. "about 18" after "I took some" is a number of tablets,
+        if a medicine was named.
+        """
+        words, earlier = self._reader.read(said), self._reader.read(before)
+        figure = self._gauge.first_figure(words)
+        if figure is None or not figure[0].isdigit():
+            return []
+        texts = [word.text for word in words]
+        at = texts.index(figure)
+        following, preceding = (*texts, ".")[at + 1], texts[at - 1] if at else "."
+        named = {found.concept: earlier[found.start].text for found in self._phrases.find(earlier)}
+        concepts = named.keys() | {found.concept for found in self._phrases.find(words)}
+        sentences = []
+        low, high = _COULD_BE_FEVER
+        if not concepts.isdisjoint(_MAY_HAVE_FEVER) and low <= float(figure) <= high:
+            sentences.append(f"temperature {figure}")
+        is_count = following in _AFTER_A_COUNT and preceding not in _BEFORE_AN_AGE
+        if is_count and "took" in concepts and "medicine" in named:
+            sentences.append(f"took {figure} {named['medicine']}")
+        return sentences
+
+    def as_read(self, text: str) -> str:
+        """The text in the words that the rules read: misspellings corrected, disguised letters restored."""
+        return " ".join(word.text for word in self._reader.read(text))
 
     @property
     def vocabulary(self) -> frozenset[str]:
@@ -415,7 +460,7 @@ class Guard:
         ]
         return tuple(dict.fromkeys((*taken_back, *explained)))
 
-    def _as_reply(self, text: str, context: str) -> Verdict:
+    def check_reply(self, text: str, context: str) -> Verdict:
         """The verdict on a short reply, such as "yes" to "any thoughts of harming yourself?"."""
         answers = self._answers.of([word.text for word in self._reader.read(text)])
         verdict = Verdict()

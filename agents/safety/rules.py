@@ -118,6 +118,7 @@ class Rule(_Section):
     within: int = ANYWHERE
     even_if: frozenset[str] = frozenset()
     unless: tuple[Name, ...] = ()
+    always: bool = False
 
 
 class Replies(_Section):

@@ -1,11 +1,10 @@
-"""The station that embeds a message once per turn, for routing, recall and the danger classifier."""
+"""The station that embeds a message once per turn, for routing and recall."""
 
 import asyncio
 import re
 from typing import Final
 
 from agents.ports import Embedded, Embedder
-from agents.safety.classifier import sentences
 from agents.utterance import asks_about_it, says_little, tells_of_it
 from agents.values import NEW_CONCERN, TOPIC_WANTED, WANTS, Enrichment
 
@@ -17,8 +16,7 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Emb
 
     This is the message itself if it can be understood alone, as one that names a complaint or a wish can. A
     short reply, or a question about something earlier, is embedded as it was enriched. If the person asks to
-    change the topic, only the new topic is embedded. The sentences of a message with several are embedded
-    too, for the danger classifier.
+    change the topic, only the new topic is embedded.
     """
     depends = bool(enrichment.relevant_history) and (says_little(message) or asks_about_it(message))
     bare = enrichment.trigger != NEW_CONCERN and (depends or tells_of_it(message))
@@ -26,6 +24,5 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Emb
     text = enrichment.enriched_message if bare and has_topic else " ".join(message.split())
     if enrichment.trigger == TOPIC_WANTED:
         text, bare = re.split(r"; | \(", enrichment.enriched_message.removeprefix(WANTS))[0], False
-    parts = [] if bare else sentences(message)
-    vectors = await asyncio.to_thread(embedder.embed, [text, *parts])
-    return Embedded(text, vectors[0], bare, tuple(map(Embedded, parts, vectors[1:])))
+    vectors = await asyncio.to_thread(embedder.embed, [text])
+    return Embedded(text, vectors[0], bare)

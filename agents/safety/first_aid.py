@@ -1,0 +1,75 @@
+"""First aid: the fixed, sourced text for a question that somebody asks in an emergency."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.errors import BadRules
+
+PREFIX: Final = "first_aid."
+"""Begins the rule of a verdict that a first-aid text answers; the topic's id follows."""
+
+
+class Topic(BaseModel):
+    """One text: the words that ask for it, the dangers it belongs to, and what is said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
+    asks: Annotated[tuple[str, ...], Field(min_length=1)]
+    rules: tuple[str, ...]
+    source: Annotated[str, Field(min_length=1)]
+    first: Annotated[str, Field(min_length=1)]
+    rest: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAid:
+    """The topics, in the order in which they are tried."""
+
+    topics: tuple[Topic, ...]
+
+    def topic_for(self, question: str, rule_ids: Sequence[str]) -> Topic | None:
+        """The topic that a question asks about, after a danger that these rules found.
+
+        A topic of that danger comes first, then one that the question names, then, for a question that names
+        nothing ("what should I do?"), the topic of the danger.
+        """
+        words = f" {' '.join(re.findall(r'[a-z0-9]+', question.lower().replace(chr(39), '')))} "
+        named = [topic for topic in self.topics if any(f" {ask} " in words for ask in _plain(topic.asks))]
+        of_danger = [
+            topic
+            for topic in self.topics
+            if any(rule.startswith(topic.rules) for rule in rule_ids if topic.rules)
+        ]
+        both = [topic for topic in named if topic in of_danger]
+        return next(iter((*both, *named, *of_danger)), None)
+
+    def by_rule(self, rule_ids: Sequence[str]) -> Topic | None:
+        """The topic that a verdict is marked with."""
+        ids = {rule.removeprefix(PREFIX) for rule in rule_ids if rule.startswith(PREFIX)}
+        return next((topic for topic in self.topics if topic.id in ids), None)
+
+
+def _plain(asks: Sequence[str]) -> list[str]:
+    return [" ".join(re.findall(r"[a-z0-9]+", ask.lower())) for ask in asks]
+
+
+def load(folder: Path) -> FirstAid:
+    """The topics of `first_aid.toml`. A mistake in it is refused by its place."""
+    try:
+        topics = tomllib.loads((folder / "first_aid.toml").read_text(encoding="utf-8"))["topic"]
+        found = tuple(Topic.model_validate(topic) for topic in topics)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise BadRules("first_aid.toml", ".".join(map(str, first["loc"])), first["msg"]) from None
+    except (OSError, KeyError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise BadRules("first_aid.toml", "$", "cannot be read as TOML") from None
+    if len({topic.id for topic in found}) < len(found):
+        raise BadRules("first_aid.toml", "id", "is there twice")
+    return FirstAid(found)
