@@ -123,7 +123,7 @@ class DangerClassifier:
         _, emergency, crisis = (float(share) for share in self._shares(embedded.text, embedded.vector))
         if not sure.reached(emergency, crisis):
             return Verdict()
-        return Verdict("crisis" if crisis > emergency else "emergency", MEANT, (RULE,))
+        return Verdict("crisis" if crisis > emergency else "emergency", MEANT, (RULE,), "possible")
 
     def shares(self, texts: Sequence[str]) -> Vectors:
         """The likeness of each text to each class, a row per text: about 1 for its class, 0 if unlike all."""
