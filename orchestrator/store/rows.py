@@ -335,9 +335,9 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class SafetyEvent:
-    """What the guard found in a message: at which stage, how severe, and by which rules.
+    """What the guard found in a message: at which stage, how severe, how certain, and by which rules.
 
-    A message that came in a SyncRequest has no turn.
+    A message that came in a SyncRequest has no turn. An event that is no danger has no certainty.
     """
 
     table: ClassVar[Table] = tables.safety_events
@@ -351,6 +351,7 @@ class SafetyEvent:
     tier: int
     rules: tuple[str, ...]
     created_at: datetime
+    certainty: str | None
 
 
 @dataclass(frozen=True, slots=True)

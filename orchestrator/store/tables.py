@@ -48,6 +48,7 @@ TURN_STATES: Final = ("pending", "in_progress", "completed", "failed")
 VARIATIONS: Final = ("regenerate", "edit", "continue")
 SAFETY_STAGES: Final = ("message", "enriched", "answer")
 SAFETY_KINDS: Final = ("emergency", "crisis", "guard_failed", "refused")
+CERTAINTIES: Final = ("certain", "possible")
 ALERT_STATES: Final = ("pending", "sent", "given_up")
 LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
 
@@ -619,6 +620,7 @@ safety_events: Final = _table(
     _whole("tier"),
     _column("rules", Words()),
     _moment("created_at"),
+    _text("certainty", null=True),
     _key("safety_events", "id"),
     _of_conversation("safety_events"),
     _of_message("safety_events"),
@@ -635,6 +637,8 @@ safety_events: Final = _table(
     _one_of("kind", SAFETY_KINDS),
     ("tier", "CASE WHEN kind IN ('emergency', 'crisis') THEN tier BETWEEN 1 AND 3 ELSE tier = 0 END"),
     ("of_a_turn", "turn IS NOT NULL OR stage = 'message'"),
+    _one_of("certainty", CERTAINTIES),
+    ("certain_or_possible", _same("kind IN ('emergency', 'crisis')", "certainty IS NOT NULL")),
     Index("ix_safety_events_message", "message_id"),
     Index("ix_safety_events_conversation", "conversation_id", "created_at"),
 )

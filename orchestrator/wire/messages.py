@@ -278,6 +278,7 @@ class Safety(Wire):
 
     kind: Literal["emergency", "crisis"]
     tier: Count
+    certainty: Literal["certain", "possible"] | None = None
 
 
 class StartAnswer(Body):
