@@ -21,6 +21,9 @@ EITHER = (
     "they are taking him to the hospital",
     "the crew is with him now",
     "the doctors are looking after her",
+    "the ambulance is here, I feel fine now",
+)
+MISTAKES = (
     "sorry, false alarm",
     "no, it was a false alarm",
     "false alarm lol, sorry",
@@ -29,7 +32,8 @@ EITHER = (
     "it was just a test",
     "it was a typo, my mistake",
     "I was only joking",
-    "the ambulance is here, I feel fine now",
+    "I didn't mean it like that",
+    "sorry, wrong chat",
 )
 AS_FELT = (
     "I'm fine now",
@@ -70,8 +74,8 @@ NEVER = (
 
 
 @pytest.mark.parametrize("said", EITHER)
-def test_help_that_has_arrived_and_danger_that_never_existed_end_a_danger(said: str) -> None:
-    assert all(the_guard().is_over(said, earlier) for earlier in (STROKE, SUICIDE, BEATEN, OVERDOSE))
+def test_help_that_has_arrived_ends_a_danger(said: str) -> None:
+    assert all(means(the_guard(), said, earlier) == "over" for earlier in (STROKE, SUICIDE, BEATEN, OVERDOSE))
     heard = the_guard().check(said, ASKED)
     assert not at_once(the_guard(), said, ASKED, STROKE, heard).flagged
 
