@@ -20,8 +20,9 @@ from agents.values import NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 Meaning: TypeAlias = Literal["yes", "no", "unsure", "mistake", "over", "light", "other"]
 """What a message says about the danger before it.
 
-After the question about a possible danger: `yes`, `no` or `unsure`. After a certain danger: `mistake` if there
-never was one, `over` if it is over or cared for, `light` for a mere "haha ok" or "bye". Otherwise `other`.
+After the question about a possible danger: `yes`, `no` or `unsure`. After a certain danger: `mistake` if
+there never was one, `over` if it is over or cared for, `light` for a mere "haha ok" or "bye". Otherwise
+`other`.
 """
 Exchange: TypeAlias = tuple[str, str]
 """What the assistant said, and what the person replied."""
@@ -68,7 +69,8 @@ _SAYS_CALLED: Final = re.compile(
 _HELPERS_COME: Final = re.compile(
     rf"\b(?:called|calling|rang|ringing|phoned|phoning|dial+ed|dial+ing|texted|texting|talking to|speaking to"
     rf"|spoke to|on the (?:phone|line) (?:to|with)) {_SERVICE}"
-    r"|\b(?:help|ambulance|paramedics?|crew|police|crisis team)\b.{0,12}\b(?:on (?:the|its|their) way|coming)\b",
+    r"|\b(?:help|ambulance|paramedics?|crew|police|crisis team)\b.{0,12}"
+    r"\b(?:on (?:the|its|their) way|coming)\b",
     re.IGNORECASE,
 )
 _FRIEND_COMES: Final = re.compile(
@@ -107,11 +109,10 @@ _SOFTENS: Final = re.compile(
     r"\b(?:but|only|just|mild|mildly|slight|slightly|a (?:bit|little)|better|usual|not (?:\w+ )?bad)\b",
     re.IGNORECASE,
 )
-_NOT_YET: Final = re.compile(
-    r"\bnot (?:yet|now|right now|at the moment|today|tonight|any ?more)\b", re.IGNORECASE
-)
+_NOT_YET: Final = re.compile(r"\bnot (?:yet|now|right now|at the moment|today|tonight)\b", re.IGNORECASE)
 _ADMITS: Final = re.compile(
-    r"\bi(?:['\u2019]?ve| have)?(?: (?:do|did|still|really|often|sometimes|always|keep|just|been|can['\u2019]?t stop))*"
+    r"\bi(?:['\u2019]?ve| have)?"
+    r"(?: (?:do|did|still|really|often|sometimes|always|keep|just|been|can['\u2019]?t stop))*"
     r" (?:think|thinking|thought) (?:about|of) (?:it|that|this|them|doing (?:it|that)|dying|death|ending)\b"
     r"|\b(?:it|the thought|the thoughts)(?:['\u2019]?s| is| are)(?: \w+)? (?:on my mind|in my head)\b"
     r"|\bi do have (?:them|those|it|thoughts)\b",
@@ -291,15 +292,16 @@ def _reply(guard: Judge, said: str, earlier: Verdict) -> Meaning:
     Unsure counts as yes in a crisis, and after a danger that was certain before.
     """
     answer: Meaning = guard.answer(said) or "other"
-    if answer == "yes" and earlier.kind == "emergency" and _SOFTENS.search(said):
-        answer = "unsure"
-    elif answer == "no" and _NOT_YET.search(said):
+    is_emergency = earlier.kind == "emergency"
+    if (is_emergency and answer == "yes" and _SOFTENS.search(said)) or (
+        not is_emergency and answer == "no" and _NOT_YET.search(said)
+    ):
         answer = "unsure"
     elif answer == "other" and (guard.is_over(said, earlier) or denies(guard, said)):
         answer = "no"
-    elif answer == "other" and earlier.kind == "crisis" and _ADMITS.search(said):
+    elif answer == "other" and not is_emergency and _ADMITS.search(said):
         answer = "yes"
-    is_grave = earlier.kind == "crisis" or MISTAKE in earlier.rule_ids
+    is_grave = not is_emergency or MISTAKE in earlier.rule_ids
     return "yes" if answer == "unsure" and is_grave else answer
 
 

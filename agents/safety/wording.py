@@ -138,7 +138,7 @@ class Wording:
         return filled[:1].upper() + filled[1:]
 
     def check(self) -> None:
-        """Fill in every text once. Raises `KeyError` or `ValueError` if a placeholder or a text is missing."""
+        """Fill in every text. Raises `KeyError` or `ValueError` if a placeholder or a text is missing."""
         texts, families = self._texts, get_args(Family)
         for language in (OTHER, *texts.foreign):
             self.foreign(language)

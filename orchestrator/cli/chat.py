@@ -285,7 +285,8 @@ async def show(envelopes: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -
             if "model.stood_in" in meta:
                 trouble = str(meta.get("model.trouble", ""))
             if "safety" in meta:
-                style = {"fg": "yellow"} if meta.get("certainty") == "possible" else {"fg": "red", "bold": True}
+                is_question = meta.get("certainty") == "possible"
+                style = {"fg": "yellow"} if is_question else {"fg": "red", "bold": True}
             match envelope.body:
                 case AssistantSentence(text=text) if not envelope.stanza_id:
                     if text not in numbered:

@@ -237,8 +237,9 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             staff = f"  staff: {alert.state} after {alert.attempts} tries" if alert else ""
             where = "synchronised" if event.turn is None else f"turn {event.turn}"
             rules = " ".join(event.rules) or "-"
+            certainty = event.certainty or "-"
             click.echo(
-                f"{entry['at']}  {event.kind:<12} {event.tier}  {event.certainty or '-':<8}  {event.stage:<8} {rules}"
+                f"{entry['at']}  {event.kind:<12} {event.tier}  {certainty:<8}  {event.stage:<8} {rules}"
                 f"  {event.conversation_id} {where}{staff}"
             )
     if not found and not as_json:

@@ -370,8 +370,8 @@ class SafetyMonitor:
     ) -> tuple[Assessment, Intent]:
         """What it means that a brain takes a message for an emergency, and the intent to go on with.
 
-        If the brain is sure, it is a possible emergency. Otherwise the intent is unclear, and the person reads
-        the emergency number first, unless their own words deny danger or add nothing.
+        If the brain is sure, it is a possible emergency. Otherwise the intent is unclear, and the person
+        reads the emergency number first, unless their own words deny danger or add nothing.
         """
         if intent.intent != EMERGENCY:
             return Assessment(), intent
