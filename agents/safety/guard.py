@@ -146,6 +146,14 @@ class _Listened:
     heard: Mapping[str, Sequence[_Heard]]
     stops: Sequence[Stop]
 
+    @property
+    def as_typed(self) -> "_Listened":
+        """The same without findings whose words were misspelt and corrected."""
+        typed = {
+            name: [each for each in often if not each.found.guessed] for name, often in self.heard.items()
+        }
+        return replace(self, heard=typed)
+
     def explains(self, rule: Rule) -> list[Found]:
         """Findings that make the rule harmless (`unless`), if typed exactly and not negated."""
         return [
@@ -384,7 +392,9 @@ class Guard:
             heard = _together(listened, each, rule, even_if | also if also else even_if)
             if heard is None:
                 continue
-            guessed = any(one.found.guessed for one in heard)
+            guessed = any(one.found.guessed for one in heard) and not _together(
+                listened.as_typed, each, rule, even_if | also
+            )
             is_certain |= _verdict_of(rule, guessed=guessed).is_certain
             verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
             if not guessed:
