@@ -17,7 +17,7 @@ from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
 from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word, misspellings_of
-from agents.safety.verdict import Verdict, staying
+from agents.safety.verdict import PASSIVE, Certainty, Verdict, staying
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
@@ -54,6 +54,7 @@ LEANS: Final = frozenset(("not_safe", NOT_CALLED))
 _OVER: Final = "reply.over"
 _OVER_BY_THEM: Final = "reply.over_by_them"
 _OVER_AS_FELT: Final = "reply.over_as_felt"
+_MISTAKEN: Final = "reply.mistaken"
 _MEANS: Final = "reply.means"
 _BARE_MEANS: Final = "reply.bare_means"
 _PLACES: Final[Mapping[Pick, int]] = {"first": 0, "second": 1, "last": -1}
@@ -115,6 +116,13 @@ class Reason:
     rule: Rule
     heard: tuple[str, ...]
     stopped_by: tuple[tuple[str, str], ...] = ()
+    guessed: bool = False
+    """Whether a word was misspelt and corrected."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the rule, if it fired."""
+        return _verdict_of(self.rule, guessed=self.guessed)
 
 
 class _Heard(NamedTuple):
@@ -148,6 +156,14 @@ class _Listened:
     """The positions of the words that end a clause with its own subject."""
     heard: Mapping[str, Sequence[_Heard]]
     stops: Sequence[Stop]
+
+    @property
+    def as_typed(self) -> "_Listened":
+        """The same without findings whose words were misspelt and corrected."""
+        typed = {
+            name: [each for each in often if not each.found.guessed] for name, often in self.heard.items()
+        }
+        return replace(self, heard=typed)
 
     def explains(self, rule: Rule) -> list[Found]:
         """Findings that make the rule harmless (`unless`), if typed exactly and not negated."""
@@ -303,18 +319,38 @@ class Guard:
         False for a question, because the person is not sure. False if the text says anything else, because
         that may mean that the danger is not over.
         """
+        return bool(self._ending(text, earlier))
+
+    def is_mistake(self, text: str, earlier: Verdict) -> bool:
+        """Whether `is_over` holds because the text calls the danger a mistake, a joke or a false alarm."""
+        return _MISTAKEN in self._ending(text, earlier)
+
+    def _ending(self, text: str, earlier: Verdict) -> set[str]:
+        """The names of the phrases by which a text says that the danger is over, if it says no more."""
         if "?" in text:
-            return False
+            return set()
         listened = self._listen(text)
-        over = {
-            at
+        ends = [
+            each.found
             for name in _ends(earlier)
             for each in listened.heard.get(name, ())
             if "negated" not in each.stops and not each.found.guessed
-            for at in range(each.found.start, each.found.end)
-        }
+        ]
+        over = {at for found in ends for at in range(found.start, found.end)}
         rest = ["." if at in over else word.text for at, word in enumerate(listened.words)]
-        return bool(over) and self._answers.is_beside_over(rest)
+        return {found.concept for found in ends} if over and self._answers.is_beside_over(rest) else set()
+
+    def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
+        """What a reply says to a question about danger; None if it says neither plainly.
+
+        A reply with a plain yes is a yes, whatever else it says. Anything but a yes or a no beside a no, or
+        beside a softer yes such as "sometimes", makes it no plain answer.
+        """
+        return self._answers.plainly([word.text for word in self._reader.read(text)])
+
+    def is_light(self, text: str) -> bool:
+        """Whether a text is only a "haha ok", a "thanks" or a "bye"."""
+        return self._answers.is_light([word.text for word in self._reader.read(text)])
 
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """The danger of the previous answer that still holds after this message.
@@ -364,6 +400,7 @@ class Guard:
                         rule,
                         tuple(self._reader.quote(text, each.found.start, each.found.end) for each in found),
                         stopped,
+                        any(each.found.guessed for each in found),
                     )
                 )
                 if live:
@@ -389,17 +426,25 @@ class Guard:
         }
 
     def _verdict(self, listened: _Listened, also: frozenset[str] = frozenset()) -> Verdict:
-        verdict = Verdict()
+        """The verdict of all rules together: certain if one of them is, since they support each other."""
+        verdict, is_certain = Verdict(), False
         fired = -1
         for number, each in self._possible(listened):
             if number == fired:
                 continue
             rule = self._rules[number].rule
             even_if = _even_if(rule, each)
-            if _together(listened, each, rule, even_if | also if also else even_if):
-                verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+            heard = _together(listened, each, rule, even_if | also if also else even_if)
+            if heard is None:
+                continue
+            guessed = any(one.found.guessed for one in heard) and not _together(
+                listened.as_typed, each, rule, even_if | also
+            )
+            is_certain |= _verdict_of(rule, guessed=guessed).is_certain
+            verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+            if not guessed:
                 fired = number
-        return verdict
+        return verdict if is_certain or not verdict.flagged else replace(verdict, certainty="possible")
 
     def _possible(self, listened: _Listened) -> Iterator[tuple[int, Groups]]:
         """The combinations that may fire, each with its rule's number, in the order of the rules."""
@@ -515,16 +560,28 @@ class Guard:
         takes_nothing_back = ASKED | {"negated"} if answer == "after all" else ASKED
         verdict = self._verdict(replace(put, heard=reverse) if reverse else asked, takes_nothing_back)
         if answer == "unsure":
-            return Verdict("crisis", 1, verdict.rule_ids) if verdict.kind == "crisis" else Verdict()
+            is_crisis = verdict.kind == "crisis"
+            return Verdict("crisis", PASSIVE, verdict.rule_ids, "possible") if is_crisis else Verdict()
         return verdict
+
+
+def _verdict_of(rule: Rule, *, guessed: bool) -> Verdict:
+    """The verdict of a rule that fired: possible for a passive wish, or if a word was only guessed.
+
+    The verdict of a rule that must be heard at any price is certain.
+    """
+    in_doubt = guessed or (rule.kind == "crisis" and rule.tier == PASSIVE)
+    certainty: Certainty = "possible" if in_doubt and not rule.always else "certain"
+    return Verdict(rule.kind, rule.tier, (rule.id,), certainty)
 
 
 def _ends(earlier: Verdict) -> tuple[str, ...]:
     """The names of the phrases that end this danger."""
     if earlier.kind == "crisis":
-        return (_OVER,)
+        return _OVER, _MISTAKEN
     felt = not any(rule_id.startswith(FELT_LATE) for rule_id in earlier.rule_ids)
-    return (_OVER, _OVER_BY_THEM, _OVER_AS_FELT) if felt else (_OVER, _OVER_BY_THEM)
+    names = (_OVER, _MISTAKEN, _OVER_BY_THEM)
+    return (*names, _OVER_AS_FELT) if felt else names
 
 
 class _Answers:
@@ -549,7 +606,12 @@ class _Answers:
         }
         self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
         self._beside_over = _spelled(replies.beside_over)
-        known = self._light.union(self._beside_over, self._no_more, self._after_all, self._picks)
+        self._denials = _spelled((*replies.no, *replies.no_danger))
+        self._beside_denials = self._denials | self._fillers | self._beside_over
+        self._empty = _spelled(replies.light)
+        known = self._light.union(
+            self._beside_denials, self._empty, self._no_more, self._after_all, self._picks
+        )
         self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
 
     def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
@@ -608,6 +670,21 @@ class _Answers:
         """Whether there are only answers, fillers and phrases of somebody who does not know what to do."""
         return _is_made_of([word for word in said if _is_word(word)], self._light)
 
+    def plainly(self, said: Sequence[str]) -> Literal["yes", "no", "unsure"] | None:
+        """The answer of a reply that says yes, or nothing but a softer yes, no or unsure; None otherwise."""
+        answers, words = self.of(said), [word for word in said if _is_word(word)]
+        if "after all" in answers or ("yes" in answers and not self._plain["yes"].isdisjoint(words)):
+            return "yes"
+        if answers[:1] in (("yes",), ("unsure",)):
+            return ("yes" if answers[0] == "yes" else "unsure") if self.brings_nothing(said) else None
+        denies = bool(answers) or any(phrase in self._denials for phrase in _phrases_in(words))
+        return "no" if denies and _is_made_of(words, self._beside_denials) else None
+
+    def is_light(self, said: Sequence[str]) -> bool:
+        """Whether there are only phrases that say nothing about a danger, and at least one."""
+        words = [word for word in said if _is_word(word)]
+        return bool(words) and _is_made_of(words, self._empty)
+
     def is_beside_over(self, said: Sequence[str]) -> bool:
         """Whether there are only phrases that may accompany the statement that a danger is over."""
         thoughts = (list(thought) for is_said, thought in groupby(said, _is_word) if is_said)
@@ -650,6 +727,13 @@ def _is_made_of(words: Sequence[str], phrases: frozenset[str]) -> bool:
     return True
 
 
+def _phrases_in(words: Sequence[str]) -> Iterator[str]:
+    """Every phrase of up to `LONGEST_ANSWER` words in a text."""
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + LONGEST_ANSWER, len(words)) + 1):
+            yield " ".join(words[start:end])
+
+
 def _is_word(text: str) -> bool:
     return text[0].isalnum()
 
@@ -689,6 +773,7 @@ def compile_rules(rules: RuleBook) -> Compiled:
         _OVER: replies.over,
         _OVER_BY_THEM: replies.over_by_them,
         _OVER_AS_FELT: replies.over_as_felt,
+        _MISTAKEN: replies.mistaken,
         _MEANS: replies.means,
         _BARE_MEANS: replies.bare_means,
     } | {reason: section.phrases for reason, section in language.cues.items()}
@@ -815,7 +900,8 @@ def _compounded(
             stops = _NONE.union(*(each.stops for each in chosen))
             bound = _NONE.union(*(each.bound for each in chosen))
             parts = tuple(part for each in chosen for part in each.parts or (each.found,))
-            made.append(_Heard(Found(name, start, end), stops, bound, parts))
+            guessed = any(each.found.guessed for each in chosen)
+            made.append(_Heard(Found(name, start, end, guessed=guessed), stops, bound, parts))
     return made
 
 

@@ -78,8 +78,9 @@ def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -
         old |= earlier | _rules(guard, (enrichment.previous_context, *before.retold))[0]
         old |= {reason.rule.id for reason in asked}
     verdict = Verdict()
-    for rule in (reason.rule for reason in heard if reason.rule.id not in old):
-        verdict = verdict.raised_by(Verdict(rule.kind, rule.tier, (rule.id,)))
+    for reason in heard:
+        if reason.rule.id not in old:
+            verdict = verdict.raised_by(reason.verdict)
     return verdict
 
 

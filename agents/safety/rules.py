@@ -107,7 +107,8 @@ class Rule(_Section):
     """One rule: if one of the combinations in `when` is found, the message has its kind and tier.
 
     `a + b|c` means a together with b or c. `even_if` lists cues that do not stop this rule; `unless` lists
-    findings that make it harmless.
+    findings that make it harmless. A rule with `always` must be heard at any price: what it finds is certain,
+    even if its words were only guessed from a misspelling.
     """
 
     id: Name
@@ -132,6 +133,9 @@ class Replies(_Section):
     `at_a_loss`: leaves the danger of the last answer as it was.
     `over`: ends a danger, if the message has only phrases of `beside_over` in addition.
     `over_by_them`: does the same for an emergency, and `over_as_felt` for an emergency that is felt at once.
+    `mistaken`: says that there never was a danger: a mistake, a joke, a misunderstanding.
+    `no_danger`: a no to the question whether there is danger, without the word.
+    `light`: says nothing about the danger: "haha ok", "bye", "thanks".
     `means`: makes a danger to oneself graver; `bare_means` only if the message says nothing else.
     """
 
@@ -147,7 +151,10 @@ class Replies(_Section):
     over: Phrases
     over_by_them: Phrases
     over_as_felt: Phrases
+    mistaken: Phrases
     beside_over: Phrases
+    no_danger: Phrases
+    light: Phrases
     means: Phrases
     bare_means: Phrases
     picks: Mapping[Pick, Phrases]

@@ -4,13 +4,22 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 Certainty: TypeAlias = Literal["certain", "possible"]
+Family: TypeAlias = Literal["emergency", "crisis", "violence"]
 CALM: Final = 0
+PASSIVE: Final = 1
+"""The tier of a crisis that is a passive wish, such as not to be there."""
 MEANT: Final = 2
 """The tier of a danger that only the classifier found, from the meaning of the message."""
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """Id prefixes of the rules about people who are a danger to themselves."""
+VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
+"""Id prefixes of the rules about violence."""
+OTHER_CRISES: Final = (*OF_ONESELF, "psychosis.")
+"""Id prefixes of the rules about other crises."""
 STILL: Final = "still"
 """Marks a verdict that was carried over from the previous answer, not found in the message. It comes last."""
+QUIET: Final = "quiet"
+"""Marks a danger that stays, but is not said again: the message was only a "haha ok" or a "bye"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +38,18 @@ class Verdict:
 
     @property
     def flagged(self) -> bool:
-        """Whether the person must get a safety answer."""
+        """Whether there is danger, certain or possible."""
         return self.kind != "none"
 
     @property
     def is_certain(self) -> bool:
         """Whether there is danger without doubt."""
         return self.flagged and self.certainty == "certain"
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there may be danger."""
+        return self.flagged and self.certainty == "possible"
 
     def raised_by(self, other: "Verdict") -> "Verdict":
         """The combination of two verdicts: kind, tier and certainty of the graver one, the rules of both.
@@ -50,6 +64,14 @@ class Verdict:
     def is_of_oneself(self) -> bool:
         """Whether the crisis is a danger to oneself."""
         return self.kind == "crisis" and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
+
+    @property
+    def family(self) -> Family:
+        """What the answer is about: violence, if it is a crisis and only rules about violence fired."""
+        if self.kind != "crisis":
+            return "emergency"
+        crises = [rule for rule in self.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
+        return "violence" if crises and all(rule.startswith(VIOLENCE) for rule in crises) else "crisis"
 
     @property
     def _weight(self) -> tuple[bool, int, bool, bool]:

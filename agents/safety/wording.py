@@ -1,29 +1,21 @@
 """The fixed texts of safety answers, with the phone numbers of a region."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
-from itertools import product
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
-from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE
+from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE, MISTAKE
 from agents.safety.language import OTHER
-from agents.safety.verdict import STILL, Verdict
+from agents.safety.verdict import STILL, Family, Verdict
 
 ELSEWHERE: Final = "elsewhere"
 
 ROUTER: Final = "router"
 """The rule of an emergency that only the router found. The router cannot tell it from a crisis."""
-
-
-VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
-"""Id prefixes of the rules about violence."""
-OTHER_CRISES: Final = ("suicide.", "self_harm", "psychosis.")
-"""Id prefixes of the rules about other crises."""
 
 
 class _Section(BaseModel):
@@ -46,19 +38,26 @@ class Text(_Section):
     rest: tuple[Annotated[str, Field(min_length=1)], ...]
 
 
+_Sentence: TypeAlias = Annotated[str, Field(min_length=1)]
+_Variants: TypeAlias = Annotated[tuple[Text, ...], Field(min_length=2)]
+
+
 class _Texts(_Section):
     caution: str
     refused: str
     error: str
     settled: str
+    no_danger: str
     or_crisis: str
     emergency: Mapping[str, tuple[Text, ...]]
     crisis: Mapping[str, tuple[Text, ...]]
     violence: Mapping[str, tuple[Text, ...]]
-    again: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]]
-    comes_back: Mapping[str, Annotated[str, Field(min_length=1)]]
-    meanwhile: Annotated[tuple[Text, ...], Field(min_length=2)]
-    called: Annotated[tuple[Text, ...], Field(min_length=2)]
+    possible: Mapping[str, _Variants]
+    again: Mapping[Family, Annotated[tuple[_Sentence, ...], Field(min_length=2)]]
+    comes_back: Mapping[Family | Literal["called"], _Sentence]
+    light: Mapping[Family | Literal["called"], Annotated[tuple[_Sentence, ...], Field(min_length=2)]]
+    meanwhile: _Variants
+    called: Mapping[Family, _Variants]
     foreign: Mapping[str, str]
 
 
@@ -73,6 +72,7 @@ class Wording:
         self.refused = texts.refused.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
         self.settled = texts.settled.format_map(self._numbers)
+        self.no_danger = texts.no_danger.format_map(self._numbers)
 
     def foreign(self, language: str) -> str:
         """The text before the answer to a message in another language, in that language too if we can."""
@@ -85,40 +85,79 @@ class Wording:
         return said.format_map(self._numbers)
 
     def comes_back(self, earlier: Verdict) -> str:
-        """The text before an answer about another topic, after an immediate crisis; empty otherwise."""
-        if earlier.kind != "crisis" or earlier.tier < AT_ONCE:
+        """The text before an answer about another topic, after a certain danger; empty otherwise."""
+        if not earlier.is_certain:
             return ""
-        return _begun(self._texts.comes_back[_kind(earlier)].format_map(self._numbers))
+        return self._filled(
+            self._texts.comes_back["called" if CALLED in earlier.rule_ids else earlier.family]
+        )
+
+    def light(self, danger: Verdict, earlier: int) -> str:
+        """The answer to a mere "haha ok" or "bye" after a certain danger."""
+        variants = self._texts.light["called" if CALLED in danger.rule_ids else danger.family]
+        return self._filled(variants[earlier % len(variants)])
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
-        """The sentences of a safety answer. `earlier` ones in the conversation make its wording differ."""
-        for rule, texts in ((MEANWHILE, self._texts.meanwhile), (CALLED, self._texts.called)):
-            if rule in verdict.rule_ids:
-                text = texts[(earlier - 1) % len(texts)]
-                return tuple(_begun(each.format_map(self._numbers)) for each in (text.first, *text.rest))
-        kind = _kind(verdict)
-        tiers: Mapping[str, tuple[Text, ...]] = getattr(self._texts, kind)
+        """The sentences of a safety answer. `earlier` ones in the conversation make its wording differ.
+
+        Possible danger gets one question.
+        """
+        return tuple(self._filled(sentence) for sentence in self._answer(verdict, earlier))
+
+    def _answer(self, verdict: Verdict, earlier: int) -> Iterator[str]:
+        texts, family, rules = self._texts, verdict.family, verdict.rule_ids
+        tiers: Mapping[str, tuple[Text, ...]] = getattr(texts, family)
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
-        either = (self._texts.or_crisis,) if {ROUTER} == {*verdict.rule_ids} - {STILL} else ()
-        if earlier < len(variants):
-            said = (variants[earlier].first, *either, *variants[earlier].rest)
+        if verdict.is_possible:
+            variants = self._questions(verdict)
+            text = variants[earlier % len(variants)]
+        elif MEANWHILE in rules:
+            text = texts.meanwhile[(earlier - 1) % len(texts.meanwhile)]
+        elif CALLED in rules:
+            text = texts.called[family][(earlier - 1) % len(texts.called[family])]
+        elif earlier < len(variants):
+            text = variants[earlier]
         else:
-            again = self._texts.again[kind]
-            said = (again[earlier % len(again)], *either)
-        return tuple(_begun(sentence.format_map(self._numbers)) for sentence in said)
+            again = texts.again[family]
+            text = Text(first=again[earlier % len(again)], rest=())
+        yield text.first
+        if {ROUTER} == {*rules} - {STILL}:
+            yield texts.or_crisis
+        yield from text.rest
 
+    def _questions(self, verdict: Verdict) -> tuple[Text, ...]:
+        """The questions about a possible danger: by the family of a rule that fired, else by kind."""
+        families = (rule.split(".")[0] for rule in verdict.rule_ids)
+        by_rule = (family for family in families if family in self._texts.possible)
+        name = MISTAKE if MISTAKE in verdict.rule_ids else next(by_rule, verdict.family)
+        return self._texts.possible[name]
 
-def _begun(sentence: str) -> str:
-    """The sentence with a capital first letter, since it may begin with the name of a service."""
-    return sentence[:1].upper() + sentence[1:]
+    def _filled(self, sentence: str) -> str:
+        """The sentence with its numbers and a capital first letter: it may begin with a service's name."""
+        filled = sentence.format_map(self._numbers)
+        return filled[:1].upper() + filled[1:]
 
+    def check(self) -> None:
+        """Fill in every text. Raises `KeyError` or `ValueError` if a placeholder or a text is missing."""
+        texts, families = self._texts, get_args(Family)
+        for language in (OTHER, *texts.foreign):
+            self.foreign(language)
+        for variants in (texts.meanwhile, *texts.called.values(), *texts.possible.values()):
+            self._fill(variants)
+        for name in (*families, "called"):
+            for sentence in (texts.comes_back[name], *texts.light[name]):
+                self._filled(sentence)
+        for name in families:
+            for variants in (texts.possible[name], texts.called[name], *getattr(texts, name).values()):
+                self._fill(variants)
+            for sentence in texts.again[name]:
+                self._filled(sentence)
+            getattr(texts, name)[str(AT_ONCE)]
+        self._fill(texts.possible[MISTAKE])
 
-def _kind(verdict: Verdict) -> str:
-    """The group of texts for a verdict: those for violence if only rules about violence fired."""
-    if verdict.kind != "crisis":
-        return "emergency"
-    crises = [rule for rule in verdict.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
-    return "violence" if crises and all(rule.startswith(VIOLENCE) for rule in crises) else "crisis"
+    def _fill(self, variants: tuple[Text, ...]) -> None:
+        for sentence in (part for text in variants for part in (text.first, *text.rest)):
+            self._filled(sentence)
 
 
 def load(folder: Path, region: str) -> Wording:
@@ -127,19 +166,7 @@ def load(folder: Path, region: str) -> Wording:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
         wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE])
-        for language in (OTHER, *texts.foreign):
-            wording.foreign(language)
-        for rule, at in product((MEANWHILE, CALLED), range(len(texts.meanwhile) + len(texts.called))):
-            wording.answer(Verdict("emergency", rule_ids=(rule,)), at)
-        for kind, tiers in (
-            (Verdict("emergency"), texts.emergency),
-            (Verdict("crisis"), texts.crisis),
-            (Verdict("crisis", rule_ids=("abuse.violence",)), texts.violence),
-        ):
-            wording.comes_back(replace(kind, tier=AT_ONCE))
-            for tier, variants in tiers.items():
-                for at in range(len(variants) + 2):
-                    wording.answer(replace(kind, tier=int(tier)), at)
+        wording.check()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise BadRules("texts.toml", ".".join(map(str, first["loc"])), first["msg"]) from None

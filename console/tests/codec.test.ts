@@ -48,9 +48,9 @@ describe("an envelope", () => {
   test("says in its meta that a sentence is about danger", () => {
     const body = { id: "s", previousId: "m", sequence: 1, text: "Call.", isFinal: false };
 
-    const { said } = decode(pack({ stanzaId: -1, conversationId: "c", type: 16, body, meta: { safety: "crisis", tier: 2 } }));
+    const { said } = decode(pack({ stanzaId: -1, conversationId: "c", type: 16, body, meta: { safety: "crisis", tier: 2, certainty: "possible" } }));
 
-    expect(said?.body).toMatchObject({ ...body, safety: { kind: "crisis", tier: 2 } });
+    expect(said?.body).toMatchObject({ ...body, safety: { kind: "crisis", tier: 2, certainty: "possible" } });
   });
 
   test("says in its meta that the model did not answer, and why", () => {

@@ -88,11 +88,11 @@ describe("a turn", () => {
   test("about safety says of which kind", () => {
     const [exchange] = after(asked("msg_1"), started("msg_a", "msg_1", { kind: "emergency", tier: 1 }));
 
-    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "1" });
+    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "1", certainty: "certain" });
   });
 
   test("is about safety from the sentence on that says so", () => {
-    const danger = { id: "sent_1", previousId: "msg_a", sequence: 1, text: "Call.", isFinal: false, safety: { kind: "crisis", tier: 2 } };
+    const danger = { id: "sent_1", previousId: "msg_a", sequence: 1, text: "Call.", isFinal: false, safety: { kind: "crisis", tier: 2, certainty: "possible" } };
     const transcript = after(
       asked("msg_1"),
       started("msg_a", "msg_1"),
@@ -100,7 +100,7 @@ describe("a turn", () => {
       sentence("msg_a", 2, "Are you safe?", true),
     );
 
-    expect(transcript[0]?.answers[0]?.safety).toEqual({ kind: "crisis", tier: "2" });
+    expect(transcript[0]?.answers[0]?.safety).toEqual({ kind: "crisis", tier: "2", certainty: "possible" });
   });
 
   test("that comes whole is about safety, too", () => {
@@ -108,7 +108,7 @@ describe("a turn", () => {
 
     const [exchange] = after(asked("msg_1"), heard({ name: "AssistantMessage", body }));
 
-    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "3" });
+    expect(exchange?.answers[0]?.safety).toEqual({ kind: "emergency", tier: "3", certainty: "certain" });
   });
 
   test("that the model did not give says why", () => {

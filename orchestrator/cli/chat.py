@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -269,26 +269,31 @@ async def _show_answer(client: "Client", text: str, quiet: bool) -> None:
 async def show(envelopes: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -> None:
     """Print what the server sends: the text as it arrives, then the memory traces.
 
-    Says when the model failed and the local brain answered. A safety sentence may come twice: at once without
+    Certain danger is printed in bold and red, a question about possible danger in yellow. Says when the
+    model failed and the local brain answered. A safety sentence may come twice: at once without
     a stanza number, and again with one after the store has committed. It is printed once, in whichever order.
     """
     from orchestrator.wire.messages import AssistantMessage, AssistantSentence, ErrorMessage, MemoryTrace
 
     traces: list[MemoryTrace] = []
     any_text, trouble, early, numbered = False, "", "", ""
+    style: dict[str, Any] = {}
     async with aclosing(envelopes):
         async for envelope in envelopes:
             meta = envelope.meta or {}
             if "model.stood_in" in meta:
                 trouble = str(meta.get("model.trouble", ""))
+            if "safety" in meta:
+                is_question = meta.get("certainty") == "possible"
+                style = {"fg": "yellow"} if is_question else {"fg": "red", "bold": True}
             match envelope.body:
                 case AssistantSentence(text=text) if not envelope.stanza_id:
                     if text not in numbered:
                         early = text
-                        click.echo(text, nl=False)
+                        click.secho(text, nl=False, **style)
                 case AssistantSentence(text=text) | AssistantMessage(content=text):
                     numbered += text
-                    click.echo(text.removeprefix(early), nl=False)
+                    click.secho(text.removeprefix(early), nl=False, **style)
                 case MemoryTrace() as trace:
                     traces.append(trace)
                     continue

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agents.safety.classifier import DangerClassifier
-    from agents.safety.guard import Guard
+    from agents.safety.guard import Guard, Reason
     from agents.safety.verdict import Verdict
     from orchestrator.settings import Settings
     from orchestrator.store.engine.database import Transaction
@@ -37,6 +37,7 @@ def safety() -> None:
 def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: bool) -> None:
     """Print for each line of FILE, or of standard input, whether it is an emergency, a crisis or neither.
 
+    A danger is certain or possible; a possible one gets a question instead of the full safety answer.
     A line is a message, or a JSON object {"id", "text", "context"}. The context is optional: what the
     assistant asked last. Prints one line per message, in the same order, with its id or its line number.
     A line without a text gets an error, and the exit code is 1. With --json, each result also names the
@@ -62,6 +63,7 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
         result = {
             "id": item["id"],
             "flagged": verdict.flagged,
+            "certainty": verdict.certainty if verdict.flagged else None,
             "kind": verdict.kind,
             "tier": verdict.tier,
             "rules": list(verdict.rule_ids),
@@ -70,7 +72,9 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
         if as_json:
             click.echo(json.dumps(result, ensure_ascii=False))
         else:
-            click.echo(f"{result['id']}\t{verdict.kind}\t{verdict.tier}\t{' '.join(verdict.rule_ids) or '-'}")
+            rules = " ".join(verdict.rule_ids) or "-"
+            certainty = result["certainty"] or "-"
+            click.echo(f"{result['id']}\t{verdict.kind}\t{verdict.tier}\t{rules}\t{certainty}")
     if wrong:
         raise click.ClickException(f"{wrong} of {number} lines have no text.")
 
@@ -88,15 +92,16 @@ def _classifier(settings: "Settings") -> "DangerClassifier | None":
 def _verdict(
     guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
 ) -> "Verdict":
-    """The verdict of the rules and, unless they find a grave danger, of the danger classifier."""
-    from agents.safety.verdict import MEANT
-
+    """The verdict of the rules and, unless they find danger or the text only denies it, of the classifier."""
     verdict = guard.check(text, context)
-    return (
-        verdict.raised_by(classifier.check(text))
-        if classifier and text.strip() and verdict.tier < MEANT
-        else verdict
-    )
+    return classifier.check(text) if classifier and _is_classified(guard, text, verdict) else verdict
+
+
+def _is_classified(guard: "Guard", text: str, by_rules: "Verdict") -> bool:
+    """Whether the danger classifier is asked, as in a turn."""
+    from agents.safety.after_danger import denies
+
+    return bool(text.strip()) and not by_rules.flagged and not denies(guard, text)
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -128,14 +133,13 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     """
     settings = invocation.settings(quietly=True)
 
-    from agents.safety.verdict import MEANT
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard(settings.models.dir)
     text = sys.stdin.read().rstrip("\r\n") if text == "-" else text
     classifier = None if rules_only else _classifier(settings)
     verdict = _verdict(guard, classifier, text, context)
-    click.echo(f"{verdict.kind}" + (f", tier {verdict.tier}" if verdict.flagged else ""))
+    click.echo(f"{verdict.certainty} {verdict.kind}, tier {verdict.tier}" if verdict.flagged else "none")
     if (language := load_languages(guard).foreign(text)) is not None:
         click.echo(f"  not in English ({language}), so the rules cannot judge it")
     by_rules = guard.check(text, context)
@@ -146,7 +150,7 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if reason.stopped_by:
             click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {_by(reason.stopped_by)}")
         else:
-            click.echo(f"  fired    {rule.id} (tier {rule.tier}): {heard}  [{rule.source}]")
+            click.echo(f"  fired    {rule.id} ({_how(reason)}): {heard}  [{rule.source}]")
     for words, stops in guard.set_aside(text).items() if not reasons else ():
         click.echo(f'  aside    "{words}": {_by(stops)}')
     explained = {reason.rule.id for reason in reasons if not reason.stopped_by}
@@ -154,7 +158,13 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
     if classifier is not None and text.strip():
-        _print_likeness(classifier, text, asked=by_rules.tier < MEANT)
+        _print_likeness(classifier, text, asked=_is_classified(guard, text, by_rules))
+
+
+def _how(reason: "Reason") -> str:
+    """How grave and how certain the finding of a rule is, and why it is in doubt."""
+    doubt = "" if reason.verdict.is_certain else ", possible: misspelt" if reason.guessed else ", possible"
+    return f"tier {reason.rule.tier}{doubt}"
 
 
 def _by(stops: "Iterable[tuple[str, str]]") -> str:
@@ -174,7 +184,7 @@ def _print_likeness(classifier: "DangerClassifier", text: str, *, asked: bool) -
         f" a crisis {crisis:.2f} (of {sure.crisis:.2f}),"
         f" either {emergency + crisis:.2f} (of {sure.either:.2f})"
         + ("; a single sentence of it is more similar" if asked and by_a_part else "")
-        + ("" if asked else "; the rules have found danger")
+        + ("" if asked else "; the rules have found danger, or the text denies it")
     )
 
 
@@ -211,6 +221,7 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             "stage": event.stage,
             "kind": event.kind,
             "tier": event.tier,
+            "certainty": event.certainty,
             "rules": list(event.rules),
             "refused": refused,
             "alert": alert.state if alert else None,
@@ -223,8 +234,9 @@ def events(invocation: Invocation, conversation: str | None, as_json: bool) -> N
             staff = f"  staff: {alert.state} after {alert.attempts} tries" if alert else ""
             where = "synchronised" if event.turn is None else f"turn {event.turn}"
             rules = " ".join(event.rules) or "-"
+            certainty = event.certainty or "-"
             click.echo(
-                f"{entry['at']}  {event.kind:<12} {event.tier}  {event.stage:<8} {rules}"
+                f"{entry['at']}  {event.kind:<12} {event.tier}  {certainty:<8}  {event.stage:<8} {rules}"
                 f"  {event.conversation_id} {where}{staff}"
             )
     if not found and not as_json:

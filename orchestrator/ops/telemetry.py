@@ -34,6 +34,8 @@ Station: TypeAlias = Literal[
 ]
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "timed_out", "interrupted", "set_aside"]
 Action: TypeAlias = Literal["retrieved", "stored", "updated"]
+Danger: TypeAlias = Literal["emergency", "crisis"]
+Certainty: TypeAlias = Literal["certain", "possible"]
 
 FRAME_TYPES: Final = frozenset(
     "ErrorMessage UserMessage AssistantMessage ReasoningStep ToolUseRequest ToolUseResult "  # noqa: SIM905 - legible
@@ -58,6 +60,12 @@ _sent = Counter("anamnesis_frames_sent", "Frames to clients, by type.", ["type"]
 _refused = Counter("anamnesis_frames_refused", "Frames refused, by error.", ["error"], registry=_registry)
 _open = Gauge(
     "anamnesis_connections_open", "Open connections, by transport.", ["transport"], registry=_registry
+)
+_dangers = Counter(
+    "anamnesis_dangers",
+    "Dangers found in messages, by kind and certainty. A danger that only continues is not counted again.",
+    ["kind", "certainty"],
+    registry=_registry,
 )
 _buckets = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _turn_seconds = Histogram(
@@ -86,6 +94,9 @@ _initialize(_turns_finished, get_args(Outcome))
 _initialize(_traces, get_args(Action))
 _initialize(_open, get_args(TransportKind))
 _initialize(_station_seconds, get_args(Station))
+for _kind in get_args(Danger):
+    for _certainty in get_args(Certainty):
+        _dangers.labels(_kind, _certainty)
 
 _provider: "TracerProvider | None" = None
 _tracer: "Tracer | None" = None
@@ -197,6 +208,11 @@ def frame_refused(problem: Problem) -> None:
 def trace_stored(action: Action) -> None:
     """Count a memory trace that was stored."""
     _traces.labels(action).inc()
+
+
+def danger_found(kind: str, certainty: Certainty) -> None:
+    """Count a danger that was found in a message."""
+    _dangers.labels(kind, certainty).inc()
 
 
 def exposition() -> tuple[bytes, str]:

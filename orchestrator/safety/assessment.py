@@ -6,8 +6,9 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from agents.safety import after_danger
-from agents.safety.verdict import MEANT, Verdict
+from agents.safety.verdict import QUIET, STILL, Certainty, Verdict
 from agents.values import EMERGENCY, UNCLEAR, Intent
+from orchestrator.ops import telemetry
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import SafetyEvent
 from orchestrator.wire.envelope import Scalar
@@ -36,24 +37,22 @@ class Assessment:
     @property
     def is_danger(self) -> bool:
         """Whether the person gets a safety answer."""
-        return self.verdict.flagged
-
-    @property
-    def is_below_classifier(self) -> bool:
-        """Whether the danger classifier could raise the verdict: it never reports the highest tier."""
-        return self.verdict.tier < MEANT
+        return self.verdict.flagged and QUIET not in self.verdict.rule_ids
 
     @property
     def wire_field(self) -> Safety | None:
         """The field `safety` of StartAnswer."""
-        kind = self.verdict.kind
-        return None if kind == "none" else Safety(kind=kind, tier=self.verdict.tier)
+        verdict = self.verdict
+        if verdict.kind == "none" or not self.is_danger:
+            return None
+        return Safety(kind=verdict.kind, tier=verdict.tier, certainty=verdict.certainty)
 
     @property
     def meta(self) -> dict[str, Scalar]:
         """The meta of the first sentence, by which a client recognises a safety answer."""
         if self.is_danger:
-            return {"safety": self.verdict.kind, "tier": self.verdict.tier}
+            verdict = self.verdict
+            return {"safety": verdict.kind, "tier": verdict.tier, "certainty": verdict.certainty}
         if self.failed:
             return {"guard": "unavailable"}
         return {"guard": "unsupported_language"} if self.language else {}
@@ -83,7 +82,8 @@ class Assessment:
                 found = found.raised_by(cls(failed=language is None, language=language))
             elif event.kind in ("emergency", "crisis"):
                 kind: Literal["emergency", "crisis"] = "crisis" if event.kind == "crisis" else "emergency"
-                found = found.raised_by(cls(Verdict(kind, event.tier, event.rules)))
+                certainty: Certainty = "possible" if event.certainty == "possible" else "certain"
+                found = found.raised_by(cls(Verdict(kind, event.tier, event.rules, certainty)))
         return found
 
 
@@ -94,6 +94,7 @@ class SafetyNote:
     stage: Stage
     kind: str
     tier: int = 0
+    certainty: Certainty | None = None
     rules: tuple[str, ...] = ()
     alert: bool = False
     refused: str = ""
@@ -114,6 +115,8 @@ def write_notes(
 ) -> None:
     """Store the notes. Staff get an alert only if the message is recent."""
     for note in notes:
+        if note.certainty is not None and STILL not in note.rules:
+            telemetry.danger_found(note.kind, note.certainty)
         tx.safety.record(
             message.conversation_id,
             message.message_id,
@@ -121,6 +124,7 @@ def write_notes(
             stage=note.stage,
             kind=note.kind,
             tier=note.tier,
+            certainty=note.certainty,
             rules=note.rules,
             alert=note.alert and is_recent,
             refused=note.refused,
@@ -138,6 +142,8 @@ class SafetyRecord:
     """Dangers that were recorded for earlier messages of the conversation."""
     last: tuple[SafetyEvent, ...] = ()
     """Dangers that were recorded for the message right before this one, if it is not long ago."""
+    unanswered: str = ""
+    """The message that raised the question about possible danger, and got no other answer; empty if none."""
     is_repeated: bool = False
     """Whether the turn answers its message once more: the person has read the first wording already."""
 
@@ -151,10 +157,13 @@ class SafetyRecord:
 
         A danger counts as another one if the turn before had none, one of another kind or tier, or an
         unrelated one. It then starts with the first wording, or with the second one if the person has just
-        read the first.
+        read the first. Questions about possible danger are counted through the whole conversation.
         """
         by_message = groupby(self.before, lambda event: (event.turn, event.message_id))
-        dangers = [(turn, Assessment.from_events(events).verdict) for (turn, _), events in by_message]
+        all_dangers = ((turn, Assessment.from_events(events).verdict) for (turn, _), events in by_message)
+        dangers = [each for each in all_dangers if each[1].certainty == verdict.certainty]
+        if verdict.is_possible:
+            return len(dangers) + self.is_repeated
         times, last, last_turn = 0, Verdict(), None
         for turn, danger in (*dangers, (self.turn, verdict)):
             follows = turn is None or last_turn is None or turn - last_turn <= 1
@@ -208,6 +217,10 @@ class TurnDecision:
     """The rest of the answer, if no specialist answers; None if one does."""
     preface: tuple[str, ...] = ()
     """What is said before the specialist's answer."""
+    meaning: after_danger.Meaning = "other"
+    """What the message says about the danger before it."""
+    resumes: str = ""
+    """The earlier message that the turn answers, because the person has denied the possible danger in it."""
     intent: Intent = NOT_CLASSIFIED
     needs_classifier: bool = False
     """Whether the danger classifier must see the message before the turn goes on."""

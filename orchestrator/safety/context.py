@@ -1,10 +1,12 @@
-"""What a message is judged with: the question that it may answer, and the danger of the message before it."""
+"""What a message is judged with: the question that it may answer, and what was said and found before it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Final, Protocol, TypeVar
 
+from agents.safety.after_danger import Exchange
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment
 from orchestrator.store.engine.database import Transaction
@@ -18,7 +20,7 @@ SHORT_REPLY: Final = 200
 """Up to how many characters a message may depend on the question before it."""
 
 MAX_MESSAGES_BACK: Final = 6
-"""How many messages back an open question is searched for."""
+"""How many messages back an open question, or a danger that was denied, is searched for."""
 
 
 class SaysNothing(Protocol):
@@ -36,6 +38,8 @@ class MessageContext:
     """The questions that the message may answer: a bare "yes" means what they make of it."""
     earlier: Assessment = field(default_factory=Assessment)
     """The assessment of the message before, if it is not long ago."""
+    exchanges: tuple[Exchange, ...] = ()
+    """The person's last messages, newest first, each with what the assistant had said before it."""
 
 
 def read_context(
@@ -49,23 +53,38 @@ def read_context(
     else:
         number, last = latest.number + 1 if latest else 1, tx.messages.last(conversation_id)
     earlier = Assessment.from_events(tx.safety.recent_danger(conversation_id, number))
-    return MessageContext(_open_question(tx, guard, last), earlier)
+    messages = tuple(_backwards(tx, last))
+    return MessageContext(_open_question(guard, messages), earlier, tuple(_exchanges(messages)))
 
 
-def _open_question(tx: Transaction, guard: SaysNothing, last: Message | None) -> str | None:
-    """The last answer, and the answers before it to which the person said nothing but a "hm"."""
-    answers: list[str] = []
+def _backwards(tx: Transaction, last: Message | None) -> Iterator[Message]:
+    """The last messages of the conversation, newest first."""
     for _ in range(MAX_MESSAGES_BACK):
         if last is None:
-            break
-        if last.message_role == "assistant":
-            answers.append(last.contents)
-        elif len(last.contents) > SHORT_REPLY or not checked(
-            partial(guard.says_nothing, last.contents), False
+            return
+        yield last
+        last = tx.messages.get(last.previous_id) if last.previous_id else None
+
+
+def _open_question(guard: SaysNothing, messages: Iterable[Message]) -> str | None:
+    """The last answer, and the answers before it to which the person said nothing but a "hm"."""
+    answers: list[str] = []
+    for message in messages:
+        if message.message_role == "assistant":
+            answers.append(message.contents)
+        elif len(message.contents) > SHORT_REPLY or not checked(
+            partial(guard.says_nothing, message.contents), False
         ):
             break
-        last = tx.messages.get(last.previous_id) if last.previous_id else None
     return "\n".join(reversed(answers)) or None
+
+
+def _exchanges(messages: Sequence[Message]) -> Iterator[Exchange]:
+    """The person's messages, each with the answer before it."""
+    for message, before in zip_longest(messages, messages[1:]):
+        if message.message_role != "assistant":
+            is_answer = before is not None and before.message_role == "assistant"
+            yield before.contents if is_answer else "", message.contents
 
 
 def checked(check: Callable[[], T], otherwise: T) -> T:

@@ -6,11 +6,12 @@ sentence goes out. Each answer is a value with the verdict and with what to do a
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
+from agents.safety.after_danger import MISTAKE
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
@@ -70,6 +71,18 @@ class RuleGuard(Protocol):
     def is_over(self, text: str, earlier: Verdict) -> bool:
         """Whether the text says only that the earlier danger is over, is taken care of, or never was."""
 
+    def is_mistake(self, text: str, earlier: Verdict) -> bool:
+        """Whether the text says only that the earlier danger was a mistake, a joke or a false alarm."""
+        ...
+
+    def is_light(self, text: str) -> bool:
+        """Whether the text is only a "haha ok", a "thanks" or a "bye"."""
+        ...
+
+    def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
+        """What the text plainly answers to a question about danger."""
+        ...
+
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """What remains of the earlier danger after this text."""
 
@@ -123,8 +136,11 @@ class SafetyMonitor:
         """Decide about a message that came in, by its words and the conversation before it."""
         context = context or MessageContext()
         found = self._check_text(text, context.question)
-        if len(text) <= SHORT_REPLY and context.earlier.is_danger:
+        earlier = context.earlier.verdict
+        if earlier.is_possible or (earlier.is_certain and len(text) <= SHORT_REPLY):
             found = self._check_after_danger(text, context, found)
+        elif not earlier.flagged and len(text) <= SHORT_REPLY:
+            found = found.raised_by(self._check_retraction(text, context))
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
@@ -133,25 +149,23 @@ class SafetyMonitor:
 
         Without one, the turn starts, and what was recorded when the message came in counts.
         """
-        record, earlier = known.record, known.record.earlier
         if before is None:
-            return self._first_decision(record, Assessment.from_events(record.events))
-        is_over = (
-            known.embedded is None
-            and earlier.is_danger
-            and checked(lambda: self.guard.is_over(known.text, earlier.verdict), False)
-        )
-        found, intent = (Assessment(), NOT_CLASSIFIED) if is_over else self._check_newest(known)
-        decision = self._raised(record, before, found)
+            return self._starting_decision(known)
+        if short := self._short_reply(known.record, before):
+            why = "The message only says how the danger before it is now"
+            about = Intent(intent=EMERGENCY, confidence=1.0, reasoning=why)
+            return replace(before, reply=(short,), intent=about)
+        found, intent = self._check_denied(before, known) if before.resumes else self._check_newest(known)
+        decision = self._raised(known.record, before, found)
         if decision.assessment.is_danger:
             return replace(decision, reply=decision.sentences[1:], intent=decision.assessment.intent)
-        if is_over:
-            over = Intent(intent=EMERGENCY, confidence=1.0, reasoning="The person says that it is over")
-            return replace(decision, reply=(self.wording.settled,), intent=over, needs_classifier=False)
-        preface = [self.error_prefix] if found.uncertain else []
-        if comes_back := self.wording.comes_back(earlier.verdict):
-            preface.append(comes_back)
-        return replace(decision, intent=intent, preface=tuple(preface))
+        is_denied = bool(before.resumes) and before.meaning == "no"
+        prefaces = (
+            f"{self.wording.no_danger} " if is_denied else "",
+            self.error_prefix if decision.assessment.uncertain else "",
+            self.wording.comes_back(known.record.earlier.verdict),
+        )
+        return replace(decision, intent=intent, preface=tuple(filter(None, prefaces)))
 
     def sentence_ready(self, text: str, specialist: Specialist | None = None) -> SentenceDecision:
         """Decide whether a text of a brain may go out, by the rules for all and those of the specialist."""
@@ -163,6 +177,28 @@ class SafetyMonitor:
 
     # --- decisions ------------------------------------------------------------------------------------------
 
+    def _starting_decision(self, known: Understanding) -> TurnDecision:
+        """The decision by what was recorded when the message came in."""
+        record = known.record
+        decision = self._first_decision(record, Assessment.from_events(record.events))
+        if decision.assessment.is_danger:
+            return decision
+        meaning = self._read_meaning(known.text, record.earlier.verdict)
+        resumes = record.unanswered if meaning in ("no", "unsure") else ""
+        return replace(decision, meaning=meaning, resumes=resumes)
+
+    def _short_reply(self, record: SafetyRecord, before: TurnDecision) -> str:
+        """The whole answer to a message that only says how the danger before it is now; empty otherwise."""
+        earlier = record.earlier.verdict
+        match before.meaning:
+            case "light":
+                return self.wording.light(before.assessment.verdict, before.times_answered)
+            case "over":
+                return self.wording.settled
+            case "no" if not before.resumes:
+                return self.wording.settled if MISTAKE in earlier.rule_ids else self.wording.no_danger
+        return ""
+
     def _first_decision(self, record: SafetyRecord, found: Assessment) -> TurnDecision:
         times = record.times_answered(found.verdict)
         prefix = "" if found.is_danger else self.error_prefix
@@ -172,14 +208,17 @@ class SafetyMonitor:
         """The decision with what this step found. Only a graver danger is said at once; all is recorded."""
         known = before.assessment
         now = known.raised_by(found)
-        sentences = self._sentences(now, before.times_answered)
-        is_graver = (now.meta, sentences[:1]) != (known.meta, before.sentences[:1])
-        decision = TurnDecision(
-            now,
-            sentences,
-            before.times_answered,
-            "" if now.is_danger else before.error_prefix,
-            needs_classifier=now.is_below_classifier,
+        is_asked = known.verdict.is_possible and now.verdict.is_possible  # one question is enough
+        sentences = before.sentences if is_asked else self._sentences(now, before.times_answered)
+        is_graver = not is_asked and (now.meta, sentences[:1]) != (known.meta, before.sentences[:1])
+        decision = replace(
+            before,
+            assessment=now,
+            sentences=sentences,
+            error_prefix="" if now.is_danger else before.error_prefix,
+            notes=(),
+            say_now=(),
+            needs_classifier=not now.verdict.flagged,
         )
         if is_graver:
             raised = self._first_decision(record, now)
@@ -209,15 +248,38 @@ class SafetyMonitor:
             notes.append(SafetyNote(stage, "guard_failed", alert=self.alerts))
         elif found.language:
             notes.append(SafetyNote(stage, "guard_failed", rules=(f"{LANGUAGE}{found.language}",)))
-        if found.is_danger:
-            verdict = found.verdict
-            alert = self.alerts and STILL not in verdict.rule_ids
-            notes.append(SafetyNote(stage, verdict.kind, verdict.tier, verdict.rule_ids, alert))
+        verdict = found.verdict
+        if verdict.flagged:
+            alert = self.alerts and verdict.is_certain and STILL not in verdict.rule_ids
+            notes.append(
+                SafetyNote(stage, verdict.kind, verdict.tier, verdict.certainty, verdict.rule_ids, alert)
+            )
         return tuple(notes)
 
     # --- checks ---------------------------------------------------------------------------------------------
 
     def _check_newest(self, known: Understanding) -> tuple[Assessment, Intent]:
+        """Check what the last station added, in view of the danger before.
+
+        A possible danger after a certain one of its kind belongs to it. The question about a possible danger
+        is not asked twice in a row: the person then reads the emergency number first.
+        """
+        found, intent = self._check_station(known)
+        earlier = known.record.earlier.verdict
+        if after_danger.is_part_of(found.verdict, earlier):
+            found = replace(found, verdict=after_danger.stays(known.text, earlier))
+        elif after_danger.is_asked(found.verdict, earlier):
+            found = replace(found, verdict=Verdict(), uncertain=True)
+        return found, intent
+
+    def _check_denied(self, before: TurnDecision, known: Understanding) -> tuple[Assessment, Intent]:
+        """What is found in the earlier message that the turn answers: nothing, since the person denied it."""
+        intent = known.intent or NOT_CLASSIFIED
+        if intent.intent == EMERGENCY:
+            intent = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
+        return Assessment(uncertain=before.meaning == "unsure"), intent
+
+    def _check_station(self, known: Understanding) -> tuple[Assessment, Intent]:
         """Check what the last station added: the intent, the vector or the enrichment."""
         match known:
             case Understanding(
@@ -256,6 +318,16 @@ class SafetyMonitor:
         )
         return replace(found, verdict=verdict)
 
+    def _check_retraction(self, text: str, context: MessageContext) -> Assessment:
+        """The danger that the person denied a short while ago and admits now."""
+        failed = Assessment(failed=True)
+        return checked(
+            lambda: Assessment(after_danger.retracted(self.guard, text, context.exchanges)), failed
+        )
+
+    def _read_meaning(self, text: str, earlier: Verdict) -> after_danger.Meaning:
+        return checked(lambda: after_danger.means(self.guard, text, earlier), "other")
+
     def _check_enriched(self, text: str, enrichment: Enrichment, blocks: Blocks) -> Assessment:
         """What the rules find in the enriched message and in no message before it."""
         turns = blocks.conversation_history.turns[-TURNS_BACK:]
@@ -269,10 +341,15 @@ class SafetyMonitor:
         return checked(lambda: Assessment(added(self.guard, text, enrichment, before)), failed)
 
     def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
-        """What the danger classifier finds; nothing if it fails, because the rules have checked before."""
+        """What the danger classifier finds; nothing if it fails, because the rules have checked before.
+
+        It is not asked about a denial: the words of "I'm not thinking of hurting myself" sound like danger.
+        """
         if self.classifier is None or _adds_nothing(text, enrichment, embedded):
             return Assessment()
         try:
+            if after_danger.denies(self.guard, text):
+                return Assessment()
             return Assessment(self.classifier.hear(embedded))
         except Exception as error:
             log.error("danger_classifier_failed", exc_info=error)
@@ -283,8 +360,8 @@ class SafetyMonitor:
     ) -> tuple[Assessment, Intent]:
         """What it means that a brain takes a message for an emergency, and the intent to go on with.
 
-        If the brain is sure, it is an emergency. Otherwise the intent is unclear, and the person reads the
-        emergency number first, unless their own words deny danger or add nothing.
+        If the brain is sure, it is a possible emergency. Otherwise the intent is unclear, and the person
+        reads the emergency number first, unless their own words deny danger or add nothing.
         """
         if intent.intent != EMERGENCY:
             return Assessment(), intent
@@ -293,7 +370,7 @@ class SafetyMonitor:
             return Assessment(), unclear
         if intent.confidence < SURE:
             return Assessment(uncertain=True), unclear
-        return Assessment(Verdict("emergency", 3, (ROUTER,))), intent
+        return Assessment(Verdict("emergency", 3, (ROUTER,), "possible")), intent
 
     def _check_topic(
         self, text: str, enrichment: Enrichment, intent: Intent, earlier: Assessment

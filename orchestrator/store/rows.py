@@ -540,14 +540,16 @@ class Quarantined(Row):
     one_of("kind", "emergency", "crisis", "guard_failed", "refused"),
     ("tier", "CASE WHEN kind IN ('emergency', 'crisis') THEN tier BETWEEN 1 AND 3 ELSE tier = 0 END"),
     ("of_a_turn", "turn IS NOT NULL OR stage = 'message'"),
+    one_of("certainty", "certain", "possible"),
+    ("certain_or_possible", same("kind IN ('emergency', 'crisis')", "certainty IS NOT NULL")),
     index("message", "message_id"),
     index("conversation", "conversation_id", "created_at"),
 )
 @dataclass(frozen=True, slots=True)
 class SafetyEvent(Row):
-    """What the guard found in a message: at which stage, how severe, and by which rules.
+    """What the guard found in a message: at which stage, how severe, how certain, and by which rules.
 
-    A message that came in a SyncRequest has no turn.
+    A message that came in a SyncRequest has no turn. An event that is no danger has no certainty.
     """
 
     id: str
@@ -559,6 +561,7 @@ class SafetyEvent(Row):
     tier: int
     rules: tuple[str, ...]
     created_at: datetime
+    certainty: str | None
 
 
 @stored_in(

@@ -136,6 +136,11 @@ class Answer:
         """Whether this is a safety answer."""
         return self._safety.decision.assessment.is_danger
 
+    @property
+    def message(self) -> str:
+        """The message that is answered: the turn's own, or an earlier one whose possible danger it denies."""
+        return self._safety.decision.resumes or self._turn.message.contents
+
     async def begin(self) -> Blocks:
         """Start the answer and read the blocks, as they were before this turn.
 

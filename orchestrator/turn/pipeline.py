@@ -23,8 +23,9 @@ from orchestrator.turn.services import TurnServices
 
 async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     """Answer one message. However the turn ends, it ends once, with a stored frame."""
-    turn, text = claimed.turn, claimed.turn.message.contents
+    turn = claimed.turn
     async with answering(claimed, services) as answer:
+        text = answer.message
         with station("read"):
             blocks = await answer.begin()
 
@@ -33,7 +34,7 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
             enrichment = await extract_message(services.brain, text, blocks)
         faults.point("after_extract")
 
-        known = Understanding(text, turn.safety, blocks, enrichment)
+        known = Understanding(turn.message.contents, turn.safety, blocks, enrichment)
         with station("guard"):
             decision = await answer.assess(known)
         if decision.reply is not None and not decision.needs_classifier:

@@ -6,13 +6,14 @@ turn, whether the turn is new or was left by a process that died: recovery needs
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
+from agents.safety.after_danger import MISTAKE
 from orchestrator.errors import (
     BUSY,
     DATABASE_FILE_LOST,
@@ -24,9 +25,9 @@ from orchestrator.errors import (
 )
 from orchestrator.ops import faults
 from orchestrator.ops.logs import get_logger
-from orchestrator.safety.assessment import SafetyRecord
+from orchestrator.safety.assessment import Assessment, SafetyRecord
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.rows import Conversation, Lease, Message, Turn
+from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
 
 log = get_logger()
 
@@ -304,11 +305,22 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
             turn.number,
             events=tuple(tx.safety.of_message(message.id)),
             before=tx.safety.danger_before(conversation.id, message.id, turn.number),
-            last=tx.safety.recent_danger(conversation.id, turn.number),
+            last=(last := tx.safety.recent_danger(conversation.id, turn.number)),
+            unanswered=_unanswered(tx, last),
             is_repeated=turn.variation is not None,
         ),
         is_sent_whole=begun is not None and begun.completion_status == "completed",
     )
+
+
+def _unanswered(tx: Transaction, last: Sequence[SafetyEvent]) -> str:
+    """The message before, if the answer to it was only the question about a possible danger in it."""
+    danger = Assessment.from_events(last).verdict
+    raised = next((event for event in last if event.turn is not None), None)
+    if raised is None or not danger.is_possible or MISTAKE in danger.rule_ids:
+        return ""
+    message = tx.messages.get(raised.message_id)
+    return message.contents if message else ""
 
 
 def _text_of_answer(tx: Transaction, message: Message | None) -> str:

@@ -246,6 +246,7 @@ class Safety(Wire):
 
     kind: Literal["emergency", "crisis"]
     tier: Count
+    certainty: Literal["certain", "possible"] | None = None
 
 
 class StartAnswer(Body, type=13, senders=SERVER):

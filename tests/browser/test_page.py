@@ -226,6 +226,21 @@ async def test_a_safety_answer_is_highlighted(chromium: Browser, console: Path) 
         await chat.until_text(".safety-title", "This may be an emergency")
 
 
+async def test_a_question_about_possible_danger_is_no_alarm(chromium: Browser, console: Path) -> None:
+    def script(connection: Connection) -> None:
+        server = StanzaSender(connection)
+        server.receive_message()
+        server.start_answer("msg_a", safety={"kind": "emergency", "tier": 2, "certainty": "possible"})
+        server.sentence("msg_a", 1, "Is the chest pain there right now?", final=True)
+
+    async with page_with(chromium, console, script) as chat:
+        await chat.say("My chst hrts")
+
+        await chat.until_text(".answer.safety-question", "Is the chest pain there right now?")
+        await chat.until_text(".question-title", "A question first")
+        assert await chat.texts(".safety-title, .answer.safety") == []
+
+
 async def test_an_answer_that_the_model_did_not_give_says_so(chromium: Browser, console: Path) -> None:
     def script(connection: Connection) -> None:
         server = StanzaSender(connection)

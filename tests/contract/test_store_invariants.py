@@ -156,6 +156,7 @@ def heard(stage: str) -> Callable[[World], Any]:
         stage=stage,
         kind="emergency",
         tier=3,
+        certainty="certain",
         rules=("coronary.named",),
         alert=False,
     )

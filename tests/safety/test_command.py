@@ -45,8 +45,9 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
         (5, "none"),
         (9, "none"),
     ]
-    assert set(answers[0]) == {"id", "flagged", "kind", "tier", "rules", "language"}
-    assert (answers[0]["flagged"], answers[0]["tier"]) == (True, 3)
+    assert set(answers[0]) == {"id", "flagged", "certainty", "kind", "tier", "rules", "language"}
+    assert (answers[0]["flagged"], answers[0]["certainty"], answers[0]["tier"]) == (True, "certain", 3)
+    assert (answers[2]["flagged"], answers[2]["certainty"]) == (False, None)
     assert answers[0]["rules"][0] == "coronary.chest_pain"
 
 
@@ -82,7 +83,7 @@ def test_lines_are_read_from_a_file_and_printed_as_text(tmp_path: Path) -> None:
     result = run("check", "--rules-only", str(tmp_path / "lines.txt"))
 
     assert result.splitlines()[0].startswith("1\temergency\t3\tcoronary.chest_pain")
-    assert result.splitlines()[2] == "b1\tnone\t0\t-"
+    assert result.splitlines()[2] == "b1\tnone\t0\t-\t-"
 
 
 def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +98,24 @@ def test_without_the_model_the_rules_decide_alone(tmp_path: Path, monkeypatch: p
 def test_explain_shows_which_words_fired_a_rule_and_what_stopped_others() -> None:
     result = run("explain", "no SOB but chest tightness")
 
-    assert result.splitlines()[0] == "emergency, tier 3"
+    assert result.splitlines()[0] == "certain emergency, tier 3"
     assert '"chest tightness"' in result
     assert 'negated by "no"' in result
+
+
+def test_possible_danger_is_flagged_and_explained_as_possible() -> None:
+    lines = ["I wish I could fall asleep and never wake up", "i hav crushng chst pain"]
+
+    answers = [
+        json.loads(line)
+        for line in run("check", "--json", "--rules-only", given="\n".join(lines)).splitlines()
+    ]
+    passive, misspelt = (run("explain", "--rules-only", line).splitlines() for line in lines)
+
+    assert [(each["flagged"], each["certainty"]) for each in answers] == [(True, "possible")] * 2
+    assert passive[0] == "possible crisis, tier 1"
+    assert misspelt[0] == "possible emergency, tier 3"
+    assert "(tier 3, possible: misspelt)" in misspelt[1]
 
 
 def test_a_reply_is_explained_by_its_question() -> None:
@@ -155,7 +171,8 @@ def test_explain_and_check_give_the_same_verdict(how: tuple[str, ...]) -> None:
         for text, context in items
     ]
     assert [explained[0] for explained in result] == [
-        f"{each['kind']}, tier {each['tier']}" if each["flagged"] else "none" for each in checked
+        f"{each['certainty']} {each['kind']}, tier {each['tier']}" if each["flagged"] else "none"
+        for each in checked
     ]
     fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in result]
     raised = [

@@ -16,7 +16,7 @@ STROKE = "stroke.face"
 class Words:
     """A guard that finds a rule wherever one of its words is."""
 
-    rules: Mapping[str, Verdict] = {  # noqa: RUF012
+    rules: Mapping[str, Verdict] = {
         "chest": Verdict("emergency", 3, (CHEST,)),
         "droops": Verdict("emergency", 3, (STROKE,)),
     }

@@ -89,7 +89,7 @@ NOTHING = Verdict()
 
 
 def as_tier_1(verdict: Verdict) -> Verdict:
-    return Verdict("crisis", 1, verdict.rule_ids)
+    return Verdict("crisis", 1, verdict.rule_ids, "possible")
 
 
 # What yes, no, "not yet" and "I don't know" say to how each safety answer ends.
@@ -108,7 +108,7 @@ MEANT = {
         Verdict("crisis", 2, ("self_harm",)),
         NOTHING,
         NOTHING,
-        Verdict("crisis", 1, ("self_harm",)),
+        Verdict("crisis", 1, ("self_harm",), "possible"),
     ),
     ("crisis", "1", 1): (NOTHING, NOTHING, NOTHING, NOTHING),
     ("violence", "3", 0): (NOTHING, NOT_SAFE, NOT_SAFE, as_tier_1(NOT_SAFE)),

@@ -246,6 +246,95 @@ def test_the_answer_about_suicide_and_violence_names_the_crisis_line() -> None:
     assert "116 123" in words.answer(Verdict("crisis", 3, ("abuse.violence", "suicide.plan")), 0)[0]
 
 
+POSSIBLE = tomllib.loads((RULES / "texts.toml").read_text(encoding="utf-8"))["possible"]
+
+
+def possible(name: str) -> Verdict:
+    """A possible danger that is asked about with these texts."""
+    rules = {"emergency": "ears", "crisis": "ears", "violence": "abuse.violence"}.get(name, name)
+    kind = "crisis" if name in ("crisis", "violence", "psychosis") else "emergency"
+    return Verdict("crisis" if kind == "crisis" else "emergency", 2, (rules,), "possible")
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_possible_danger_gets_one_question_at_the_end_and_whom_to_call_before_it(name: str) -> None:
+    words = wording.load(RULES, "GB")
+
+    answers = [words.answer(possible(name), times) for times in range(3)]
+
+    for first, *rest in answers:
+        assert "999" in first
+        assert first[-2:] == ". "
+        assert rest[-1].endswith("?")
+        assert "".join((first, *rest)).count("?") == 1
+    assert answers[0][0] != answers[1][0] != answers[2][0]
+    assert answers[0][-1] != answers[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind", "asks"),
+    [
+        (("coronary.chest_pain",), "emergency", "Is the chest pain there right now?"),
+        (("breathing.short",), "emergency", "Is it hard to breathe right now?"),
+        (("sepsis.signs",), "emergency", "Is this happening right now, and is it bad or getting worse?"),
+        (("ears",), "emergency", "Is this happening right now, and is it bad or getting worse?"),
+        (("suicide.passive",), "crisis", "are you thinking of harming yourself?"),
+        (("ears",), "crisis", "are you thinking of harming yourself?"),
+        (("abuse.violence",), "crisis", "Is anybody in danger of being hurt right now?"),
+        (("coronary.chest_pain", "mistake"), "emergency", "is anybody in danger right now?"),
+    ],
+)
+def test_the_question_is_chosen_by_the_rule_else_by_the_kind(
+    rules: tuple[str, ...], kind: str, asks: str
+) -> None:
+    verdict = Verdict("crisis" if kind == "crisis" else "emergency", 3, rules, "possible")
+
+    assert wording.load(RULES, "GB").answer(verdict, 0)[-1].endswith(asks)
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_a_no_to_the_question_about_possible_danger_raises_nothing(name: str) -> None:
+    words = wording.load(RULES, "GB")
+
+    for times in range(2):
+        asked = "".join(words.answer(possible(name), times))
+        assert not the_guard().check("no", asked).flagged
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind", "line"),
+    [
+        (("stroke.face",), "emergency", "999"),
+        (("suicide.plan",), "crisis", "116 123"),
+        (("abuse.violence",), "crisis", "0808 2000 247"),
+        (("stroke.face", "help.called"), "emergency", "999"),
+    ],
+)
+def test_after_certain_danger_short_texts_name_the_number_and_raise_no_alarm(
+    rules: tuple[str, ...], kind: str, line: str
+) -> None:
+    words = wording.load(RULES, "GB")
+    danger = Verdict("crisis" if kind == "crisis" else "emergency", 3, rules)
+
+    light = [words.light(danger, times) for times in range(2)]
+
+    assert light[0] != light[1]
+    assert all(line in each and "now" not in each.lower().split() for each in light)
+    assert line in words.comes_back(danger)
+    assert not words.comes_back(possible("emergency"))
+
+
+@pytest.mark.parametrize("rule", ["stroke.face", "suicide.plan", "abuse.violence"])
+def test_a_person_who_has_called_is_told_what_to_do_and_never_to_call_now(rule: str) -> None:
+    words = wording.load(RULES, "GB")
+    danger = Verdict("emergency" if rule == "stroke.face" else "crisis", 3, (rule, "help.called"))
+
+    for times in (1, 2):
+        said = "".join(words.answer(danger, times))
+        assert "call now" not in said
+        assert "please call" not in said.lower()
+
+
 REFUSED = [
     ("dose.directive", "Take 400 mg of ibuprofen every six hours."),
     ("dose.directive", "You could take two tablets now."),

@@ -141,7 +141,7 @@ BODIES: Final[Mapping[str, Body]] = {
         previous_id=ASKED,
         answer_type="text+voice",
         planned_sentence_count=2,
-        safety=Safety(kind="emergency", tier=1),
+        safety=Safety(kind="emergency", tier=1, certainty="possible"),
     ),
     "MemoryTrace of a block": MemoryTrace(
         id=TraceId("trace_1"),

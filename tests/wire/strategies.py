@@ -209,7 +209,14 @@ BODIES: Mapping[type[Body], st.SearchStrategy[Any]] = {
         previous_id=ids,
         answer_type=maybe(st.sampled_from(["text", "voice", "text+voice"])),
         planned_sentence_count=maybe(counts),
-        safety=maybe(st.builds(Safety, kind=st.sampled_from(["emergency", "crisis"]), tier=counts)),
+        safety=maybe(
+            st.builds(
+                Safety,
+                kind=st.sampled_from(["emergency", "crisis"]),
+                tier=counts,
+                certainty=maybe(st.sampled_from(["certain", "possible"])),
+            )
+        ),
     ),
     MemoryTrace: st.builds(
         MemoryTrace,

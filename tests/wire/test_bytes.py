@@ -118,7 +118,7 @@ def test_an_envelope_as_json_is_one_line_with_the_names_of_the_wire() -> None:
             "previousId": "msg_u1A2B",
             "answerType": "text+voice",
             "plannedSentenceCount": 2,
-            "safety": {"kind": "emergency", "tier": 1},
+            "safety": {"kind": "emergency", "tier": 1, "certainty": "possible"},
         },
     }
 

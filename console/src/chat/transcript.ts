@@ -5,10 +5,11 @@ import type { Body, ClientEntry, Entry, Said } from "../protocol/index.ts";
 /** The state of an answer. `cut` means that an error ended it. */
 export type Progress = "running" | "done" | "stopped" | "cut";
 
-/** The emergency or crisis that an answer responds to. */
+/** The emergency or crisis that an answer responds to. Possible danger is only asked about. */
 export interface Safety {
   readonly kind: string;
   readonly tier: string;
+  readonly certainty: "certain" | "possible";
 }
 
 export interface Answer {
@@ -139,6 +140,7 @@ function changeAnswer(transcript: Transcript, id: string, edit: AnswerEdit, also
   }));
 }
 
-function readSafety({ kind, tier }: Readonly<Record<string, unknown>>): Safety {
-  return { kind: String(kind ?? ""), tier: String(tier ?? "") };
+/** Danger counts as certain unless the server says that it is possible; older servers do not say it. */
+function readSafety({ kind, tier, certainty }: Readonly<Record<string, unknown>>): Safety {
+  return { kind: String(kind ?? ""), tier: String(tier ?? ""), certainty: certainty === "possible" ? "possible" : "certain" };
 }

@@ -1,12 +1,14 @@
 /** The messages and answers, newest last, each with its memory traces if the person wants to see them. */
 
 import { memo, useEffect, useRef, type UIEvent } from "react";
-import { isAwaited, type Answer, type Exchange, type Transcript } from "../chat/transcript.ts";
+import { isAwaited, type Answer, type Exchange, type Safety, type Transcript } from "../chat/transcript.ts";
 import { Traces } from "./Traces.tsx";
 
 const NEAR_THE_END = 40;
 // A sentence usually ends with a space. If it does not, one is added, or the next sentence would stick to it.
 const ENDS_WITHOUT_SPACE = /[.!?…]["'”’»)\]]*$/;
+/** Certain danger is shown as an alarm, possible danger as a question. */
+const STYLES: Record<Safety["certainty"], string> = { certain: "safety", possible: "safety-question" };
 const SAFETY_TITLES: Record<string, string> = { emergency: "This may be an emergency", crisis: "You are not alone" };
 
 interface ConversationProps {
@@ -105,9 +107,10 @@ const OneExchange = memo(function OneExchange({ exchange, tracesShown, onAskAgai
 function OneAnswer({ answer }: { answer: Answer }) {
   const { sentences, progress, safety, trouble } = answer;
   return (
-    <article className={safety ? "answer safety" : "answer"} aria-busy={progress === "running"}>
+    <article className={`answer ${safety ? STYLES[safety.certainty] : ""}`.trim()} aria-busy={progress === "running"}>
       <h2 className="unseen">Anamnesis</h2>
-      {safety && <strong className="safety-title">{SAFETY_TITLES[safety.kind] ?? "Please read this first"}</strong>}
+      {safety?.certainty === "certain" && <strong className="safety-title">{SAFETY_TITLES[safety.kind] ?? "Please read this first"}</strong>}
+      {safety?.certainty === "possible" && <span className="question-title">A question first</span>}
       <p>
         {sentences.map(({ sequence, text }) => (
           <span className="sentence" key={sequence}>

@@ -37,7 +37,8 @@ export function decode(packet: Uint8Array): Envelope {
 
 /** The danger named in the meta of a sentence or an answer, in the form of StartAnswer's `safety`. */
 function safetyIn(meta: unknown): object {
-  return isMap(meta) && typeof meta["safety"] === "string" ? { safety: { kind: meta["safety"], tier: meta["tier"] } } : {};
+  if (!isMap(meta) || typeof meta["safety"] !== "string") return {};
+  return { safety: { kind: meta["safety"], tier: meta["tier"], certainty: meta["certainty"] } };
 }
 
 /** Why the model failed, if the local brain answered in its place. */

@@ -108,15 +108,15 @@ class Safety:
         stage: str,
         kind: str,
         tier: int,
+        certainty: str | None = None,
         rules: Iterable[str],
         alert: bool,
         refused: str = "",
     ) -> SafetyEvent:
         """Store a safety event, the sentence it refused if any, and an alert to staff if `alert`."""
         now, ids = self._unit.now, self._unit.ids
-        event = SafetyEvent(
-            ids.new("safe_"), conversation_id, message_id, turn, stage, kind, tier, tuple(rules), now
-        )
+        id, found = ids.new("safe_"), tuple(rules)
+        event = SafetyEvent(id, conversation_id, message_id, turn, stage, kind, tier, found, now, certainty)
         self._unit.insert(event)
         if refused:
             self._unit.insert(SafetyRefusal(event.id, refused, now))
