@@ -134,6 +134,13 @@ _AFTER_ALL: Final = re.compile(
 _NO: Final = re.compile(r"\W*(?:\w+\W+)?(?:no|nope|nah|not really|not at all|never)\b", re.IGNORECASE)
 
 
+class TakesBack(Protocol):
+    """Recognises texts that name a danger and retract it."""
+
+    def takes_back(self, text: str) -> bool:
+        """Whether a text names a danger but retracts it."""
+
+
 class Judge(Protocol):
     """Judges whether a danger continues. The guard implements it."""
 
@@ -183,7 +190,7 @@ def means(guard: Judge, said: str, earlier: Verdict) -> Meaning:
     return "light" if guard.is_light(said) else "other"
 
 
-def denies(guard: Judge, said: str) -> bool:
+def denies(guard: TakesBack, said: str) -> bool:
     """Whether a message only denies a danger, as in "no, I'm not thinking of hurting myself"."""
     return (
         len(said.split()) <= _SHORT

@@ -5,83 +5,142 @@ is a little like it, and dismissed if it is not: frightening words in a story of
 or of no one. Rules that must be heard at any price are exempt. What only the classifier finds is possible.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from math import log2
+from typing import Final, Literal, Protocol
 
-from agents.safety.classifier import DangerClassifier, Likeness, parts_of
-from agents.safety.guard import LEANS, Guard
-from agents.safety.verdict import MEANT, Verdict
+from agents.safety.after_danger import denies
+from agents.safety.classifier import Likeness, parts_of
+from agents.safety.guard import LEANS
+from agents.safety.over_turns import told_in_parts
+from agents.safety.verdict import MEANT, PASSIVE, Certainty, Verdict
 
-AGREES: Final = 0.42
+AGREES: Final = 0.45
 """From this likeness on, the classifier agrees with a rule: the danger is certain."""
-DOUBTS: Final = 0.3
+DOUBTS: Final = 0.4
 """From this likeness on, the danger that a rule found is possible. Below it, the finding is dismissed."""
-ALONE: Final = 0.58
+ALONE: Final = 0.48
 """From this likeness on, a text that no rule flags is a possible danger."""
-PER_DOUBLING: Final = 0.02
-"""Added to `ALONE` for every doubling of the number of parts, because many parts are many chances to err."""
+PER_DOUBLING: Final = 0.05
+"""Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
+because many parts are many chances to err."""
 SHORT: Final = 60
 """Up to how many words a message is also judged as a whole."""
 RULE: Final = "meaning"
 """The rule of a danger that only the classifier found."""
 
 
-class DangerDetector:
-    """Checks messages. Without a classifier, the rules decide alone and are always certain."""
+class Rules(Protocol):
+    """The guard, as far as the detector needs it."""
 
-    def __init__(self, guard: Guard, classifier: DangerClassifier | None = None) -> None:
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        """The verdict of the rules on a text."""
+
+    def check_reply(self, text: str, context: str) -> Verdict:
+        """What a short reply means as the answer to a question."""
+
+    def always(self, verdict: Verdict) -> Verdict:
+        """The part of a verdict from rules that nothing may dismiss."""
+
+    def as_read(self, text: str) -> str:
+        """The text with misspellings and disguised letters corrected."""
+
+    def completed(self, before: str, said: str) -> list[str]:
+        """What a figure in a message means with what was said before it."""
+
+    def takes_back(self, text: str) -> bool:
+        """Whether a text names a danger but retracts it."""
+
+
+class Classifier(Protocol):
+    """The danger classifier, as far as the detector needs it."""
+
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        """How much each text is like danger."""
+
+
+class DangerDetector:
+    """Checks messages. Without a classifier, the rules decide alone."""
+
+    def __init__(self, guard: Rules, classifier: Classifier | None = None) -> None:
         self._guard, self._classifier = guard, classifier
 
     def check(self, text: str, context: str | None = None) -> Verdict:
-        """The verdict on a message. `context` is what the assistant asked last."""
+        """The verdict on a message. `context` is what the assistant asked last.
+
+        The classifier is not asked about a denial: "I'm not thinking of hurting myself" sounds like danger.
+        """
         verdict = self._guard.check(text)
-        if self._classifier is not None and text.strip():
+        if self._classifier is not None and text.strip() and not denies(self._guard, text):
             verdict = self._weighed(text, verdict, self._classifier)
         return verdict.raised_by(self._guard.check_reply(text, context)) if context else verdict
 
-    def _weighed(self, text: str, by_rules: Verdict, classifier: DangerClassifier) -> Verdict:
+    def check_together(self, earlier: Sequence[str], said: str) -> Verdict:
+        """The danger that only this message and those before it tell together.
+
+        A figure that completes it (a temperature, a number of tablets) makes it certain.
+        """
+        found = told_in_parts(self._guard, earlier, said)
+        if not found.verdict.flagged or found.is_counted or self._classifier is None:
+            return found.verdict
+        likeness = self._classifier.likeness([found.text])[0].danger
+        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness, 0.0))
+
+    def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier) -> Verdict:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
         parts = parts_of(text)
-        whole, *likenesses = classifier.likeness([text, *parts])
         is_short = len(text.split()) <= SHORT
-        verdict = by_meaning(whole if is_short else None, likenesses)
+        likenesses = classifier.likeness([text, *parts] if is_short else parts)
+        whole = likenesses.pop(0) if is_short else None
+        verdict = by_meaning(whole, likenesses)
         if not by_rules.flagged:
             return verdict
-        verdict = verdict.raised_by(self._guard.always(by_rules))
         if LEANS.issuperset(by_rules.rule_ids):
             return verdict.raised_by(by_rules)
-        for window, likeness in self._windows(text, parts, likenesses, whole if is_short else None):
+        verdict = verdict.raised_by(self._guard.always(by_rules))
+        extra = _extra(whole, likenesses)
+        for window, likeness in _windows(text, parts, likenesses, whole):
             found = self._guard.check(window)
-            if not found.flagged:
-                continue
-            if likeness < AGREES:
+            if found.flagged and likeness < AGREES + extra:
                 likeness = max(likeness, classifier.likeness([self._guard.as_read(window)])[0].danger)
-            if likeness >= DOUBTS:
-                certainty = "certain" if likeness >= AGREES else "possible"
-                verdict = verdict.raised_by(replace(found, certainty=certainty))
+            verdict = verdict.raised_by(_doubted(found, likeness, extra))
         return verdict
 
-    def _windows(
-        self, text: str, parts: list[str], likenesses: list[Likeness], whole: Likeness | None
-    ) -> list[tuple[str, float]]:
-        """The texts in which a rule must find all its words: every part, and every two adjacent ones."""
-        least = whole.danger if whole else 0.0
-        if len(parts) == 1:
-            return [(text, max(least, likenesses[0].danger))]
-        singles = [(part, max(least, like.danger)) for part, like in zip(parts, likenesses, strict=True)]
-        pairs = [(f"{one} {two}", max(first, second)) for (one, first), (two, second) in pairwise(singles)]
-        return singles + pairs
 
-
-def by_meaning(whole: Likeness | None, parts: list[Likeness]) -> Verdict:
-    """What the likeness of a message and its parts says alone. A long message is judged by its parts only."""
+def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
+    """What the likeness of a message and of its parts says alone. A long message has no `whole`."""
     nearest = max(parts, key=lambda part: part.danger)
     danger = nearest.danger
     if whole is not None:
         danger = max(whole.danger, (whole.danger + danger) / 2)
-    needed = ALONE + PER_DOUBLING * (len(parts).bit_length() - 1)
-    if danger < needed:
+    if danger < ALONE + _extra(whole, parts):
         return Verdict()
-    kind = "crisis" if nearest.crisis > nearest.emergency else "emergency"
+    kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
     return Verdict(kind, MEANT, (RULE,), "possible")
+
+
+def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
+    return 0.0 if whole is not None else PER_DOUBLING * log2(len(parts))
+
+
+def _doubted(found: Verdict, likeness: float, extra: float) -> Verdict:
+    """What a rule found, as certain as the likeness of its words to danger allows."""
+    if not found.flagged or likeness < DOUBTS + extra:
+        return Verdict()
+    is_passive = found.kind == "crisis" and found.tier == PASSIVE
+    certainty: Certainty = "certain" if likeness >= AGREES + extra and not is_passive else "possible"
+    return replace(found, certainty=certainty)
+
+
+def _windows(
+    text: str, parts: Sequence[str], likenesses: Sequence[Likeness], whole: Likeness | None
+) -> list[tuple[str, float]]:
+    """The texts in which a rule must find all its words: every part, and every two adjacent ones."""
+    least = whole.danger if whole else 0.0
+    if len(parts) == 1:
+        return [(text, max(least, likenesses[0].danger))]
+    singles = [(part, max(least, like.danger)) for part, like in zip(parts, likenesses, strict=True)]
+    pairs = [(f"{one} {two}", max(first, second)) for (one, first), (two, second) in pairwise(singles)]
+    return singles + pairs

@@ -92,16 +92,10 @@ def _classifier(settings: "Settings") -> "DangerClassifier | None":
 def _verdict(
     guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
 ) -> "Verdict":
-    """The verdict of the rules and, unless they find danger or the text only denies it, of the classifier."""
-    verdict = guard.check(text, context)
-    return classifier.check(text) if classifier and _is_classified(guard, text, verdict) else verdict
+    """The verdict of rules and classifier."""
+    from agents.safety.detector import DangerDetector
 
-
-def _is_classified(guard: "Guard", text: str, by_rules: "Verdict") -> bool:
-    """Whether the danger classifier is asked, as in a turn."""
-    from agents.safety.after_danger import denies
-
-    return bool(text.strip()) and not by_rules.flagged and not denies(guard, text)
+    return DangerDetector(guard, classifier).check(text, context)
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -150,7 +144,8 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if reason.stopped_by:
             click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {_by(reason.stopped_by)}")
         else:
-            click.echo(f"  fired    {rule.id} ({_how(reason)}): {heard}  [{rule.source}]")
+            effect = "fired    " if rule.id in verdict.rule_ids else "dismissed"
+            click.echo(f"  {effect}{' ' if effect == 'dismissed' else ''}{rule.id} ({_how(reason)}): {heard}  [{rule.source}]")
     for words, stops in guard.set_aside(text).items() if not reasons else ():
         click.echo(f'  aside    "{words}": {_by(stops)}')
     explained = {reason.rule.id for reason in reasons if not reason.stopped_by}
@@ -158,7 +153,7 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if rule_id not in explained:
             click.echo(f"  fired    {rule_id}: the reply, to the question before it")
     if classifier is not None and text.strip():
-        _print_likeness(classifier, text, asked=_is_classified(guard, text, by_rules))
+        _print_likeness(classifier, text)
 
 
 def _how(reason: "Reason") -> str:
@@ -172,19 +167,19 @@ def _by(stops: "Iterable[tuple[str, str]]") -> str:
     return ", ".join(f'{why} by "{words}"' for why, words in stops)
 
 
-def _print_likeness(classifier: "DangerClassifier", text: str, *, asked: bool) -> None:
-    """Print how similar a text is to dangers, and the thresholds."""
-    _, emergency, crisis = (float(share) for share in classifier.shares([text])[0])
-    sure = classifier.sure
-    flagged = classifier.check(text).flagged
-    by_a_part = flagged and not sure.reached(emergency, crisis)
-    raised = "not asked" if not asked else "raised" if flagged else "not raised"
+def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
+    """Print how much the text, or the part of it that is nearest to danger, is like danger."""
+    from agents.safety.classifier import parts_of
+    from agents.safety.detector import AGREES, ALONE, SHORT, by_meaning
+
+    parts = parts_of(text)
+    whole, *likenesses = classifier.likeness([text, *parts])
+    raised = by_meaning(whole if len(text.split()) <= SHORT else None, likenesses).flagged
+    nearest = max((whole, *likenesses), key=lambda each: each.danger)
     click.echo(
-        f"  meaning  {raised}: like an emergency {emergency:.2f} (of {sure.emergency:.2f}),"
-        f" a crisis {crisis:.2f} (of {sure.crisis:.2f}),"
-        f" either {emergency + crisis:.2f} (of {sure.either:.2f})"
-        + ("; a single sentence of it is more similar" if asked and by_a_part else "")
-        + ("" if asked else "; the rules have found danger, or the text denies it")
+        f"  meaning  {'raised' if raised else 'not raised'}: like an emergency {nearest.emergency:.2f},"
+        f" like a crisis {nearest.crisis:.2f}; a rule needs {AGREES:.2f} to be certain,"
+        f" without a rule {ALONE:.2f} is possible danger"
     )
 
 

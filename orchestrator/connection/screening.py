@@ -14,8 +14,6 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.codec import Frame
 from orchestrator.wire.messages import Body, ControlVariation, EarlierMessage, SyncRequest, UserMessage
 
-MAX_ON_LOOP: Final = 4_000
-"""Longer texts, in characters, are checked in a thread, so that other connections do not wait."""
 TEXT_FIELDS: Final = (b"content", b"newContent")
 """The names of the fields that hold what a person writes, as they appear in a packet."""
 
@@ -52,21 +50,20 @@ class Screening:
         check: Callable[[MessageContext], Screened]
         match body:
             case UserMessage(content=text) | ControlVariation(new_content=str(text)):
-                check, length = partial(self._check_text, text), len(text)
+                check = partial(self._check_text, text)
             case SyncRequest():
                 check = partial(self._check_sync, body)
-                length = sum(len(each.contents) for each in body.messages if isinstance(each, EarlierMessage))
             case _:
                 return Screened()
         if conversation_id is None:
-            return await _run(check, self._context, length)
+            return await asyncio.to_thread(check, self._context)
         reading = self._start_read(conversation_id, is_edit=isinstance(body, ControlVariation))
         await asyncio.wait([reading], timeout=self._monitor.store_wait_seconds)
         if not reading.done():
-            screened = await _run(check, self._context, length)
+            screened = await asyncio.to_thread(check, self._context)
             if screened.decision.is_danger:
                 return screened
-        return await _run(check, await reading, length)
+        return await asyncio.to_thread(check, await reading)
 
     async def screen_unread(self, frame: Frame | None, packet: bytes) -> Screened:
         """Check a frame that could not be read, as far as its text can be found."""
@@ -74,7 +71,7 @@ class Screening:
         may_have_text = _may_have_text(frame, packet)
         if not text and not may_have_text:
             return Screened()
-        screened = await _run(partial(self._check_text, text), self._context, len(text))
+        screened = await asyncio.to_thread(self._check_text, text, self._context)
         return screened if screened.decision.is_danger or may_have_text else Screened()
 
     async def close(self) -> None:
@@ -115,15 +112,13 @@ class Screening:
             if each.role != "user":
                 question = each.contents
                 continue
-            decision = self._monitor.message_received(each.contents, MessageContext(question))
+            decision = self._monitor.message_received(
+                each.contents, MessageContext(question), by_rules_only=True
+            )
             if decision.assessment != Assessment():
                 found.setdefault(each.local_id, decision)
         gravest = reduce(MessageDecision.graver_of, found.values(), MessageDecision())
         return Screened(gravest, found)
-
-
-async def _run(check: Callable[[MessageContext], Screened], context: MessageContext, length: int) -> Screened:
-    return check(context) if length <= MAX_ON_LOOP else await asyncio.to_thread(check, context)
 
 
 def _may_have_text(frame: Frame | None, packet: bytes) -> bool:

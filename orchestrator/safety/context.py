@@ -19,7 +19,7 @@ T = TypeVar("T")
 SHORT_REPLY: Final = 200
 """Up to how many characters a message may depend on the question before it."""
 
-MAX_MESSAGES_BACK: Final = 6
+MAX_MESSAGES_BACK: Final = 8
 """How many messages back an open question, or a danger that was denied, is searched for."""
 
 

@@ -12,6 +12,8 @@ from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
 from agents.safety.after_danger import MISTAKE
+from agents.safety.classifier import Likeness
+from agents.safety.detector import DangerDetector, by_meaning
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
@@ -86,12 +88,24 @@ class RuleGuard(Protocol):
     def still(self, text: str, earlier: Verdict) -> Verdict:
         """What remains of the earlier danger after this text."""
 
+    def check_reply(self, text: str, context: str) -> Verdict:
+        """What a short reply means as the answer to a question."""
+
+    def always(self, verdict: Verdict) -> Verdict:
+        """The part of a verdict from rules that nothing may dismiss."""
+
+    def as_read(self, text: str) -> str:
+        """The text with misspellings and disguised letters corrected."""
+
+    def completed(self, before: str, said: str) -> list[str]:
+        """What a figure in a message means with what was said before it."""
+
 
 class DangerClassifier(Protocol):
-    """Finds danger in the meaning of a message. Pure, and fast: the vector is computed already."""
+    """Compares texts with danger by their meaning. Pure; it embeds the texts, so call it from a thread."""
 
-    def hear(self, embedded: Embedded) -> Verdict:
-        """The verdict on a message by its vector."""
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        """How much each text is like danger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +146,22 @@ class SafetyMonitor:
         """The context of the person's next message, or of the latest one if that is being edited."""
         return read_context(tx, self.guard, conversation_id, is_edit=is_edit)
 
-    def message_received(self, text: str, context: MessageContext | None = None) -> MessageDecision:
-        """Decide about a message that came in, by its words and the conversation before it."""
+    def message_received(
+        self, text: str, context: MessageContext | None = None, *, by_rules_only: bool = False
+    ) -> MessageDecision:
+        """Decide about a message that came in, by its words and the conversation before it.
+
+        The classifier embeds the message, which takes milliseconds, so call this from a thread.
+        """
         context = context or MessageContext()
-        found = self._check_text(text, context.question)
+        classifier = None if by_rules_only else self.classifier
+        found = self._check_text(text, context.question, classifier)
         earlier = context.earlier.verdict
         if earlier.is_possible or (earlier.is_certain and len(text) <= SHORT_REPLY):
             found = self._check_after_danger(text, context, found)
         elif not earlier.flagged and len(text) <= SHORT_REPLY:
             found = found.raised_by(self._check_retraction(text, context))
+            found = found.raised_by(self._check_parts(text, context))
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
@@ -296,18 +317,33 @@ class SafetyMonitor:
                 return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
         return Assessment(), NOT_CLASSIFIED
 
-    def _check_text(self, text: str, question: str | None) -> Assessment:
-        """What the rules find. They check a long text part by part."""
+    def _check_text(self, text: str, question: str | None, classifier: DangerClassifier | None) -> Assessment:
+        """What rules and classifier find. They check a long text part by part."""
         parts = tuple(_parts(text))
         try:
             found = Assessment(failed=len(parts) > MAX_PARTS)
             for part in dict.fromkeys((*parts[: MAX_PARTS - 1], parts[-1])):
-                found = found.raised_by(Assessment(self.guard.check(part, question)))
+                found = found.raised_by(Assessment(self._check_part(part, question, classifier)))
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             found = Assessment(failed=True)
         unknown = found if found.is_danger else replace(found, failed=True)
         return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown)
+
+    def _check_part(self, text: str, question: str | None, classifier: DangerClassifier | None) -> Verdict:
+        """The verdict of rules and classifier; of the rules alone if the classifier fails."""
+        if classifier is not None:
+            try:
+                return DangerDetector(self.guard, classifier).check(text, question)
+            except Exception as error:
+                log.error("danger_classifier_failed", exc_info=error)
+        return self.guard.check(text, question)
+
+    def _check_parts(self, text: str, context: MessageContext) -> Assessment:
+        """The danger that the person told in parts, in this message and those before it."""
+        earlier = [said for _, said in reversed(context.exchanges)]
+        detector = DangerDetector(self.guard, self.classifier)
+        return checked(lambda: Assessment(detector.check_together(earlier, text)), Assessment(failed=True))
 
     def _check_after_danger(self, text: str, context: MessageContext, found: Assessment) -> Assessment:
         """What was found, and what remains of the danger before; all of it if the guard fails."""
@@ -341,16 +377,13 @@ class SafetyMonitor:
         return checked(lambda: Assessment(added(self.guard, text, enrichment, before)), failed)
 
     def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
-        """What the danger classifier finds; nothing if it fails, because the rules have checked before.
-
-        It is not asked about a denial: the words of "I'm not thinking of hurting myself" sound like danger.
-        """
-        if self.classifier is None or _adds_nothing(text, enrichment, embedded):
+        """What the classifier finds in an enriched reply; the message itself was checked when it came in."""
+        if self.classifier is None or not embedded.bare or _adds_nothing(text, enrichment, embedded):
             return Assessment()
         try:
             if after_danger.denies(self.guard, text):
                 return Assessment()
-            return Assessment(self.classifier.hear(embedded))
+            return Assessment(by_meaning(None, self.classifier.likeness([embedded.text])))
         except Exception as error:
             log.error("danger_classifier_failed", exc_info=error)
             return Assessment()

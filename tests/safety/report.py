@@ -8,6 +8,7 @@ from math import sqrt
 from agents.local import LocalBrain
 from agents.ports import Embedder
 from agents.safety.classifier import DangerClassifier
+from agents.safety.detector import DangerDetector
 from agents.safety.guard import Guard
 from agents.stations.embed import embed
 from agents.stations.extract import extract
@@ -38,7 +39,7 @@ def wilson(found: int, of: int) -> tuple[float, float]:
 def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None) -> int:
     """How many of them raise an alarm."""
     return sum(
-        guard.check(text).flagged or (classifier is not None and classifier.check(text).flagged)
+        DangerDetector(guard, classifier).check(text).flagged
         for text in texts
     )
 
