@@ -152,6 +152,10 @@ class SafetyRecord:
         """The assessment of the message right before this one."""
         return Assessment.from_events(self.last)
 
+    def has_asked_about(self, verdict: Verdict) -> bool:
+        """Whether a possible danger of this kind was asked about before in the conversation."""
+        return any(event.certainty == "possible" and event.kind == verdict.kind for event in self.before)
+
     def times_answered(self, verdict: Verdict) -> int:
         """How often this danger was answered before. The count selects the wording.
 

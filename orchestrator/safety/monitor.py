@@ -283,11 +283,15 @@ class SafetyMonitor:
         """Check what the last station added, in view of the danger before.
 
         A possible danger after a certain one of its kind belongs to it. The question about a possible danger
-        is not asked twice in a row: the person then reads the emergency number first.
+        is not asked twice in a row: the person then reads the emergency number first. It is not asked again
+        because a message retells what was asked about before.
         """
         found, intent = self._check_station(known)
         earlier = known.record.earlier.verdict
-        if after_danger.is_part_of(found.verdict, earlier):
+        is_retold = known.embedded is not None and known.embedded.bare
+        if is_retold and found.verdict.is_possible and known.record.has_asked_about(found.verdict):
+            found = replace(found, verdict=Verdict())
+        elif after_danger.is_part_of(found.verdict, earlier):
             found = replace(found, verdict=after_danger.stays(known.text, earlier))
         elif after_danger.is_asked(found.verdict, earlier):
             found = replace(found, verdict=Verdict(), uncertain=True)

@@ -35,7 +35,7 @@ from orchestrator.safety.monitor import Understanding
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
-from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult
+from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult, without_last_turn
 from orchestrator.turn.safety import TurnSafety
 from orchestrator.turn.services import TurnServices
 from orchestrator.turn.stream import AnswerStream
@@ -145,7 +145,8 @@ class Answer:
         """Start the answer and read the blocks, as they were before this turn.
 
         A person in danger gets the first sentence before any block or copy of a block is read. An answer that
-        had begun when its process died is not answered again; a message that fails too often is set aside.
+        had begun when its process died is not answered again; a message that fails too often is set aside. If
+        the turn answers the message before, the turn that only asked about danger is left out.
         """
         if self._turn.begun:
             raise AnamnesisError(INTERRUPTED)
@@ -168,7 +169,9 @@ class Answer:
 
         reading, blocks = await uninterrupted(start_and_read())
         await self._services.sync.copy(self._record.conversation, reading.stored, changes)
-        return blocks
+        turns = blocks.conversation_history.turns
+        is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
+        return without_last_turn(blocks) if is_resumed else blocks
 
     async def _start_with_safety(self) -> None:
         await self._commit(lambda write: self._stream.start(write, self._safety.decision), step="begin")

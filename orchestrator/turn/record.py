@@ -127,13 +127,16 @@ class TurnRecord:
 
     def _before_this_turn(self, blocks: Blocks) -> Blocks:
         """The blocks without this turn, which they contain if its message was answered before."""
-        history = blocks.conversation_history
-        if not history.turns or history.turns[-1].user_message.message_id not in self._turn.message_ids:
-            return blocks
-        turns = history.turns[:-1]
-        return replace(
-            blocks, conversation_history=changed(history, turns=turns, total_turns=history.total_turns - 1)
-        )
+        turns = blocks.conversation_history.turns
+        is_in_blocks = bool(turns) and turns[-1].user_message.message_id in self._turn.message_ids
+        return without_last_turn(blocks) if is_in_blocks else blocks
+
+
+def without_last_turn(blocks: Blocks) -> Blocks:
+    """The blocks without the newest turn of their history."""
+    history = blocks.conversation_history
+    history = changed(history, turns=history.turns[:-1], total_turns=history.total_turns - 1)
+    return replace(blocks, conversation_history=history)
 
 
 def _completed_turn(turn: OpenTurn, before: Blocks, result: TurnResult) -> CompletedTurn:

@@ -270,7 +270,7 @@ def test_possible_danger_after_certain_danger_of_its_kind_belongs_to_it() -> Non
     assert is_part_of(possible, STROKE)
     assert not is_part_of(possible, SUICIDE)
     assert not is_part_of(replace(possible, certainty="certain"), STROKE)
-    raised = at_once(the_guard(), "there is somthing worng with his arm", "", STROKE, possible)
+    raised = at_once(the_guard(), "his arm hurst", "", STROKE, possible)
     assert raised.is_certain
     assert raised.tier == 3
 

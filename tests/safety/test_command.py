@@ -104,7 +104,7 @@ def test_explain_shows_which_words_fired_a_rule_and_what_stopped_others() -> Non
 
 
 def test_possible_danger_is_flagged_and_explained_as_possible() -> None:
-    lines = ["I wish I could fall asleep and never wake up", "i hav crushng chst pain"]
+    lines = ["I wish I could fall asleep and never wake up", "i have crushng chst pain"]
 
     answers = [
         json.loads(line)

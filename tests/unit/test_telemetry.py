@@ -250,3 +250,12 @@ async def test_it_is_known_whether_the_collector_accepts_the_spans(monkeypatch: 
         await send_until(True)
         await asyncio.to_thread(telemetry.stop)
     assert telemetry.collector_reached() is None
+
+
+def test_dangers_are_counted_by_kind_and_certainty() -> None:
+    before = number("anamnesis_dangers_total", kind="crisis", certainty="possible")
+
+    telemetry.danger_found("crisis", "possible")
+
+    assert number("anamnesis_dangers_total", kind="crisis", certainty="possible") == before + 1
+    assert b'anamnesis_dangers_total{certainty="certain",kind="emergency"}' in telemetry.exposition()[0]
