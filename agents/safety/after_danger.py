@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeAlias
 
+from agents.safety import first_aid
 from agents.safety.guard import LEANS, NOT_CALLED, Reason
 from agents.safety.retelling import CLOSING
 from agents.safety.verdict import QUIET, STILL, Verdict, staying
@@ -272,6 +273,15 @@ def asks_meanwhile(said: str, earlier: Verdict) -> bool:
     return earlier.kind == "emergency" and asks_back(said) and _UNTIL_THEN.search(said) is not None
 
 
+def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict) -> Verdict:
+    """The danger, marked with the first-aid text that answers a question about it, if there is one."""
+    asks = MEANWHILE in danger.rule_ids or (STILL in danger.rule_ids and asks_back(said))
+    if not asks or not danger.is_certain or danger.kind != "emergency":
+        return danger
+    topic = texts.topic_for(said, danger.rule_ids)
+    return replace(danger, rule_ids=(*danger.rule_ids, f"{first_aid.PREFIX}{topic.id}")) if topic else danger
+
+
 def is_same(danger: Verdict, earlier: Verdict) -> bool:
     """Whether a danger was carried over from an earlier one, or is of the same family of rules."""
     families = [{rule.split(".")[0] for rule in each.rule_ids} for each in (danger, earlier)]
@@ -339,7 +349,9 @@ def _denied(guard: Judge, asked: str, reply: str) -> Verdict:
 
 
 def _unmarked(danger: Verdict) -> tuple[str, ...]:
-    return tuple(rule for rule in danger.rule_ids if rule not in _MARKS)
+    return tuple(
+        rule for rule in danger.rule_ids if rule not in _MARKS and not rule.startswith(first_aid.PREFIX)
+    )
 
 
 def _of_help(said: str, asked: str, earlier: Verdict) -> bool:

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
 from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE, MISTAKE
+from agents.safety.first_aid import FirstAid
+from agents.safety.first_aid import load as load_first_aid
 from agents.safety.language import OTHER
 from agents.safety.verdict import STILL, Family, Verdict
 
@@ -64,8 +66,9 @@ class _Texts(_Section):
 class Wording:
     """The texts of one region with its numbers filled in."""
 
-    def __init__(self, texts: _Texts, region: Region, elsewhere: Region) -> None:
+    def __init__(self, texts: _Texts, region: Region, elsewhere: Region, first_aid: FirstAid) -> None:
         self._texts = texts
+        self.first_aid = first_aid
         abuse = region.abuse or elsewhere.abuse or region.crisis
         self._numbers = {"emergency": region.emergency, "crisis": region.crisis, "abuse": abuse}
         self.caution = texts.caution.format_map(self._numbers)
@@ -111,6 +114,8 @@ class Wording:
         if verdict.is_possible:
             variants = self._questions(verdict)
             text = variants[earlier % len(variants)]
+        elif (topic := self.first_aid.by_rule(rules)) is not None:
+            text = Text(first=topic.first, rest=topic.rest)
         elif MEANWHILE in rules:
             text = texts.meanwhile[(earlier - 1) % len(texts.meanwhile)]
         elif CALLED in rules:
@@ -154,6 +159,8 @@ class Wording:
                 self._filled(sentence)
             getattr(texts, name)[str(AT_ONCE)]
         self._fill(texts.possible[MISTAKE])
+        for topic in self.first_aid.topics:
+            self._fill((Text(first=topic.first, rest=topic.rest),))
 
     def _fill(self, variants: tuple[Text, ...]) -> None:
         for sentence in (part for text in variants for part in (text.first, *text.rest)):
@@ -165,7 +172,7 @@ def load(folder: Path, region: str) -> Wording:
     try:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
-        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE])
+        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE], load_first_aid(folder))
         wording.check()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
