@@ -64,6 +64,8 @@ def main() -> None:
         "one short sentence": [SHORT] * ROUNDS,
         "20,000 characters of one finding": [REPEATED[:LONGEST]] * (ROUNDS // 10),
         "20,000 characters of denials": [("no chest pain, " * LONGEST)[:LONGEST]] * (ROUNDS // 30),
+        "20,000 characters of old pain": [("years ago chest pain " * LONGEST)[:LONGEST]] * (ROUNDS // 30),
+        "20,000 characters of supposed harm": [("if kill myself " * LONGEST)[:LONGEST]] * (ROUNDS // 30),
         "20,000 characters of words with a star": [starred(LONGEST)] * (ROUNDS // 30),
     }
     for name, said in texts.items():

@@ -2,11 +2,10 @@
 
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from agents.safety import rules as book
 from agents.safety.compiled import Compiled, cached
 from agents.safety.measures import Band, Gauge, Measure
 from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
+from agents.safety.retractions import Retractions
 from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word, misspellings_of
@@ -28,6 +28,7 @@ SHORTEST_ASIDE: Final = 3
 LATEST_ANSWER: Final = 10
 """Maximum number of words before the answer in a reply."""
 _NONE: Final[frozenset[str]] = frozenset()
+_new: Final = tuple.__new__
 _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
     "emergency": frozenset((IMPERSONAL, "topic", "educational")),
     "crisis": frozenset((IMPERSONAL,)),
@@ -236,6 +237,7 @@ class Guard:
             for reason, section in language.cues.items()
         }
         self._cues = frozenset(cues)
+        self._binds = {reason: cue.binds for reason, cue in cues.items()}
         self._scopes = Scopes(cues, grammar)
         self._gauge = _gauge(heard)
         self._compounds = [
@@ -458,36 +460,25 @@ class Guard:
         found += self._gauge.find(words, found)
         found += _cries(words)
         stops = self._scopes.stops(words, found)
-        stopped: dict[int, list[Stop]] = defaultdict(list)
-        for stop in stops:
-            for at in range(stop.start, stop.end):
-                stopped[at].append(stop)
+        retracting = Retractions(words, stops, self._binds).of
         heard: dict[str, list[_Heard]] = {}
         for each in found:
-            if each.concept not in self._cues:
-                near = stopped.get(each.start)
-                one = self._taken_back(words, each, near) if near else _Heard(each, _NONE, _NONE)
-                heard.setdefault(each.concept, []).append(one)
+            if (concept := each[0]) not in self._cues:
+                one = _new(_Heard, (each, *retracting(each), ()))
+                if (often := heard.get(concept)) is None:
+                    heard[concept] = [one]
+                else:
+                    often.append(one)
         for name, often in heard.items():
             heard[name] = _first_and_last(often)
         names = heard.keys()
         for name, groups, within in self._compounds:
-            if names.isdisjoint(groups[0]) or names.isdisjoint(groups[-1]):
+            if names.isdisjoint(groups[-1]) or names.isdisjoint(groups[0]):
                 continue
             if made := _compounded(heard, name, groups, within):
                 heard.setdefault(name, []).extend(made)
         ends = self._scopes.thoughts(words)
         return _Listened(text, words, ends, heard, stops)
-
-    def _taken_back(self, words: Sequence[Word], found: Found, near: Sequence[Stop]) -> _Heard:
-        """A finding with those stops that retract it. `near` are the stops that cover its first word."""
-        stops = [stop for stop in near if stop.covers(found)]
-        if not stops:
-            return _Heard(found, _NONE, _NONE)
-        scopes = self._scopes
-        reasons = [stop.reason for stop in stops if not scopes.is_statement(words, stop, found)]
-        bound = [stop.reason for stop in stops if scopes.binds(words, stop, found)]
-        return _Heard(found, frozenset(reasons), frozenset(bound))
 
     def _stoppers(
         self, listened: _Listened, heard: Iterable[_Heard], rule: Rule
@@ -909,23 +900,24 @@ def _first_and_last(often: list[_Heard]) -> list[_Heard]:
     """The findings of a concept. Of many with the same stops, only the first and the last ones are kept."""
     if len(often) <= MOST_OF_A_CONCEPT:
         return often
-    times = Counter((one.stops, one.bound) for one in often)
-    so_far: Counter[tuple[frozenset[str], frozenset[str]]] = Counter()
-    kept = []
-    for one in often:
-        which = one.stops, one.bound
-        so_far[which] += 1
-        if min(so_far[which] - 1, times[which] - so_far[which]) < MOST_OF_A_CONCEPT // 2:
-            kept.append(one)
-    return kept
+    alike: dict[tuple[frozenset[str], frozenset[str]], list[int]] = {}
+    for at, (_, stops, bound, _) in enumerate(often):
+        alike.setdefault((stops, bound), []).append(at)
+    few = MOST_OF_A_CONCEPT // 2
+    kept = {at for places in alike.values() for at in (*places[:few], *places[-few:])}
+    return [often[at] for at in sorted(kept)]
 
 
 def _cries(words: Sequence[Word]) -> list[Found]:
     """A finding for each sentence of at most `FEW_WORDS` words."""
     cries = []
     for start, end in sentences(words):
-        said = (word for word in words[start:end] if word.text[0].isalnum())
-        if len(list(islice(said, FEW_WORDS + 1))) <= FEW_WORDS:
+        said = 0
+        for text, _, _ in words[start:end]:
+            said += text[0].isalnum()
+            if said > FEW_WORDS:
+                break
+        else:
             cries.append(Found(BARE, start, end, negative=True))
     return cries
 

@@ -68,7 +68,9 @@ class Gauge:
     def find(self, words: Sequence[Word], found: Sequence[Found]) -> list[Found]:
         """The findings that follow from the numbers of a text."""
         figures = [
-            (at, text) for at, (text, _, _) in enumerate(words) if text in NUMBERS or text[0].isdigit()
+            (at, text)
+            for at, (text, _, _) in enumerate(words)
+            if text in NUMBERS or (not "a" <= text < "{" and text[0].isdigit())
         ]
         if not figures:
             return []

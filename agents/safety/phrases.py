@@ -38,9 +38,10 @@ _CONCEPTS: Final = 1
 Tree: TypeAlias = tuple[_Node, set[str], set[tuple[str, str]]]
 """The root of the tree, all words, and all pairs of adjacent words in phrases."""
 
-_Open: TypeAlias = tuple[dict[str, _Node], int, int, bool]
-"""An incomplete match: the possible next nodes, its start, how many small words were skipped, and whether a
-word was guessed."""
+_Open: TypeAlias = tuple[dict[str, _Node], int, bool]
+"""An incomplete match: the possible next nodes, its start, and whether a word was guessed."""
+_new: Final = tuple.__new__
+"""Makes a `Found` in half the time of a call of the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,30 +110,34 @@ class PhraseBook:
     def find(self, words: Sequence[Word]) -> list[Found]:
         """Every phrase in the text, ordered by its end."""
         found: list[Found] = []
+        root, between, vocabulary = self._root[_CHILDREN], self._between, self.vocabulary
         open_at: list[_Open] = []
-        root, between = self._root[_CHILDREN], self._between
+        last: list[_Open] = []
+        older: list[_Open] = []
+        oldest: list[_Open] = []
         for at, (text, readings, _) in enumerate(words):
             begun: list[_Open] = []
-            for reading in readings:
+            for reading in readings if len(readings) > 1 or text in vocabulary else ():
                 is_guess = reading != readings[-1]
-                for children, start, _, was_guess in open_at:
+                for children, start, was_guess in open_at:
                     if reading in children:
                         (following, concepts), guessed = children[reading], was_guess or is_guess
                         for name, no in concepts:
-                            found.append(Found(name, start, at + 1, no, guessed))
+                            found.append(_new(Found, (name, start, at + 1, no, guessed)))
                         if following:
-                            begun.append((following, start, 0, guessed))
+                            begun.append((following, start, guessed))
                 if reading in root:
                     following, concepts = root[reading]
                     for name, no in concepts:
-                        found.append(Found(name, at, at + 1, no, is_guess))
+                        found.append(_new(Found, (name, at, at + 1, no, is_guess)))
                     if following:
-                        begun.append((following, at, 0, is_guess))
+                        begun.append((following, at, is_guess))
             if text in between:
-                for children, start, skipped, guessed in open_at:
-                    if skipped < MOST_BETWEEN:
-                        begun.append((children, start, skipped + 1, guessed))
-            open_at = begun
+                open_at = begun + last + older + oldest
+                last, older, oldest = begun, last, older
+            else:
+                open_at = last = begun
+                older = oldest = []
         return found
 
 

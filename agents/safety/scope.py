@@ -1,5 +1,6 @@
 """Finds which words of a text a 'no', an 'if' or a 'years ago' applies to."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,17 +11,10 @@ from agents.safety.text import Word
 
 Reach: TypeAlias = Literal["after", "list", "clause", "before", "earlier", "sentence", "itself", "touching"]
 Binds: TypeAlias = Literal["theme", "story", "case", "past", "end", "seen"]
-FARTHEST_THEME: Final = 6
-"""Maximum number of words between a cue such as "an essay on" and the danger that is its topic."""
 ENDS: Final = frozenset(".")
 """The reader returns every mark that ends a sentence as this one."""
-_SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes", "we", "they"))
-_OWNERS: Final = _SPEAKERS | frozenset(("id", "ill", "me", "myself", "us", "himself", "herself"))
-_WHOSE: Final = {"theme": _OWNERS, "story": frozenset(("i", "im", "ive", "me", "my", "myself"))}
-"""Words for a real person despite the cue. A story has other people in it, but hardly the writer."""
-_FRAME_ENDS: Final = {"theme": frozenset((",", ":")), "story": frozenset((":",))}
-"""Marks that end the reach of a cue: "for my novel: ..." is no story, but "in the film, ..." is."""
-_BEFORE_A_NOUN: Final = frozenset(
+SPEAKERS: Final = frozenset(("i", "im", "ive", "my", "he", "hes", "she", "shes", "we", "they"))
+BEFORE_A_NOUN: Final = frozenset(
     (
         "in",
         "of",
@@ -39,44 +33,15 @@ _BEFORE_A_NOUN: Final = frozenset(
         "while",
     )
 )
-_NOW: Final = frozenset((
-    "am", "are", "be", "been", "being", "cant", "dont", "feel", "feeling", "feels", "gets",
-    "going", "got", "has", "have", "hes", "if", "ill", "im", "is", "ive", "keep", "keeps", "might", "must",
-    "need", "needs", "now", "planning", "ready", "says", "shell", "shes", "should", "sitting", "standing",
-    "think", "thinking", "thinks", "today", "tomorrow", "tonight", "want", "wants", "will",
-    "wish", "would", "again",
-))  # fmt: skip
-"""Words which show that a crisis is present or may come."""
-_PAST: Final = frozenset((
-    "was", "were", "had", "used", "tried", "took", "lost", "did", "hit", "history", "survivor", "scars",
-    "shot", "died", "hung", "broke", "beaten",
-))  # fmt: skip
-_HAS: Final = frozenset((
-    "am", "im", "is", "are", "have", "hurts", "hurting", "aches", "aching", "goes", "going",
-    "cant", "feels", "feel", "keeps",
-))  # fmt: skip
-"""Words which show that somebody has an ailment now."""
 _JOINS: Final = frozenset((",", "and", "so", "-"))
 _ENDS_OF_A_LIST: Final = frozenset((",", "and", "-", ":"))
-_PAUSES: Final = frozenset((",", ":", "("))
-_NOT_ITS_END: Final = _BEFORE_A_NOUN | _PAUSES
-_NOT_ITS_THEME: Final = _OWNERS | _PAUSES
+PAUSES: Final = frozenset((",", ":", "("))
 _OR: Final = frozenset(("or", "nor", "either"))
 _BESIDE_A_NOT: Final = frozenset((
     "really", "fully", "completely", "quite", "entirely", "all", "yet", "been", "be", "being", "feel",
     "feeling", "actually", "even", "properly", "totally", "near",
 ))  # fmt: skip
 """Words that may come between a "not" and the word that it negates."""
-_MEANWHILE: Final = frozenset(("while", "whilst"))
-_TIMES: Final = {
-    "end": _MEANWHILE | frozenset(("after", "since", "during")),
-    "seen": _MEANWHILE | frozenset(("after", "since", "during")),
-    "past": _MEANWHILE,
-    "story": _MEANWHILE,
-}
-"""Words that turn a cue into a time: "since they discharged me", "while watching the news"."""
-FARTHEST_TIME: Final = 4
-"""Maximum number of words between such a word and the cue."""
 HAPPEN: Final = frozenset(("collapsed", "fainted", "drowned"))
 """Concepts that are findings only if they happen to a person."""
 _HAPPENS: Final = frozenset(
@@ -95,6 +60,7 @@ OF_A_THING: Final = "of_a_thing"
 """The reason that stops findings about things: "lost all hope of finding my keys", "the roof collapsed"."""
 DESPAIR: Final = "passive"
 """The concept of phrases of despair. A phrase that continues may be about a thing."""
+_MAY_BE_OF_THINGS: Final = HAPPEN | {DESPAIR}
 FARTHEST_COMPLEMENT: Final = 4
 """Number of words after "of" or "with" that are searched for what the despair is about."""
 IMPERSONAL: Final = "impersonal"
@@ -168,10 +134,10 @@ class Scopes:
 
     def __init__(self, cues: Mapping[str, Cue], grammar: Grammar) -> None:
         self._cues = cues
-        self._binds = {reason: cue.binds for reason, cue in cues.items()}
         self._turns = ENDS | grammar.breaks
-        self._rests = self._turns | _PAUSES
+        self._rests = self._turns | PAUSES
         self._thought_ends = self._turns | _JOINS
+        self._may_end_a_reach = self._turns | _ENDS_OF_A_LIST | grammar.talk | SPEAKERS
         self._talk = grammar.talk
         self._subjects = grammar.subjects
         self._grammar = grammar
@@ -181,27 +147,34 @@ class Scopes:
         cues = [
             (each, cue)
             for each in found
-            if (cue := self._cues.get(each.concept)) is not None and (cue.spares or not each.guessed)
+            if (cue := self._cues.get(each[0])) is not None and (cue.spares or not each.guessed)
         ]
-        spared = [
-            (cue.spares, *self._reach(words, each, cue))
-            for each, cue in cues
-            if cue.spares and not (cue.reach == "earlier" and self._is_denied(words, each))
-        ]
+        bounds = _Bounds(self, words)
+        spared: dict[int, list[tuple[frozenset[str], int]]] = {}
+        for each, cue in cues:
+            if cue.spares and not (cue.reach == "earlier" and self._is_denied(words, each)):
+                start, end = self._reach(words, each, cue, bounds)
+                for at in range(start, end):
+                    spared.setdefault(at, []).append((cue.spares, end))
         stops = [
-            Stop(each.concept, *self._reach(words, each, cue), each.start, each.end, cue.reach == "touching")
+            Stop(
+                each.concept,
+                *self._reach(words, each, cue, bounds),
+                each.start,
+                each.end,
+                cue.reach == "touching",
+            )
             for each, cue in cues
             if not cue.spares
             and not (cue.binds in ("end", "seen") and self._is_denied(words, each))
             and not any(
-                each.concept in reasons and start <= each.start and each.end <= end
-                for reasons, start, end in spared
+                each.concept in reasons and each.end <= end for reasons, end in spared.get(each.start, ())
             )
         ]
         stops += [
             Stop(OF_A_THING, each.start, each.end, thing, thing + 1)
             for each in found
-            if (thing := self._thing(words, each)) is not None
+            if each[0] in _MAY_BE_OF_THINGS and (thing := self._thing(words, each)) is not None
         ]
         return stops + [
             Stop(IMPERSONAL, start, end, asked, asked + 1)
@@ -209,49 +182,13 @@ class Scopes:
             if (asked := self._asks_of_nobody(words, start, end)) is not None
         ]
 
-    def binds(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
-        """Whether a stop relates to the finding closely enough to retract even a crisis."""
-        if stop.reason == IMPERSONAL:
-            return all(word.text not in _PAUSES for word in words[stop.cue_end : found.start])
-        match self._binds.get(stop.reason):
-            case "end" | "seen":
-                between = {word.text for word in words[found.end : stop.cue_start]}
-                between.add(words[stop.cue_start].text)
-                return 0 <= stop.cue_start - found.end <= 1 and between.isdisjoint(_NOT_ITS_END)
-            case "past":
-                said = _said_of_past(words, stop, found)
-                if stop.cue_end <= found.start:
-                    said |= {word.text for word in words[stop.cue_start : stop.cue_end]} - _NOW
-                return said.isdisjoint(_NOW) and any(_is_past(word) for word in said)
-            case "theme" | "story" | "case":
-                begins_after = stop.cue_start <= found.start and found.start - stop.cue_end <= FARTHEST_THEME
-                near = begins_after or found.end == stop.cue_start
-                return near and _said(words, stop, found).isdisjoint(_NOT_ITS_THEME)
-            case _:
-                return True
-
-    def is_statement(self, words: Sequence[Word], stop: Stop, found: Found) -> bool:
-        """Whether the text states that somebody has the finding, despite the stop."""
-        binds = self._binds.get(stop.reason)
-        if binds is None:
-            return False
-        if binds in _TIMES and _is_a_time(words, stop, found, _TIMES[binds]):
-            return True
-        if binds == "seen":
-            said = _said(words, stop, found)
-            return not said.isdisjoint(_HAS) and not any(_is_past(word) for word in said)
-        if binds not in ("theme", "story"):
-            return False
-        if not _said(words, stop, found).isdisjoint(_WHOSE[binds]):
-            return True
-        ends = (at for at in range(stop.cue_end, found.start) if words[at].text in _FRAME_ENDS[binds])
-        return any(not _is_vignette(words[at + 1 : at + 3]) for at in ends)
-
     def _asks_of_nobody(self, words: Sequence[Word], start: int, end: int) -> int | None:
         """Where the question begins, if the sentence is a question about nobody."""
         grammar = self._grammar
-        asked = next((at for at in range(start, end) if words[at].text not in grammar.openings), None)
-        if asked is None or not self._asks(words, asked, end):
+        asked = start
+        while asked < end and words[asked].text in grammar.openings:
+            asked += 1
+        if asked == end or not self._asks(words, asked, end):
             return None
         speaks_of_somebody = any(word.text in grammar.persons for word in words[asked + 1 : end])
         return None if speaks_of_somebody else asked
@@ -290,14 +227,14 @@ class Scopes:
         before = (word.text for word in reversed(words[max(cue.start - 3, 0) : cue.start]))
         return next((word for word in before if word not in _BESIDE_A_NOT), "") in self._grammar.nots
 
-    def _reach(self, words: Sequence[Word], cue: Found, kind: Cue) -> tuple[int, int]:
+    def _reach(self, words: Sequence[Word], cue: Found, kind: Cue, bounds: "_Bounds") -> tuple[int, int]:
         match kind.reach:
             case "itself":
                 return cue.start, cue.end
             case "sentence":
-                return self._thought(words, cue, self._turns)
+                return bounds.around(cue, self._turns)
             case "clause":
-                return self._thought(words, cue, self._rests)
+                return bounds.around(cue, self._rests)
             case "before" | "earlier" | "touching":
                 edges = self._turns if kind.reach == "before" else ENDS
                 start = cue.start
@@ -307,26 +244,16 @@ class Scopes:
             case _:
                 return cue.end, self._after(words, cue.end, kind)
 
-    def _thought(self, words: Sequence[Word], cue: Found, edges: Set[str]) -> tuple[int, int]:
-        """Start and end of the clause around a cue. It may end without a full stop."""
-        start, end = cue.start, cue.end
-        while start > 0 and words[start - 1].text not in edges and not self._new_thought(words, start - 1):
-            start -= 1
-        while end < len(words) and words[end].text not in edges and not self._new_thought(words, end):
-            end += 1
-        return start, end
-
     def thoughts(self, words: Sequence[Word]) -> list[int]:
         """Where clauses end: at the end of a sentence, or before a new subject."""
-        last, subjects = len(words) - 1, self._subjects
+        last, subjects, ends = len(words) - 1, self._subjects, self._thought_ends
         return [
             at
-            for at, word in enumerate(words)
-            if word.text in self._thought_ends
-            and (word.text in ENDS or (at < last and words[at + 1].text in subjects))
+            for at, (text, _, _) in enumerate(words)
+            if text in ends and (text in ENDS or (at < last and words[at + 1].text in subjects))
         ]
 
-    def _new_thought(self, words: Sequence[Word], at: int, joins: Set[str] = _JOINS) -> bool:
+    def new_thought(self, words: Sequence[Word], at: int, joins: Set[str] = _JOINS) -> bool:
         """Whether a comma or an "and" is followed by a new subject."""
         return words[at].text in joins and at + 1 < len(words) and words[at + 1].text in self._subjects
 
@@ -334,13 +261,15 @@ class Scopes:
         """Where the reach of a cue ends: at a 'but', a new subject, or the end of a list."""
         for at in range(start, min(start + kind.most, len(words))):
             text = words[at].text
+            if text not in self._may_end_a_reach:
+                continue
             if text in self._turns:
                 return at
-            if self._new_thought(words, at, _ENDS_OF_A_LIST):
+            if self.new_thought(words, at, _ENDS_OF_A_LIST):
                 return at
             if text in self._talk:
                 return at + 1
-            if text in _SPEAKERS and at > start + (text == "my") and words[at - 1].text not in _BEFORE_A_NOUN:
+            if text in SPEAKERS and at > start + (text == "my") and words[at - 1].text not in BEFORE_A_NOUN:
                 return at
             if text in (",", "-", ":") and kind.reach == "list" and not self._list_goes_on(words, at + 1):
                 return at
@@ -356,38 +285,29 @@ class Scopes:
         return False
 
 
-def _said(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
-    """The words of a finding and those before it, from the cue or from the start of the reach."""
-    start = stop.cue_end if stop.cue_end <= found.start else stop.start
-    return {word.text for word in words[start : max(found.end, stop.cue_start)]}
+class _Bounds:
+    """Where the clauses of a text end. Each kind is looked for once, however many cues there are."""
 
+    def __init__(self, scopes: Scopes, words: Sequence[Word]) -> None:
+        self._scopes = scopes
+        self._words = words
+        self._places: dict[int, list[int]] = {}
 
-def _said_of_past(words: Sequence[Word], stop: Stop, found: Found) -> set[str]:
-    """Like `_said`, without words that hide a past tense, as in "used to be" and "got beaten"."""
-    start = stop.cue_end if stop.cue_end <= found.start else stop.start
-    if start == stop.cue_end and words[start - 1].text == "to":
-        start += 1
-    said = [word.text for word in words[start : max(found.end, stop.cue_start)]]
-    return {word for word, after in pairwise((*said, "")) if not (word == "got" and _is_past(after))}
-
-
-def _is_a_time(words: Sequence[Word], stop: Stop, found: Found, times: Set[str]) -> bool:
-    """Whether a cue only states a time, and so retracts nothing."""
-    before = words[max(found.end, stop.cue_start - FARTHEST_TIME) : stop.cue_start]
-    return any(word.text in times for word in before)
-
-
-def _is_past(word: str) -> bool:
-    return word in _PAST or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
-
-
-def _is_vignette(words: Sequence[Word]) -> bool:
-    """Whether a textbook case begins here: "a 60 year old man with ..."."""
-    first, *rest = (word.text for word in words)
-    return first in ("a", "an") and any(word.isdigit() or word == "patient" for word in rest)
+    def around(self, cue: Found, edges: Set[str]) -> tuple[int, int]:
+        """Start and end of the clause around a cue. It may end without a full stop."""
+        words, new_thought = self._words, self._scopes.new_thought
+        if (places := self._places.get(id(edges))) is None:
+            places = self._places[id(edges)] = [
+                at for at, word in enumerate(words) if word.text in edges or new_thought(words, at)
+            ]
+        before, after = bisect_left(places, cue.start), bisect_left(places, cue.end)
+        return (
+            places[before - 1] + 1 if before else 0,
+            places[after] if after < len(places) else len(words),
+        )
 
 
 def sentences(words: Sequence[Word]) -> list[tuple[int, int]]:
     """Start and end of each sentence, without the mark that ends it."""
-    edges = [-1, *(at for at, word in enumerate(words) if word.text in ENDS), len(words)]
+    edges = [-1, *[at for at, (text, _, _) in enumerate(words) if text in ENDS], len(words)]
     return [(before + 1, end) for before, end in pairwise(edges) if before + 1 < end]

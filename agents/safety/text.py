@@ -2,27 +2,39 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import add
 from typing import Final, NamedTuple
 
-_PIECES: Final = re.compile(r"\d+(?:[.,/]\d+)*|[a-z]+(?:['*]+[a-z]+)*|[.!?;\n\[\]{}<>=#|\\]+|,|[-:()]")
+_PIECES: Final = re.compile(r"[a-z]+(?:['*]+[a-z]+)*|,|[.!?;\n\[\]{}<>=#|\\]+|\d+(?:[.,/]\d+)*|[-:()]")
 _LIKE_LATIN: Final = str.maketrans("авсеһіјорѕԁхуүѵκοανρτυ", "abcehijopsdxyyvkoavptu")
-_QUOTES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4`", "'"))
-_DASHES: Final = str.maketrans(dict.fromkeys("\u2013\u2014", ";"))
+_QUOTES_AND_DASHES: Final = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4`", "'") | dict.fromkeys("\u2013\u2014", ";")
+)
 _WITHIN: Final = frozenset(",-:()")
 _RUN: Final = re.compile(r"([a-z])\1{2,}")
 _LETTERS_APART: Final = re.compile(r"\b(?:[a-z] ){3,}[a-z]\b")
+_TWO_LETTERS_APART: Final = re.compile(r" [a-z] [a-z] ")
+"""Matches within every `_LETTERS_APART`, and is quicker to look for."""
 _KEEP_S: Final = frozenset(("it", "he", "she", "that", "what", "who", "there", "here", "where", "how", "let"))
+_GOES_ON: Final = r"\s*(?=[a-z]|I\b|[A-Z]{2}|EpiPen)"
 _BREATH: Final = re.compile(
-    r"(?<=[A-Za-z,])\s*(?:\u2026|\.{2,}|\. \. \.)\s*(?=[a-z]|I\b|[A-Z]{2}|EpiPen)"
-    r"|(?<=[A-Za-z])\s+(?:um+|uh+m?|erm|hm+)\b,?(?=\s+[A-Za-z0-9])"
+    r"[\s.\u2026](?:"
+    rf"(?<=[A-Za-z,]\u2026){_GOES_ON}"
+    rf"|(?<=[A-Za-z,]\.)(?:\.+| \. \.){_GOES_ON}"
+    rf"|(?<=[A-Za-z,]\s)\s*(?:\u2026|\.{{2,}}|\. \. \.){_GOES_ON}"
+    r"|(?<=[A-Za-z]\s)\s*(?:um+|uh+m?|erm|hm+)\b,?(?=\s+[A-Za-z0-9]))"
 )
-"""An ellipsis or an "um" within a sentence. It does not end the sentence."""
+"""An ellipsis or an "um" within a sentence. It does not end the sentence.
+
+The pattern begins with a set of letters and looks back afterwards, because `re` looks for a set quickly.
+"""
 _HYPHEN: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _DISGUISED: Final = re.compile(r"(?<![a-z0-9@$!])[a-z]*[0-9@$!][a-z0-9@$!]*")
+_BESIDE_A_LETTER: Final = re.compile(r"[0-9@$!](?:(?=[a-z])|(?<=[a-z][0-9@$])|(?<=!.))")
+"""Matches within every word that is changed for its signs, and is quicker to look for."""
 _SIGNS: Final = str.maketrans("0134579@$!", "oieastgasi")
 _OTHER_SIGNS: Final = str.maketrans("0134579@$!", "oleastgasl")
 """A second table, because 1 and ! can mean i or l."""
@@ -55,7 +67,11 @@ def clean(text: str) -> str:
     """The text in plain lower-case letters: no accents, no invisible characters, one kind of quote."""
     if len(text) > MOST:
         text = f"{text[: MOST // 2]}\n{text[-MOST // 2 :]}"
-    text = _BREATH.sub(" ", text.translate(_QUOTES).translate(_DASHES))
+    if not text.isascii():
+        text = text.translate(_QUOTES_AND_DASHES)
+    elif "`" in text:
+        text = text.replace("`", "'")
+    text = _BREATH.sub(" ", text)
     if text.isascii():
         text = text.lower()
     else:
@@ -63,7 +79,10 @@ def clean(text: str) -> str:
         text = "".join(
             letter for letter in spread if unicodedata.category(letter) not in ("Cf", "Mn")
         ).translate(_LIKE_LATIN)
-    text = _HYPHEN.sub(" ", text)
+    if "-" in text:
+        text = _HYPHEN.sub(" ", text)
+    if _TWO_LETTERS_APART.search(text) is None:
+        return text
     return _LETTERS_APART.sub(lambda found: found[0].replace(" ", ""), text)
 
 
@@ -97,17 +116,16 @@ class Reader:
     _whole: frozenset[str] = field(init=False, repr=False)
     """The words that are recognised with a space inside."""
     _slips: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
-    _alike: Mapping[tuple[str, int], list[str]] = field(init=False, repr=False)
+    _alike: Mapping[tuple[str, str, int], list[str]] = field(init=False, repr=False)
     _seen: dict[str, tuple[Word, ...]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        forms = "|".join(re.escape(form) for form in sorted(self.written, key=len, reverse=True))
-        object.__setattr__(self, "_signs", re.compile(rf"(?<![a-z0-9])(?:{forms})(?![a-z0-9])"))
+        object.__setattr__(self, "_signs", _any_of(self.written))
         whole = (word for word in (*self.worth_correcting, *self.expand) if len(word) >= SHORTEST_WITH_A_GAP)
         object.__setattr__(self, "_whole", frozenset(whole))
-        alike: dict[tuple[str, int], list[str]] = {}
+        alike: dict[tuple[str, str, int], list[str]] = {}
         for word in sorted(self.worth_correcting):
-            alike.setdefault((word[0], len(word)), []).append(word)
+            alike.setdefault((word[0], word[-1], len(word)), []).append(word)
         object.__setattr__(self, "_alike", alike)
         slips = self.misspellings
         if slips is None:
@@ -119,7 +137,7 @@ class Reader:
         seen, plain = self._seen, self._plain(text)
         pieces = _PIECES.findall(plain)
         if not self._whole.isdisjoint(map(add, pieces, islice(pieces, 1, None))):
-            pieces = [piece for piece, _, _ in self._pieces(plain)]
+            pieces = self._joined(pieces)
         return [word for piece in pieces for word in seen.get(piece) or self._words(piece)]
 
     def quote(self, text: str, start: int, end: int) -> str:
@@ -131,8 +149,13 @@ class Reader:
     def _plain(self, text: str) -> str:
         plain = clean(text)
         if self.written:
-            plain = self._signs.sub(lambda form: self.written[form[0]], plain)
+            plain = self._signs.sub(self._spelled, plain)
+        if _BESIDE_A_LETTER.search(plain) is None:
+            return plain
         return _DISGUISED.sub(self._undisguised, plain)
+
+    def _spelled(self, form: re.Match[str]) -> str:
+        return self.written[form[0]]
 
     def _undisguised(self, found: re.Match[str]) -> str:
         """Replace the digits and signs in a word of a finding by letters ("su1c1de", but not "b12")."""
@@ -183,7 +206,7 @@ class Reader:
     def _hidden(self, piece: str) -> tuple[str, ...]:
         """The possible words for one with hidden letters, such as "d*ad"."""
         shape = piece.replace("'", "")
-        alike = self._alike.get((shape[0], len(shape)), ())
+        alike = self._alike.get((shape[0], shape[-1], len(shape)), ())
         meant = [word for word in alike if all(map(_may_be, shape, word))]
         return (*meant[:MOST_READINGS], piece)
 
@@ -224,6 +247,20 @@ class Reader:
                 pieces[at : at + 2] = [(this + following, start, end)]
         return pieces
 
+    def _joined(self, pieces: Sequence[str]) -> list[str]:
+        """The pieces of a text, those of a word that a space has split joined, as by `_pieces`."""
+        joined: list[str] = []
+        following = ""
+        for this in reversed(pieces):
+            if this + following in self._whole and following and self._is_torn(this, following):
+                this += following
+                joined[-1] = this
+            else:
+                joined.append(this)
+            following = this
+        joined.reverse()
+        return joined
+
     def _is_torn(self, this: str, following: str) -> bool:
         whole = this + following
         if whole not in self._whole:
@@ -231,6 +268,18 @@ class Reader:
         if this in self.known and following in self.known:
             return len(whole) >= SHORTEST_OF_TWO_WORDS and (this, following) not in self.pairs
         return True
+
+
+def _any_of(forms: Iterable[str]) -> re.Pattern[str]:
+    """Matches each of the forms, if no letter or digit is beside it; the longest, if several begin alike.
+
+    Every branch begins with a letter of its own, because `re` looks for those quickly.
+    """
+    by_first: dict[str, list[str]] = {}
+    for form in sorted(forms, key=len, reverse=True):
+        by_first.setdefault(re.escape(form[0]), []).append(re.escape(form[1:]))
+    branches = (f"{first}(?<![a-z0-9]{first})(?:{'|'.join(rest)})" for first, rest in by_first.items())
+    return re.compile(rf"(?:{'|'.join(branches)})(?![a-z0-9])")
 
 
 def _may_be(hidden: str, letter: str) -> bool:

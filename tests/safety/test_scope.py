@@ -69,3 +69,21 @@ def test_ended_or_hypothetical_danger_is_retracted(text: str) -> None:
 )
 def test_the_neighbouring_words_decide_the_meaning(text: str, kind: str) -> None:
     assert the_guard().check(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "years ago chest pain",
+        "years ago I had chest pain",
+        "in the film he wants to kill himself",
+        "my essay on suicide",
+        "while in the film chest pain",
+    ],
+)
+def test_a_text_with_very_many_cues_in_one_sentence_is_judged_like_one_with_a_few(text: str) -> None:
+    few, many = (" ".join([text] * times) for times in (6, 60))
+
+    verdicts = [the_guard().check(said) for said in (few, many)]
+
+    assert verdicts[0] == verdicts[1]
