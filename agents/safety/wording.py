@@ -172,7 +172,9 @@ def load(folder: Path, region: str) -> Wording:
     try:
         texts = _Texts.model_validate(_toml(folder / "texts.toml"))
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
-        wording = Wording(texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE], load_first_aid(folder))
+        wording = Wording(
+            texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE], load_first_aid(folder)
+        )
         wording.check()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

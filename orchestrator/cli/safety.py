@@ -144,8 +144,8 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
         if reason.stopped_by:
             click.echo(f"  stopped  {rule.id} (tier {rule.tier}): {heard}; {_by(reason.stopped_by)}")
         else:
-            effect = "fired    " if rule.id in verdict.rule_ids else "dismissed"
-            click.echo(f"  {effect}{' ' if effect == 'dismissed' else ''}{rule.id} ({_how(reason)}): {heard}  [{rule.source}]")
+            effect = "fired    " if rule.id in verdict.rule_ids else "dismissed "
+            click.echo(f"  {effect}{rule.id} ({_how(reason)}): {heard}  [{rule.source}]")
     for words, stops in guard.set_aside(text).items() if not reasons else ():
         click.echo(f'  aside    "{words}": {_by(stops)}')
     explained = {reason.rule.id for reason in reasons if not reason.stopped_by}

@@ -1,14 +1,17 @@
 """Possible danger is asked about; certain danger stays, and lets the person talk about other things."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.models.scripted import ScriptedBrain
-from agents.ports import Brain, Embedded
+from agents.ports import Brain
 from agents.safety.after_danger import CONFIRMED, MISTAKE, RETRACTED
-from agents.safety.verdict import QUIET, STILL, Verdict
+from agents.safety.classifier import Likeness
+from agents.safety.detector import AGREES
+from agents.safety.verdict import QUIET, STILL
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.safety.monitor import SafetyMonitor
@@ -33,16 +36,20 @@ PILLS = "I have pills and I'm going to take them all tonight"
 
 
 class HearsOddThings:
-    """A danger classifier that takes every text with the word "odd" for an emergency, "grey" for a crisis."""
+    """A danger classifier that takes every text with the word "odd" for an emergency, "grey" for a crisis.
+
+    It agrees with whatever the rules find.
+    """
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def hear(self, embedded: Embedded) -> Verdict:
-        self.heard.append(embedded.text)
-        if "grey" in embedded.text:
-            return Verdict("crisis", 2, ("ears",), "possible")
-        return Verdict("emergency", 2, ("ears",), "possible") if "odd" in embedded.text else Verdict()
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        self.heard += texts
+        return [
+            Likeness(0.0, 1.0) if "grey" in text else Likeness(1.0 if "odd" in text else AGREES, 0.0)
+            for text in texts
+        ]
 
 
 def monitor() -> SafetyMonitor:

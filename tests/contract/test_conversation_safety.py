@@ -13,9 +13,10 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
 from agents.models.scripted import ScriptedBrain
-from agents.ports import Embedded, Vectors
+from agents.ports import Vectors
 from agents.safety import after_danger as after
 from agents.safety import wording
+from agents.safety.classifier import Likeness
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.verdict import Verdict
@@ -690,6 +691,18 @@ class Broken:
     def is_light(self, text: str) -> bool:
         raise RuntimeError("cannot check")
 
+    def check_reply(self, text: str, context: str) -> Verdict:
+        raise RuntimeError("cannot check")
+
+    def always(self, verdict: Verdict) -> Verdict:
+        raise RuntimeError("cannot check")
+
+    def as_read(self, text: str) -> str:
+        raise RuntimeError("cannot check")
+
+    def completed(self, before: str, said: str) -> list[str]:
+        raise RuntimeError("cannot check")
+
     def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
         raise RuntimeError("cannot check")
 
@@ -892,9 +905,9 @@ async def test_the_danger_classifier_may_raise_the_verdict_and_its_failure_chang
     address: str,
 ) -> None:
     class DangerClassifier:
-        def hear(self, embedded: Embedded) -> Verdict:
-            if "odd" in embedded.text:
-                return Verdict("emergency", 2, ("ears",), "possible")
+        def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+            if "odd" in texts[0]:
+                return [Likeness(0.9, 0.0) for _ in texts]
             raise RuntimeError("no classifier")
 
     monitor = replace(a_monitor(), classifier=DangerClassifier())
@@ -941,9 +954,9 @@ async def test_a_turn_embeds_one_text_once_for_the_danger_classifier_and_for_rou
             return super().embed(texts)
 
     class DangerClassifier:
-        def hear(self, embedded: Embedded) -> Verdict:
-            checked.append(embedded.text)
-            return Verdict()
+        def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+            checked.extend(dict.fromkeys(texts))
+            return [Likeness(0.0, 0.0) for _ in texts]
 
     checked: list[str] = []
     counting = Counting()

@@ -38,10 +38,7 @@ def wilson(found: int, of: int) -> tuple[float, float]:
 
 def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None) -> int:
     """How many of them raise an alarm."""
-    return sum(
-        DangerDetector(guard, classifier).check(text).flagged
-        for text in texts
-    )
+    return sum(DangerDetector(guard, classifier).check(text).flagged for text in texts)
 
 
 def flagged_in_turn(texts: list[str], monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:

@@ -10,7 +10,7 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Vectors
 from agents.safety import classifier as classifier
-from agents.safety.verdict import Verdict
+from agents.safety.detector import DangerDetector
 from agents.stations.embed import embed
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
@@ -41,17 +41,20 @@ class AllAlike:
 def test_the_classifier_is_trained_deterministically() -> None:
     one, other = (classifier.learn(WordEmbedder(), PHRASES) for _ in range(2))
 
-    assert np.array_equal(one.says, other.says)
+    assert np.array_equal(one.landmark_weights, other.landmark_weights)
+    assert np.array_equal(one.word_weights, other.word_weights)
 
 
-def test_the_classifier_finds_texts_near_its_phrases() -> None:
-    listening = classifier.DangerClassifier(
-        WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES), sure=classifier.Threshold(either=0.5)
+def test_texts_near_the_examples_are_like_them() -> None:
+    learned = classifier.DangerClassifier(WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES))
+
+    chest, life, water = learned.likeness(
+        ["crushing chest pain", "i want to end my life", "vitamins and water"]
     )
 
-    assert listening.check("crushing chest pain").kind == "emergency"
-    assert listening.check("i want to end my life").kind == "crisis"
-    assert listening.check("vitamins and water") == Verdict()
+    assert chest.emergency > 0.4 > chest.crisis
+    assert life.crisis > 0.4 > life.emergency
+    assert water.danger < 0.4
 
 
 def test_small_words_count_if_the_embedding_is_the_same() -> None:
@@ -60,26 +63,15 @@ def test_small_words_count_if_the_embedding_is_the_same() -> None:
         phrases |= {f"this {thing} makes me want to die": "crisis", f"this {thing} is killing me lol": "none"}
     listening = classifier.DangerClassifier(AllAlike(), classifier.learn(AllAlike(), phrases))
 
-    in_earnest, in_jest = listening.shares(["it makes me want to die", "it is killing me lol"])
+    in_earnest, in_jest = listening.likeness(["it makes me want to die", "it is killing me lol"])
 
-    assert np.argmax(in_earnest) == classifier.CLASSES.index("crisis")
-    assert np.argmax(in_jest) == classifier.CLASSES.index("none")
+    assert in_earnest.crisis > 0.5 > in_jest.crisis
 
 
 def test_a_message_without_a_known_word_is_judged_by_its_embedding() -> None:
     listening = classifier.DangerClassifier(WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES))
 
-    assert np.isfinite(listening.shares(["", "?", "zzz"])).all()
-
-
-@pytest.mark.parametrize(
-    ("emergency", "crisis", "is_raised"),
-    [(0.6, 0.0, True), (0.5, 0.1, False), (0.0, 0.5, True), (0.1, 0.4, False), (0.4, 0.35, True)],
-)
-def test_danger_is_raised_by_its_own_threshold_or_by_that_of_both_kinds_together(
-    emergency: float, crisis: float, is_raised: bool
-) -> None:
-    assert classifier.SURE.reached(emergency, crisis) is is_raised
+    assert np.isfinite(listening.likeness(["", "?", "zzz"])).all()
 
 
 @pytest.fixture
@@ -90,8 +82,8 @@ def few(tmp_path: Path) -> Path:
     for name, kind in classifier.FILES.items():
         (folder / name).write_text(f"[all]\nphrases = {json.dumps(of(kind))}\n", encoding="utf-8")
     tables = [f"[{kind}]\nphrases = {json.dumps(of(kind))}\n" for kind in classifier.CLASSES]
-    for name in classifier.FILES_BY_CLASS:
-        (folder / name).write_text("".join(tables), encoding="utf-8")
+    (folder / "voices.toml").write_text("".join(tables), encoding="utf-8")
+    (folder / "replies.toml").write_text('[[replies]]\nasked = "?"\nsaid = "yes"\n', encoding="utf-8")
     return folder
 
 
@@ -107,7 +99,7 @@ def test_the_classifier_is_trained_once_and_then_read_from_the_cache(few: Path, 
     again = classifier.load(few, WordEmbedder(), cache)
 
     assert file.name.startswith("classifier-")
-    assert np.array_equal(first.shares(["my chest hurts"]), again.shares(["my chest hurts"]))
+    assert first.likeness(["my chest hurts"]) == again.likeness(["my chest hurts"])
     assert list(cache.iterdir()) == [file]
 
 
@@ -117,7 +109,13 @@ def test_a_damaged_cache_of_the_classifier_is_replaced(few: Path, tmp_path: Path
     (file,) = cache.iterdir()
     file.write_bytes(b"PK cut short")
 
-    assert classifier.load(few, WordEmbedder(), cache).shares(["hello"]).shape == (1, 3)
+    assert len(classifier.load(few, WordEmbedder(), cache).likeness(["hello"])) == 1
+
+
+@pytest.fixture(scope="module")
+def detector() -> DangerDetector:
+    """Rules and classifier as shipped."""
+    return DangerDetector(the_guard(), load_classifier(load(environment={}), minilm()))
 
 
 @pytest.mark.parametrize(
@@ -127,10 +125,15 @@ def test_a_damaged_cache_of_the_classifier_is_replaced(few: Path, tmp_path: Path
         "I had a stroke in 2010 and want to know about travel insurance",
         "what happens in the body during a heart attack?",
         "this deadline is killing me",
+        "Please make me a summary of what I told you.",
+        "I take ibuprofen 400 when it gets bad, maybe twice a week",
+        "no, I'm not thinking of hurting myself",
+        "it has been a bit better since Monday",
+        "my readings over two weeks were fine",
     ],
 )
-def test_the_classifier_does_not_raise_denied_past_educational_or_figurative_danger(said: str) -> None:
-    assert load_classifier(load(environment={}), minilm()).check(said) == Verdict()
+def test_ordinary_messages_raise_nothing(detector: DangerDetector, said: str) -> None:
+    assert not detector.check(said).flagged
 
 
 @pytest.mark.parametrize(
@@ -143,17 +146,16 @@ def test_the_classifier_does_not_raise_denied_past_educational_or_figurative_dan
         ("my step dad comes in when mum is on nights and I lie there pretending I sleep", "crisis"),
     ],
 )
-def test_the_classifier_finds_indirect_danger_even_next_to_another_topic(said: str, kind: str) -> None:
-    listening = load_classifier(load(environment={}), minilm())
+def test_indirect_danger_is_found_even_next_to_another_topic(
+    detector: DangerDetector, said: str, kind: str
+) -> None:
+    assert detector.check(said).kind == kind
+    assert detector.check(f"{said}, I have no insurance").kind == kind
 
-    assert listening.check(said).kind == kind
-    assert listening.check(f"{said}, I have no insurance").kind == kind
 
-
-def test_an_added_text_rarely_hides_danger_that_only_the_classifier_finds() -> None:
-    listening = load_classifier(load(environment={}), minilm())
+def test_an_added_text_rarely_hides_danger_that_only_the_classifier_finds(detector: DangerDetector) -> None:
     danger = [phrase.text for name in ("emergencies", "crises") for phrase in phrases(UNSEEN, name)]
-    heard = [each for each in danger if not the_guard().check(each).flagged and listening.check(each).flagged]
+    heard = [each for each in danger if not the_guard().check(each).flagged and detector.check(each).flagged]
     beside = [
         text
         for number, said in enumerate(heard)
@@ -161,27 +163,39 @@ def test_an_added_text_rarely_hides_danger_that_only_the_classifier_finds() -> N
         for text in (f"{injection}\n{said}", f"{said}\n{injection}")
     ]
 
-    lost = [text for text in beside if not listening.check(text).flagged]
+    lost = [text for text in beside if not detector.check(text).flagged]
 
-    assert len(beside) > 200
+    assert len(beside) > 100
     assert len(lost) <= len(beside) // 20, lost
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("my arm hurts since monday", []),
+        ("my arm hurts since monday", ["my arm hurts since monday"]),
         ("I ran. Then my arm went numb! Why is that so?", ["Then my arm went numb!", "Why is that so?"]),
         ("one two three\nfour five six", ["one two three", "four five six"]),
-        ("and a b. " * 20, ["and a b."] * 8),
+        ("ok", ["ok"]),
+        (
+            "we went there " * 9 + "and then she fell down, " + "and nobody came " * 5,
+            [("we went there " * 9).strip(), "and then she fell down " + ("and nobody came " * 5).strip()],
+        ),
     ],
 )
-def test_several_sentences_are_judged_alone_up_to_a_maximum_number(text: str, parts: list[str]) -> None:
-    assert classifier.sentences(text) == parts
+def test_a_text_is_judged_sentence_by_sentence_and_thought_by_thought(text: str, parts: list[str]) -> None:
+    assert classifier.parts_of(text) == parts
 
 
-async def test_the_classifier_raises_no_ordinary_reply_of_an_interview() -> None:
-    listening = load_classifier(load(environment={}), minilm())
+def test_every_sentence_of_a_long_text_is_in_one_of_a_bounded_number_of_parts() -> None:
+    text = " ".join(f"this is sentence {number}." for number in range(900))
+
+    parts = classifier.parts_of(text)
+
+    assert len(parts) <= classifier.MOST_PARTS
+    assert all(f"sentence {number}." in " ".join(parts) for number in range(900))
+
+
+async def test_no_ordinary_reply_of_an_interview_is_raised(detector: DangerDetector) -> None:
     heard, message = [], ""
     for path in kept():
         talk = Talk()
@@ -190,18 +204,17 @@ async def test_the_classifier_raises_no_ordinary_reply_of_an_interview() -> None
                 message = said
             else:
                 enrichment = (await talk.say(message, label=who, answer=said)).enrichment
-                heard.append(await embed(minilm(), message, enrichment))
+                heard += [message, (await embed(minilm(), message, enrichment)).text]
 
-    taken_for_danger = [each.text for each in heard if listening.hear(each) != Verdict()]
+    taken_for_danger = [each for each in heard if detector.check(each).flagged]
 
     assert len(heard) > 300
     assert len(taken_for_danger) <= len(heard) // 100, taken_for_danger
 
 
-def test_the_classifier_rarely_raises_what_people_say_in_any_chat() -> None:
-    listening = load_classifier(load(environment={}), minilm())
+def test_what_people_say_in_any_chat_is_rarely_raised(detector: DangerDetector) -> None:
     said = read(Path(__file__).parent / "chat.toml")["chat"]["phrases"]
 
-    taken_for_danger = [each for each in said if listening.check(each) != Verdict()]
+    taken_for_danger = [each for each in said if detector.check(each).flagged]
 
-    assert len(taken_for_danger) <= len(said) // 25, taken_for_danger
+    assert len(taken_for_danger) <= len(said) // 100, taken_for_danger

@@ -176,7 +176,8 @@ def test_explain_and_check_give_the_same_verdict(how: tuple[str, ...]) -> None:
     ]
     fired = [{line.split()[1].rstrip(":") for line in each if line.startswith("  fired")} for each in result]
     raised = [
-        {"ears"} if any(line.startswith("  meaning  raised") for line in each) else set() for each in result
+        {"meaning"} if any(line.startswith("  meaning  raised") for line in each) else set()
+        for each in result
     ]
     assert [one | other for one, other in zip(fired, raised, strict=True)] == [
         set(each["rules"]) for each in checked
