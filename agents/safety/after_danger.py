@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from agents.safety import first_aid
 from agents.safety.guard import LEANS, NOT_CALLED, Reason
 from agents.safety.retelling import CLOSING
-from agents.safety.verdict import QUIET, STILL, Verdict, staying
+from agents.safety.verdict import MEANING, QUIET, STILL, Verdict, staying
 from agents.utterance import asks_about_it, asks_back, asks_of_something, refers, says_little, wishes
 from agents.values import NEW_CONCERN, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 
@@ -273,13 +273,15 @@ def asks_meanwhile(said: str, earlier: Verdict) -> bool:
     return earlier.kind == "emergency" and asks_back(said) and _UNTIL_THEN.search(said) is not None
 
 
-def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict) -> Verdict:
-    """The danger, marked with the first-aid text that answers a question about it, if there is one."""
+def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlier: Verdict) -> Verdict:
+    """The danger, marked with the first-aid text that answers a question about it, if that is a new text."""
     asks = MEANWHILE in danger.rule_ids or (STILL in danger.rule_ids and asks_back(said))
     if not asks or not danger.is_certain or danger.kind != "emergency":
         return danger
     topic = texts.topic_for(said, danger.rule_ids)
-    return replace(danger, rule_ids=(*danger.rule_ids, f"{first_aid.PREFIX}{topic.id}")) if topic else danger
+    if topic is None or topic == texts.by_rule(earlier.rule_ids):
+        return danger
+    return replace(danger, rule_ids=(*danger.rule_ids, f"{first_aid.PREFIX}{topic.id}"))
 
 
 def is_same(danger: Verdict, earlier: Verdict) -> bool:
@@ -330,7 +332,9 @@ def _after_question(meaning: Meaning, earlier: Verdict, heard: Verdict) -> Verdi
         return heard
     if meaning in ("no", "unsure"):
         return Verdict()
-    return replace(heard, certainty="certain") if is_asked(heard, earlier) else heard
+    if not is_asked(heard, earlier):
+        return heard
+    return Verdict() if heard.rule_ids == (MEANING,) else replace(heard, certainty="certain")
 
 
 def _certain(danger: Verdict, mark: str) -> Verdict:
@@ -365,7 +369,8 @@ def _marked(both: Verdict, said: str, asked: str, earlier: Verdict, heard: Verdi
 
     After a new danger, an earlier call for help no longer counts, since it may have been about the other one.
     """
-    is_new = heard.tier > earlier.tier or not LEANS.union(earlier.rule_ids).issuperset(heard.rule_ids)
+    known_rules = LEANS.union(earlier.rule_ids, (MEANING,))
+    is_new = heard.tier > earlier.tier or not known_rules.issuperset(heard.rule_ids)
     is_denied = _DENIES.search(said) is not None and _OF_CALLING.search(said) is not None
     known = CALLED in earlier.rule_ids and not (is_new or is_denied or NOT_CALLED in heard.rule_ids)
     called = known or says_called(said, asked, both)

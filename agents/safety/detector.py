@@ -15,7 +15,7 @@ from agents.safety.after_danger import denies
 from agents.safety.classifier import Likeness, parts_of
 from agents.safety.guard import LEANS
 from agents.safety.over_turns import told_in_parts
-from agents.safety.verdict import MEANT, PASSIVE, Certainty, Verdict
+from agents.safety.verdict import MEANING, MEANT, PASSIVE, Certainty, Verdict
 
 AGREES: Final = 0.45
 """From this likeness on, the classifier agrees with a rule: the danger is certain."""
@@ -28,8 +28,6 @@ PER_DOUBLING: Final = 0.05
 because many parts are many chances to err."""
 SHORT: Final = 60
 """Up to how many words a message is also judged as a whole."""
-RULE: Final = "meaning"
-"""The rule of a danger that only the classifier found."""
 
 
 class Rules(Protocol):
@@ -118,7 +116,7 @@ def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
     if danger < ALONE + _extra(whole, parts):
         return Verdict()
     kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
-    return Verdict(kind, MEANT, (RULE,), "possible")
+    return Verdict(kind, MEANT, (MEANING,), "possible")
 
 
 def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:

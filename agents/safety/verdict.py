@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 Certainty: TypeAlias = Literal["certain", "possible"]
 Family: TypeAlias = Literal["emergency", "crisis", "violence"]
 CALM: Final = 0
+MEANING: Final = "meaning"
+"""The rule of a danger that only the classifier found."""
 PASSIVE: Final = 1
 """The tier of a crisis that is a passive wish, such as not to be there."""
 MEANT: Final = 2

@@ -356,11 +356,11 @@ class SafetyMonitor:
             lambda: after_danger.at_once(self.guard, text, question, earlier, found.verdict),
             found.verdict.raised_by(earlier),
         )
-        return replace(found, verdict=self._with_first_aid(text, verdict))
+        return replace(found, verdict=self._with_first_aid(text, verdict, earlier))
 
-    def _with_first_aid(self, text: str, verdict: Verdict) -> Verdict:
+    def _with_first_aid(self, text: str, verdict: Verdict, earlier: Verdict) -> Verdict:
         texts = self.wording.first_aid
-        return checked(lambda: after_danger.with_first_aid(texts, text, verdict), verdict)
+        return checked(lambda: after_danger.with_first_aid(texts, text, verdict, earlier), verdict)
 
     def _check_retraction(self, text: str, context: MessageContext) -> Assessment:
         """The danger that the person denied a short while ago and admits now."""
@@ -419,7 +419,7 @@ class SafetyMonitor:
         """The danger of the message before, unless this one changes the topic; all of it if that fails."""
         before = earlier.verdict
         verdict = checked(lambda: after_danger.understood(text, enrichment, intent, before), before)
-        return Assessment(self._with_first_aid(text, verdict))
+        return Assessment(self._with_first_aid(text, verdict, before))
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from agents.models.scripted import ScriptedBrain
 from agents.ports import Brain
 from agents.safety.after_danger import CONFIRMED, MISTAKE, RETRACTED
 from agents.safety.classifier import Likeness
-from agents.safety.detector import AGREES
+from agents.safety.detector import AGREES, DOUBTS
 from agents.safety.verdict import QUIET, STILL
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
@@ -30,6 +30,7 @@ from tests.stores import on_both_databases
 
 CHEST = "I have crushing chest pain and my left arm is numb"
 MISSPELT = "I have crushng chets pain"
+CORRECTED = "i have crushing chest pain"
 PASSIVE = "I wish I could fall asleep and never wake up"
 ODD = "something odd is going on with my knee"
 PILLS = "I have pills and I'm going to take them all tonight"
@@ -38,7 +39,7 @@ PILLS = "I have pills and I'm going to take them all tonight"
 class HearsOddThings:
     """A danger classifier that takes every text with the word "odd" for an emergency, "grey" for a crisis.
 
-    It agrees with whatever the rules find.
+    It agrees with whatever the rules find, but for the misspelt chest pain.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,9 @@ class HearsOddThings:
     def likeness(self, texts: Sequence[str]) -> list[Likeness]:
         self.heard += texts
         return [
-            Likeness(0.0, 1.0) if "grey" in text else Likeness(1.0 if "odd" in text else AGREES, 0.0)
+            Likeness(0.0, 1.0)
+            if "grey" in text
+            else Likeness(1.0 if "odd" in text else DOUBTS if text in (MISSPELT, CORRECTED) else AGREES, 0.0)
             for text in texts
         ]
 

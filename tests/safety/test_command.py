@@ -190,7 +190,7 @@ def test_explain_shows_the_likeness_and_the_thresholds_of_the_classifier() -> No
     silent, heard = (run("explain", text).splitlines()[-1] for text in (ALL_SORTS[9], ALL_SORTS[0]))
 
     assert silent.startswith("  meaning  not raised: like an emergency ")
-    assert heard.startswith("  meaning  not asked: ")
+    assert heard.startswith("  meaning  raised: like an emergency ")
     assert all(f"(of {enough})" in silent for enough in ("0.60", "0.50", "0.70"))
 
 

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from agents.safety import detector
 from agents.safety.classifier import Likeness
 from agents.safety.detector import AGREES, ALONE, DOUBTS, DangerDetector
-from agents.safety.verdict import Verdict
+from agents.safety.verdict import MEANING, Verdict
 
 CHEST = "chest.pain"
 STROKE = "stroke.face"
@@ -83,7 +82,7 @@ def test_a_rule_that_must_be_heard_at_any_price_is_never_dismissed() -> None:
 def test_what_only_the_classifier_finds_is_possible() -> None:
     verdict = a_detector(grey=ALONE).check("he went all grey and clammy")
 
-    assert verdict == Verdict("emergency", 2, (detector.RULE,), "possible")
+    assert verdict == Verdict("emergency", 2, (MEANING,), "possible")
 
 
 def test_less_likeness_than_that_is_no_danger() -> None:
