@@ -111,10 +111,10 @@ class Wording:
         if verdict.is_possible:
             variants = self._questions(verdict)
             text = variants[earlier % len(variants)]
-        elif MEANWHILE in rules:
-            text = texts.meanwhile[(earlier - 1) % len(texts.meanwhile)]
         elif CALLED in rules:
-            text = texts.called[family][(earlier - 1) % len(texts.called[family])]
+            text = texts.called[family][earlier % len(texts.called[family])]
+        elif MEANWHILE in rules:
+            text = texts.meanwhile[earlier % len(texts.meanwhile)]
         elif earlier < len(variants):
             text = variants[earlier]
         else:
