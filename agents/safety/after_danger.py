@@ -45,7 +45,8 @@ MEANWHILE: Final = "meanwhile"
 _MARKS: Final = (CALLED, MEANWHILE, MISTAKE, QUIET, STILL)
 
 _UNTIL_THEN: Final = re.compile(
-    r"\b(?:take|taking|give|giving|drink|drinking|eat|eating|swallow|chew|sit|stand|walk|move|drive|wait|shower"
+    r"\b(?:take|taking|give|giving|drink|drinking|eat|eating|swallow|chew|sit|stand|walk|move"
+    r"|drive|wait|watch|look out|shower"
     r"|(?:lie|lay) (?:down|flat|him|her)|cpr|compressions|ambulance|hospital|emergency room|aspirin|tablets?"
     r"|pills?|painkillers?|medicines?|medication|antihistamines?|paracetamol|ibuprofen|insulin|inhaler"
     r"|epi ?pen|spray|paramedics?|crew|arrive|(?:help|they) (?:be|come|get)"
@@ -261,6 +262,13 @@ def stays(said: str, earlier: Verdict) -> Verdict:
 def is_part_of(found: Verdict, earlier: Verdict) -> bool:
     """Whether a possible danger belongs to the certain danger before it: it is of the same kind."""
     return found.is_possible and earlier.is_certain and found.kind == earlier.kind
+
+
+def with_call(found: Verdict, earlier: Verdict) -> Verdict:
+    """A finding after help was called: more of the same danger does not undo the call."""
+    if CALLED not in earlier.rule_ids or not found.is_certain or not is_same(found, earlier):
+        return found
+    return replace(found, rule_ids=tuple(dict.fromkeys((*found.rule_ids, CALLED))))
 
 
 def is_asked(found: Verdict, earlier: Verdict) -> bool:

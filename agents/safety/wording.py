@@ -116,10 +116,10 @@ class Wording:
             text = variants[earlier % len(variants)]
         elif (topic := self.first_aid.by_rule(rules)) is not None:
             text = Text(first=topic.first, rest=topic.rest)
-        elif MEANWHILE in rules:
-            text = texts.meanwhile[(earlier - 1) % len(texts.meanwhile)]
         elif CALLED in rules:
-            text = texts.called[family][(earlier - 1) % len(texts.called[family])]
+            text = texts.called[family][earlier % len(texts.called[family])]
+        elif MEANWHILE in rules:
+            text = texts.meanwhile[earlier % len(texts.meanwhile)]
         elif earlier < len(variants):
             text = variants[earlier]
         else:

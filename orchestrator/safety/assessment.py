@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from agents.safety import after_danger
+from agents.safety.after_danger import CALLED, MEANWHILE
 from agents.safety.verdict import QUIET, STILL, Certainty, Verdict
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.ops import telemetry
@@ -161,13 +162,17 @@ class SafetyRecord:
 
         A danger counts as another one if the turn before had none, one of another kind or tier, or an
         unrelated one. It then starts with the first wording, or with the second one if the person has just
-        read the first. Questions about possible danger are counted through the whole conversation.
+        read the first. Questions about possible danger, and answers to a person who has called for help or
+        asks what to do until it arrives, are counted through the whole conversation.
         """
         by_message = groupby(self.before, lambda event: (event.turn, event.message_id))
         all_dangers = ((turn, Assessment.from_events(events).verdict) for (turn, _), events in by_message)
         dangers = [each for each in all_dangers if each[1].certainty == verdict.certainty]
         if verdict.is_possible:
             return len(dangers) + self.is_repeated
+        for mark in (CALLED, MEANWHILE):
+            if mark in verdict.rule_ids:
+                return sum(mark in danger.rule_ids for _, danger in dangers) + self.is_repeated
         times, last, last_turn = 0, Verdict(), None
         for turn, danger in (*dangers, (self.turn, verdict)):
             follows = turn is None or last_turn is None or turn - last_turn <= 1

@@ -11,7 +11,6 @@ from typing import Final, Literal, Protocol
 from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
-from agents.safety.after_danger import MISTAKE
 from agents.safety.classifier import Likeness
 from agents.safety.detector import DangerDetector, by_meaning
 from agents.safety.guard import Reason
@@ -172,7 +171,7 @@ class SafetyMonitor:
         """
         if before is None:
             return self._starting_decision(known)
-        if short := self._short_reply(known.record, before):
+        if short := self._short_reply(before):
             why = "The message only says how the danger before it is now"
             about = Intent(intent=EMERGENCY, confidence=1.0, reasoning=why)
             return replace(before, reply=(short,), intent=about)
@@ -208,16 +207,15 @@ class SafetyMonitor:
         resumes = record.unanswered if meaning in ("no", "unsure") else ""
         return replace(decision, meaning=meaning, resumes=resumes)
 
-    def _short_reply(self, record: SafetyRecord, before: TurnDecision) -> str:
+    def _short_reply(self, before: TurnDecision) -> str:
         """The whole answer to a message that only says how the danger before it is now; empty otherwise."""
-        earlier = record.earlier.verdict
         match before.meaning:
             case "light":
                 return self.wording.light(before.assessment.verdict, before.times_answered)
             case "over":
                 return self.wording.settled
             case "no" if not before.resumes:
-                return self.wording.settled if MISTAKE in earlier.rule_ids else self.wording.no_danger
+                return self.wording.no_danger
         return ""
 
     def _first_decision(self, record: SafetyRecord, found: Assessment) -> TurnDecision:
@@ -291,6 +289,8 @@ class SafetyMonitor:
         is_retold = known.embedded is not None and known.embedded.bare
         if is_retold and found.verdict.is_possible and known.record.has_asked_about(found.verdict):
             found = replace(found, verdict=Verdict())
+        elif found.verdict.is_certain:
+            found = replace(found, verdict=after_danger.with_call(found.verdict, earlier))
         elif after_danger.is_part_of(found.verdict, earlier):
             found = replace(found, verdict=after_danger.stays(known.text, earlier))
         elif after_danger.is_asked(found.verdict, earlier):
@@ -407,7 +407,10 @@ class SafetyMonitor:
         if intent.intent != EMERGENCY:
             return Assessment(), intent
         unclear = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
-        if checked(lambda: self.guard.takes_back(text), False) or _adds_nothing(text, enrichment, embedded):
+        is_denied = checked(
+            lambda: self.guard.takes_back(text) or self.guard.is_over(text, Verdict("emergency", 3)), False
+        )
+        if is_denied or _adds_nothing(text, enrichment, embedded):
             return Assessment(), unclear
         if intent.confidence < SURE:
             return Assessment(uncertain=True), unclear

@@ -267,7 +267,6 @@ async def test_a_question_is_not_asked_twice_in_a_row_for_the_same_thing(address
         other = await peer.ask("everything in the whole wide world is grey to me today")
 
         assert [certainty(frames) for frames in answers] == ["possible", None, "possible"]
-        assert text(answers[1]).startswith(a_monitor().wording.error)
         assert text(answers[0]) != text(answers[2])
         assert certainty(other) == "possible"
         assert "harming yourself" in text(other)
@@ -366,7 +365,7 @@ async def test_a_mistake_is_asked_about_once_and_then_believed(address: str, dan
 
         assert certainty(asked) == "possible"
         assert "is anybody in danger right now?" in text(asked)
-        assert text(believed) == a_monitor().wording.settled
+        assert text(believed) == a_monitor().wording.no_danger
         assert certainty(later) is None
         assert "worries me" not in text(later)
         found = await events(orchestrator, peer)
@@ -429,6 +428,32 @@ async def test_help_that_is_coming_is_acknowledged_and_nobody_is_asked_to_call_a
         for frames in (coming, waiting):
             assert "call now" not in text(frames)
             assert "please call" not in text(frames).lower()
+
+
+async def test_more_of_the_same_danger_does_not_undo_the_call_for_help(address: str) -> None:
+    async with (
+        an_orchestrator(address, local_brain()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask("I have crushing chest pain")
+        await peer.ask("should I chew an aspirin?")
+        called = await peer.ask("my wife called 999")
+        answers = [await peer.ask(said) for said in ("he is pale", "what should I watch?")]
+
+        assert text(called).startswith("Good that help is called")
+        for frames in answers:
+            assert certainty(frames) == "certain"
+            assert "call now" not in text(frames)
+            assert "please call" not in text(frames)
+
+
+async def test_help_that_is_there_is_no_danger_for_the_router(address: str) -> None:
+    intent = Intent(intent="EMERGENCY", confidence=0.99, reasoning="Reads like danger")
+    async with (
+        an_orchestrator(address, ScriptedBrain(intents=[intent])).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        assert certainty(await peer.ask("the ambulance is here")) is None
 
 
 async def test_possible_danger_after_certain_danger_of_its_kind_is_no_question(address: str) -> None:

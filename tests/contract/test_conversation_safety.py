@@ -1090,7 +1090,7 @@ async def test_questions_about_what_to_do_meanwhile_get_first_aid_and_the_call_h
 
         answer = " ".join(frame.body["text"] for frame in once)
         assert once[0].meta["safety"] == again[0].meta["safety"] == "emergency"
-        assert "call handler" in answer
+        assert "112" in answer
         assert once[0].body["text"] != again[0].body["text"]
         rules = [event.rules for event in await events(orchestrator, peer)]
         assert [{*each} & {"meanwhile", "still"} for each in rules] == [
