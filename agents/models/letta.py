@@ -69,7 +69,7 @@ class LettaAgents:
         return list(texts.values())[-1] if texts else ""
 
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
-        """Yield the agent's text as it arrives. Tools run here; the agent continues with their results."""
+        """Yield the agent's text as it arrives. Run the tools it calls and send the results back."""
         agent_id = await self._agent_for(request.conversation_id, request.role)
         message, said = request.message, ""
         all_results: list[tuple[str, str]] = []

@@ -386,7 +386,7 @@ class Guard:
         return bool(named) and all(at in named or word.text in _BESIDE_MEANS for at, word in enumerate(words))
 
     def explain(self, text: str) -> list[Reason]:
-        """Every rule that fired or was stopped, with the words that caused it."""
+        """Every safety rule that matched, with the words that it matched and those that cancelled it."""
         listened = self._listen(text)
         reasons = []
         for compiled in self._rules:

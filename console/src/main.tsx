@@ -27,7 +27,7 @@ document.addEventListener("visibilitychange", () => document.visibilityState ===
 // Opening a printed address in a tab that shows the page changes only the part after `#`.
 window.addEventListener("hashchange", () => client.open());
 // Another tab has signed out, or somebody else has signed in there.
-window.addEventListener("storage", ({ key, newValue }) => (key === PERSON_KEY || key === null) && newValue === null && client.open());
+window.addEventListener("storage", ({ key, newValue }) => (key === PERSON_KEY || key === null) && newValue === null && client.identifyAgain());
 // "Back" may restore this page as it was before somebody signed out.
 window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
 

@@ -497,18 +497,56 @@ describe("signing in", () => {
     expect(scene.line.heard).toMatchObject([{ stanzaId: 1, conversationId: "" }]);
   });
 
-  test("as another person while the page is open replaces what is shown", async () => {
+  test.each([
+    ["the connection drops", (scene: Scene) => scene.line.drop()],
+    ["the storage changes", (scene: Scene) => scene.client.identifyAgain()],
+  ])("as another person in another tab empties this one and leaves the conversation there: %s", async (_, notice) => {
+    const memory = annasMemory();
+    const scene = new Scene(memory, { signsIn: true });
+    scene.client.open();
+    await settled();
+    scene.line.welcome();
+
+    scene.person = "boris";
+    memory.claim("boris");
+    memory.begin("conv_b"); // by the other tab
+    notice(scene);
+    await vi.advanceTimersByTimeAsync(10 * LONG);
+
+    expect(scene.events.filter(({ kind }) => kind === "entries").at(-1)).toEqual({ kind: "entries", entries: [] });
+    expect([scene.client.connection.state, scene.client.conversationId, scene.lines.length]).toEqual(["displaced", "", 1]);
+
+    scene.client.open();
+    await settled();
+    expect(scene.line.heard).toMatchObject([{ conversationId: "conv_b" }]);
+  });
+
+  test("as another person in this tab opens their conversation, even if the storage changes meanwhile", async () => {
     const scene = new Scene(annasMemory(), { signsIn: true });
     scene.client.open();
     await settled();
     scene.line.welcome();
 
     scene.person = "boris";
-    scene.line.drop();
-    await vi.advanceTimersByTimeAsync(SOON);
+    scene.client.open();
+    scene.client.identifyAgain();
+    await settled();
 
     expect(scene.events.filter(({ kind }) => kind === "entries").at(-1)).toEqual({ kind: "entries", entries: [] });
     expect(scene.line.heard).toMatchObject([{ conversationId: "" }]);
+  });
+
+  test("as the same person again shows the conversation again", async () => {
+    const scene = new Scene(annasMemory(), { signsIn: true });
+    scene.client.open();
+    await settled();
+    scene.line.welcome();
+
+    scene.client.identifyAgain();
+    await settled();
+
+    expect(scene.sentences).toEqual(["Anna's", "Anna's"]);
+    expect(scene.line.heard).toMatchObject([{ conversationId: "conv_1", body: { lastSequenceSeen: 1 } }]);
   });
 
   test.each(["on the first connection", "on a later one"])("that fails with 401 forgets everything, %s", async (when) => {

@@ -330,7 +330,7 @@ class LettaServer:
     async def _list(
         self, call: Callable[..., Awaitable[AsyncArrayPage[Any]]], parse: Callable[[Any], T]
     ) -> list[T]:
-        """All items of a list. The library's own paging ends with an empty page, which costs another call."""
+        """All items of a list. We page ourselves: the library would ask for one more, empty page."""
 
         def parse_page(page: AsyncArrayPage[Any]) -> tuple[list[Any], list[T]]:
             return [each.id for each in page.items], _each_item(parse)(page)

@@ -24,7 +24,7 @@ class Waiting:
     last_answer_at: Callable[[], float] = _has_not_answered
 
     def halved(self) -> "Waiting":
-        """Half the timeouts, for an inner step that must fail before the outer one gives up."""
+        """The same with half of each timeout: an inner step then fails before the step around it."""
         return Waiting(self.silent_seconds / 2, self.longest_seconds / 2, self.last_answer_at)
 
     async def finishes(self, work: "asyncio.Future[Any]") -> bool:

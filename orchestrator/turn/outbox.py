@@ -136,7 +136,7 @@ class Outbox:
 
     @property
     def disk_is_full(self) -> bool:
-        """Whether a write found the disk full lately and none has succeeded since. Health reports it.
+        """Whether a write found the disk full in the last minute and none succeeded since, for health.
 
         The report expires: a load balancer may send no messages to a process that reports a full disk, and
         without messages no write would show that there is room again.

@@ -182,6 +182,33 @@ async def test_the_next_person_on_a_browser_sees_nothing_of_the_one_before(
     assert '"boris"' in await boriss.run(STORED)
 
 
+async def test_the_tab_of_the_person_before_leaves_the_conversation_to_the_next_person(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    annas = await Chat.open(profile, orchestrator.address_for("anna"))
+    await annas.until_connected()
+    connected = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await connected.wait()
+        await route.continue_()
+
+    await annas.page.route("**/v1/session", hold)  # until Boris's conversation is stored
+    boriss = await Chat.open(profile, orchestrator.address_for("boris"))
+    await boriss.until_connected()
+    connected.set()
+    await annas.until_text(".notice", "Somebody else has signed in")
+    await boriss.say(HEADACHE)
+    await boriss.until_answered(1)
+    await boriss.reload()
+    await boriss.until_answered(1)
+
+    assert await annas.texts(".exchange") == []
+    await annas.click("Continue here")
+    await annas.until_answered(1)
+    await boriss.until_text(".notice", "opened elsewhere")
+
+
 async def test_a_reload_shows_nothing_twice_and_loses_nothing(
     orchestrator: Orchestrator, profile: BrowserContext
 ) -> None:

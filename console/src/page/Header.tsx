@@ -10,6 +10,7 @@ const STATES: Record<Connection["state"], string> = {
   lost: "Connection lost, trying again …",
   unauthenticated: "Not signed in",
   elsewhere: "Opened elsewhere",
+  displaced: "Somebody else signed in",
   refused: "Conversation not available",
 };
 

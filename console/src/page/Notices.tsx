@@ -30,6 +30,14 @@ export function Notices({ connection, notices, onDismiss, onReopen, onStartOver 
           </button>
         </div>
       )}
+      {connection.state === "displaced" && (
+        <div className="notice">
+          <p>Somebody else has signed in, in another tab of this browser. Their conversation continues there.</p>
+          <button type="button" onClick={onReopen}>
+            Continue here
+          </button>
+        </div>
+      )}
       {connection.state === "refused" && (
         <div className="notice">
           <p>{connection.error.message}</p>

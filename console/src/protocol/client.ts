@@ -14,7 +14,8 @@
  *   would make those messages arrive out of order. A message that the server cannot take fails after several attempts.
  * - A listener gets each entry once, after it was stored, and again when the state of a message of ours changes.
  * - With `identify`, nothing stored is read before the server has said who is signed in. What was stored for another
- *   person is forgotten, and so is everything when nobody is signed in.
+ *   person is forgotten, and so is everything when nobody is signed in. If another tab has signed somebody else in, that
+ *   tab gets the new person's conversation; this one waits for `open()`.
  */
 
 import { BadPacket, decode, encode, type Envelope } from "./codec.ts";
@@ -30,6 +31,8 @@ export type Connection =
   | { readonly state: "unauthenticated" }
   /** A newer connection has taken over the conversation; `open()` takes it back. */
   | { readonly state: "elsewhere" }
+  /** Another tab has signed somebody else in; `open()` continues as that person. */
+  | { readonly state: "displaced" }
   /** The conversation cannot be opened, now or later; `startOver()` starts another. */
   | { readonly state: "refused"; readonly error: Body<"ErrorMessage"> };
 
@@ -76,6 +79,7 @@ export class Client {
   #connection: Connection = { state: "closed" };
   #person: string | null = null;
   #loaded = false;
+  #opening = false; // until the server has said who is signed in, which may be anybody
   #conversationId = "";
   #seen = 0;
   #count = 1;
@@ -110,6 +114,12 @@ export class Client {
 
   /** Continue the stored conversation, or start one. */
   open(): void {
+    this.#opening = true;
+    this.identifyAgain();
+  }
+
+  /** Ask again who is signed in, because another tab has signed out or in. Until then, nothing is shown. */
+  identifyAgain(): void {
     this.#attempts = 0;
     this.#loaded = false;
     this.#show(this.#options.identify ? null : this.#options.memory.load());
@@ -123,6 +133,7 @@ export class Client {
 
   /** Disconnect and forget everything stored, as after signing out. */
   forget(): void {
+    this.#opening = false;
     this.#options.memory.claim(null);
     this.#options.memory.forget();
     this.#setPerson(null);
@@ -165,6 +176,7 @@ export class Client {
       (socket) => (dialled === this.#dialled ? this.#greet(socket) : socket.close()),
       current((error) => {
         if (error instanceof NotAuthenticated) this.forget();
+        else if (error instanceof Displaced) this.#hangUp({ state: "displaced" });
         else if (error instanceof Refused) this.#hangUp({ state: "refused", error: error.error });
         else this.#lose();
       }),
@@ -177,10 +189,13 @@ export class Client {
     const person = await this.#options.identify();
     if (dialled !== this.#dialled) throw new Error("this connection was given up");
     if (this.#loaded && person === this.#person) return;
+    const displaced = !this.#opening && person !== this.#person;
     this.#setPerson(person);
     this.#options.memory.claim(person);
-    this.#show(this.#options.memory.load());
+    this.#show(displaced ? null : this.#options.memory.load());
+    if (displaced) throw new Displaced();
     this.#loaded = true;
+    this.#opening = false;
   }
 
   #setPerson(person: string | null): void {
@@ -360,5 +375,8 @@ export class Client {
     for (const listener of this.#listeners) listener(event);
   }
 }
+
+/** Another tab has signed somebody else in. */
+class Displaced extends Error {}
 
 type Timer = ReturnType<typeof setTimeout>;

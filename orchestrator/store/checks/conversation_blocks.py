@@ -47,7 +47,7 @@ def _check_revisions(
 
 
 def _check_current(conversation_id: str, blocks: Mapping[str, Block], traces: Sequence[Trace]) -> Found:
-    """The current text of each block matches its digest, its limit and its schema (I13)."""
+    """Check invariant I13: the text of each block fits its digest, its limit and its schema."""
     limits = {_revision(trace): (trace.meta or {}).get("limit") for trace in traces}
     for label, block in blocks.items():
         at = (conversation_id, label)

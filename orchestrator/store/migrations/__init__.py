@@ -67,7 +67,7 @@ def status(url: str, *, busy_seconds: float = 5.0) -> SchemaStatus:
 
 
 def missing(url: str, *, busy_seconds: float = 5.0) -> list[str]:
-    """The names of tables, columns and rules that the database lacks, although its version is ours."""
+    """The tables, columns and constraints that a database of the current version should have and lacks."""
     driver = driver_for(url, busy_seconds=busy_seconds, synchronous="FULL")
     try:
         connection = driver.connect(writing=False)
