@@ -23,10 +23,12 @@ DOUBTS: Final = 0.4
 """From this likeness on, the danger that a rule found is possible. Below it, the finding is dismissed."""
 ALONE: Final = 0.48
 """From this likeness on, a text that no rule flags is a possible danger."""
-PER_DOUBLING: Final = 0.05
+PER_DOUBLING: Final = 0.06
 """Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
 because many parts are many chances to err."""
-SHORT: Final = 60
+PART_OF_SHORT: Final = 0.04
+"""Taken from the likeness of a part, for every doubling of the number of parts in a short message."""
+SHORT: Final = 40
 """Up to how many words a message is also judged as a whole."""
 
 
@@ -90,8 +92,10 @@ class DangerDetector:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
         parts = parts_of(text)
         is_short = len(text.split()) <= SHORT
-        likenesses = classifier.likeness([text, *parts] if is_short else parts)
-        whole = likenesses.pop(0) if is_short else None
+        wholes = _wholes(text, parts) if is_short else []
+        likenesses = classifier.likeness([*parts, *wholes])
+        whole = max(likenesses[len(parts) :], key=lambda each: each.danger, default=None)
+        del likenesses[len(parts) :]
         verdict = by_meaning(whole, likenesses)
         if not by_rules.flagged:
             return verdict
@@ -112,7 +116,7 @@ def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
     nearest = max(parts, key=lambda part: part.danger)
     danger = nearest.danger
     if whole is not None:
-        danger = max(whole.danger, (whole.danger + danger) / 2)
+        danger = max(whole.danger, danger - PART_OF_SHORT * log2(len(parts)))
     if danger < ALONE + _extra(whole, parts):
         return Verdict()
     kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
@@ -130,6 +134,11 @@ def _doubted(found: Verdict, likeness: float, extra: float) -> Verdict:
     is_passive = found.kind == "crisis" and found.tier == PASSIVE
     certainty: Certainty = "certain" if likeness >= AGREES + extra and not is_passive else "possible"
     return replace(found, certainty=certainty)
+
+
+def _wholes(text: str, parts: Sequence[str]) -> list[str]:
+    """A short message as a whole, and without its first or last part, which may be about something else."""
+    return [text, " ".join(parts[1:]), " ".join(parts[:-1])] if len(parts) > 2 else [text]
 
 
 def _windows(

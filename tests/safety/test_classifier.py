@@ -52,9 +52,9 @@ def test_texts_near_the_examples_are_like_them() -> None:
         ["crushing chest pain", "i want to end my life", "vitamins and water"]
     )
 
-    assert chest.emergency > 0.4 > chest.crisis
-    assert life.crisis > 0.4 > life.emergency
-    assert water.danger < 0.4
+    assert chest.emergency > 0.3 > chest.crisis
+    assert life.crisis > 0.3 > life.emergency
+    assert water.danger < 0.3
 
 
 def test_small_words_count_if_the_embedding_is_the_same() -> None:
@@ -177,8 +177,11 @@ def test_an_added_text_rarely_hides_danger_that_only_the_classifier_finds(detect
         ("one two three\nfour five six", ["one two three", "four five six"]),
         ("ok", ["ok"]),
         (
-            "we went there " * 9 + "and then she fell down, " + "and nobody came " * 5,
-            [("we went there " * 9).strip(), "and then she fell down " + ("and nobody came " * 5).strip()],
+            "we went there " * 9 + "so then she fell down, " + "which nobody saw " * 5,
+            [
+                f"{('we went there ' * 9).strip()} so",
+                f"then she fell down {('which nobody saw ' * 5).strip()}",
+            ],
         ),
     ],
 )

@@ -5,11 +5,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from agents.safety.detector import AGREES, ALONE
 from click.testing import CliRunner
 
 from agents.safety.classifier import DangerClassifier
+from agents.safety.detector import AGREES, ALONE
 from orchestrator import wiring
 from orchestrator.cli import cli
 from orchestrator.settings import load
