@@ -21,8 +21,10 @@ AGREES: Final = 0.45
 """From this likeness on, the classifier agrees with a rule: the danger is certain."""
 DOUBTS: Final = 0.4
 """From this likeness on, the danger that a rule found is possible. Below it, the finding is dismissed."""
-ALONE: Final = 0.48
+ALONE: Final = 0.5
 """From this likeness on, a text that no rule flags is a possible danger."""
+ENRICHED: Final = 0.65
+"""The same for a reply that was enriched, most of which are not the person's own words."""
 PER_DOUBLING: Final = 0.06
 """Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
 because many parts are many chances to err."""
@@ -111,13 +113,13 @@ class DangerDetector:
         return verdict
 
 
-def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
+def by_meaning(whole: Likeness | None, parts: Sequence[Likeness], needed: float = ALONE) -> Verdict:
     """What the likeness of a message and of its parts says alone. A long message has no `whole`."""
     nearest = max(parts, key=lambda part: part.danger)
     danger = nearest.danger
     if whole is not None:
         danger = max(whole.danger, danger - PART_OF_SHORT * log2(len(parts)))
-    if danger < ALONE + _extra(whole, parts):
+    if danger < needed + _extra(whole, parts):
         return Verdict()
     kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
     return Verdict(kind, MEANT, (MEANING,), "possible")

@@ -12,7 +12,7 @@ from agents.ports import Embedded
 from agents.roster import Specialist
 from agents.safety import after_danger
 from agents.safety.classifier import Likeness
-from agents.safety.detector import DangerDetector, by_meaning
+from agents.safety.detector import ENRICHED, DangerDetector, by_meaning
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.output import OutputGuard
@@ -391,7 +391,8 @@ class SafetyMonitor:
         try:
             if after_danger.denies(self.guard, text):
                 return Assessment()
-            return Assessment(by_meaning(None, self.classifier.likeness([embedded.text])))
+            (likeness,) = self.classifier.likeness([embedded.text])
+            return Assessment(by_meaning(None, [likeness], needed=ENRICHED))
         except Exception as error:
             log.error("danger_classifier_failed", exc_info=error)
             return Assessment()
