@@ -49,10 +49,12 @@ _UNTIL_THEN: Final = re.compile(
     r"|drive|wait|watch|look out|shower"
     r"|(?:lie|lay) (?:down|flat|him|her)|cpr|compressions|ambulance|hospital|emergency room|aspirin|tablets?"
     r"|pills?|painkillers?|medicines?|medication|antihistamines?|paracetamol|ibuprofen|insulin|inhaler"
-    r"|epi ?pen|spray|paramedics?|crew|arrive|(?:help|they) (?:be|come|get)"
+    r"|epi ?pen|pen|jext|tourniquet|loosen|vomit|throw up|be sick|sleep|lie down|use it|press|spray"
+    r"|paramedics?|crew|arrive|(?:help|they) (?:be|come|get)"
     r"|have (?:some|something|a|an|any|water|food|tea))\b",
     re.IGNORECASE,
 )
+_ASKS: Final = re.compile(r"\b(?:should|shall|can|could|may|do|must) (?:i|we|he|she|they)\b", re.IGNORECASE)
 _SERVICE: Final = (
     r"(?:the |an |your |for )*"
     r"(?:999|911|112|000|988|emergency|ambulances?|paramedics?|medics|police|fire brigade|help|them|operator"
@@ -216,6 +218,8 @@ def retracted(guard: Judge, said: str, before: Sequence[Exchange]) -> Verdict:
 def at_once(guard: Judge, said: str, asked: str, earlier: Verdict, heard: Verdict) -> Verdict:
     """The verdict on a message by its words alone, with the previous danger if that still holds."""
     meaning = means(guard, said, earlier)
+    if earlier.is_certain and heard.rule_ids == (MEANING,):
+        heard = replace(heard, kind=earlier.kind)  # the classifier hardly tells the kinds of danger apart
     if earlier.is_possible:
         return _after_question(meaning, earlier, heard)
     leans = LEANS.issuperset(heard.rule_ids)
@@ -278,7 +282,8 @@ def is_asked(found: Verdict, earlier: Verdict) -> bool:
 
 def asks_meanwhile(said: str, earlier: Verdict) -> bool:
     """Whether a message asks what to take or do until help arrives."""
-    return earlier.kind == "emergency" and asks_back(said) and _UNTIL_THEN.search(said) is not None
+    asks = "?" in said or asks_back(said) or _ASKS.search(said) is not None
+    return earlier.kind == "emergency" and asks and _UNTIL_THEN.search(said) is not None
 
 
 def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlier: Verdict) -> Verdict:

@@ -21,6 +21,8 @@ AGREES: Final = 0.45
 """From this likeness on, the classifier agrees with a rule: the danger is certain."""
 DOUBTS: Final = 0.4
 """From this likeness on, the danger that a rule found is possible. Below it, the finding is dismissed."""
+DOUBTS_SHORT: Final = 0.2
+"""The same for a message of at most `SHORT` words: a short message hardly tells a story."""
 ALONE: Final = 0.5
 """From this likeness on, a text that no rule flags is a possible danger."""
 ENRICHED: Final = 0.65
@@ -90,6 +92,18 @@ class DangerDetector:
         likeness = self._classifier.likeness([found.text])[0].danger
         return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness, 0.0))
 
+    def weigh_enriched(self, enriched: str, found: Verdict) -> Verdict:
+        """What rules found in an enriched message, which is not all the person's words: possible at most.
+
+        Rules that must be heard at any price stay certain.
+        """
+        if not found.flagged or self._classifier is None:
+            return found
+        (likeness,) = self._classifier.likeness([enriched])
+        verdict = self._guard.always(found)
+        is_like = likeness.danger >= AGREES
+        return verdict.raised_by(replace(found, certainty="possible")) if is_like else verdict
+
     def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier) -> Verdict:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
         parts = parts_of(text)
@@ -109,7 +123,8 @@ class DangerDetector:
             found = self._guard.check(window)
             if found.flagged and likeness < AGREES + extra:
                 likeness = max(likeness, classifier.likeness([self._guard.as_read(window)])[0].danger)
-            verdict = verdict.raised_by(_doubted(found, likeness, extra))
+            doubts = DOUBTS_SHORT if is_short else DOUBTS
+            verdict = verdict.raised_by(_doubted(found, likeness, extra, doubts))
         return verdict
 
 
@@ -129,9 +144,9 @@ def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
     return 0.0 if whole is not None else PER_DOUBLING * log2(len(parts))
 
 
-def _doubted(found: Verdict, likeness: float, extra: float) -> Verdict:
+def _doubted(found: Verdict, likeness: float, extra: float, doubts: float = DOUBTS) -> Verdict:
     """What a rule found, as certain as the likeness of its words to danger allows."""
-    if not found.flagged or likeness < DOUBTS + extra:
+    if not found.flagged or likeness < doubts + extra:
         return Verdict()
     is_passive = found.kind == "crisis" and found.tier == PASSIVE
     certainty: Certainty = "certain" if likeness >= AGREES + extra and not is_passive else "possible"

@@ -25,6 +25,8 @@ LONGEST_ANSWER: Final = 5
 """Number of words in the longest phrase that answers a question."""
 SHORTEST_ASIDE: Final = 3
 """Minimum word length reported by `set_aside` for a retracted finding."""
+LONGEST_READING: Final = 8
+"""Maximum number of words in a reply whose figure answers a question for a reading."""
 LATEST_ANSWER: Final = 10
 """Maximum number of words before the answer in a reply."""
 _NONE: Final[frozenset[str]] = frozenset()
@@ -99,7 +101,7 @@ _AFTER_A_COUNT: Final = frozenset((
     "pills", "and", "by", "now", "tonight", "yesterday", "already",
 ))  # fmt: skip
 """Words that may follow a number of tablets; "18 years" is none."""
-_BEFORE_AN_AGE: Final = frozenset(("i", "im", "am", "aged", "age", "turned", "is", "hes", "shes"))
+_BEFORE_AN_AGE: Final = frozenset(("i", "im", "am", "aged", "age", "turned", "hes", "shes"))
 LONG_ENOUGH: Final = 5
 """Minimum length of a small word for its misspellings to be corrected."""
 FEW_WORDS: Final = 3
@@ -502,7 +504,11 @@ class Guard:
         verdict = Verdict()
         names_means = self._names_means(text)
         pick = self._answers.picks([word.text for word in self._reader.read(text)])
-        figure = self._gauge.first_figure(self._reader.read(text))
+        words = self._reader.read(text)
+        figure = self._gauge.first_figure(words) if len(words) <= LONGEST_READING else None
+        said = ["", *(word.text for word in words)]
+        if figure and said[said.index(figure) - 1] in _BEFORE_AN_AGE:
+            figure = None
         for question in _questions(context) if answers or names_means or pick or figure else ():
             if pick:
                 verdict = verdict.raised_by(self._picked(question, pick))

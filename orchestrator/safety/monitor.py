@@ -381,8 +381,13 @@ class SafetyMonitor:
             tuple(each.enriched_message for each in enrichments if each is not None),
             turns[-1].agent_response.content if turns and turns[-1].agent_response else "",
         )
-        failed = Assessment(failed=True)
-        return checked(lambda: Assessment(added(self.guard, text, enrichment, before)), failed)
+        detector = DangerDetector(self.guard, self.classifier)
+
+        def check() -> Assessment:
+            found = added(self.guard, text, enrichment, before)
+            return Assessment(detector.weigh_enriched(enrichment.enriched_message, found))
+
+        return checked(check, Assessment(failed=True))
 
     def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
         """What the classifier finds in an enriched reply; the message itself was checked when it came in."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agents.safety.classifier import Likeness
-from agents.safety.detector import AGREES, ALONE, DOUBTS, DangerDetector
+from agents.safety.detector import AGREES, ALONE, DOUBTS_SHORT, DangerDetector
 from agents.safety.verdict import MEANING, Verdict
 
 CHEST = "chest.pain"
@@ -62,7 +62,7 @@ def a_detector(**words: float) -> DangerDetector:
 
 
 @pytest.mark.parametrize(
-    ("likeness", "certainty"), [(AGREES, "certain"), (DOUBTS, "possible"), (DOUBTS - 0.01, None)]
+    ("likeness", "certainty"), [(AGREES, "certain"), (DOUBTS_SHORT, "possible"), (DOUBTS_SHORT - 0.01, None)]
 )
 def test_a_rule_is_certain_possible_or_dismissed_by_the_likeness(
     likeness: float, certainty: str | None
