@@ -26,6 +26,7 @@ TEXTS = first_aid.load(FOLDER)
         ("can he have some water", ("coronary.chest_pain",), "eat_or_drink"),
         ("should I drive him to hospital", ("coronary.chest_pain",), "transport"),
         ("how many puffs of the inhaler", ("asthma.severe",), "asthma"),
+        ("what should we do", ("poisoning.fumes",), "fumes"),
     ],
 )
 def test_a_question_in_danger_gets_the_text_that_fits(
