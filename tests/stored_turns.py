@@ -1,4 +1,4 @@
-"""A conversation and its turns, written as the orchestrator writes them, to test a store with."""
+"""Turns of a conversation, written to a store as the orchestrator writes them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ from tests.builders import a_history, a_turn
 
 PERSON = "ann"
 UNSCORED: Final = {"confidence": None, "similarity_score": None, "position_in_results": None}
-"""What was not searched for has no place among what was found."""
+"""The fields of a trace that no search produced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """What there is after one turn."""
+    """The rows of one finished turn."""
 
     conversation_id: str
     question: Message
@@ -41,7 +41,7 @@ class FinishedTurn:
 
 
 def send(tx: Transaction, conversation_id: str, *bodies: Body, turn: int | None, epoch: int | None) -> None:
-    """Number, encode and keep frames of the server, as the outbox does."""
+    """Number, encode and store frames of the server, as the outbox does."""
     first = tx.conversations.lock(conversation_id).last_server_stanza_id - 1
     here = ConversationId(conversation_id)
     packets = [(body.TYPE, encode(Envelope(first - i, here, body))) for i, body in enumerate(bodies)]
@@ -49,7 +49,7 @@ def send(tx: Transaction, conversation_id: str, *bodies: Body, turn: int | None,
 
 
 def ask(tx: Transaction, conversation_id: str, text: str = "I have a headache") -> tuple[Message, Turn]:
-    """A message of the person, acknowledged and waiting for its turn."""
+    """Store a message of the person, acknowledged and waiting for its turn."""
     last = tx.messages.last(conversation_id)
     question = tx.messages.append(conversation_id, "user", text, previous_id=last.id if last else None)
     turn = tx.turns.enqueue(conversation_id, question.id)
@@ -67,7 +67,7 @@ def ask(tx: Transaction, conversation_id: str, text: str = "I have a headache") 
 
 
 def a_trace(tx: Transaction, question: Message, memory_id: str, **changes: Any) -> Trace:
-    """A receipt for a memory found for a message."""
+    """A trace of a memory that was found for a message."""
     trace = Trace(
         id=tx.ids.new("trace_"),
         conversation_id=question.conversation_id,
@@ -91,14 +91,14 @@ def a_trace(tx: Transaction, question: Message, memory_id: str, **changes: Any) 
 
 
 def keep_receipts(tx: Transaction, conversation_id: str, receipts: Iterable[Receipt]) -> None:
-    """The traces of a ledger that somebody used outside of a turn."""
+    """Store the traces of a ledger that was used outside a turn."""
     with in_transaction(tx, conversation_id) as page:
         for each in receipts:
             page.say(of_block(each, tx.ids.new("trace_"), conversation_id))
 
 
 def as_body(trace: Trace) -> MemoryTrace:
-    """What is sent of a trace."""
+    """The message body of a trace."""
     return MemoryTrace.model_validate(
         {
             "id": trace.id,
@@ -115,7 +115,7 @@ def as_body(trace: Trace) -> MemoryTrace:
 
 
 def as_sentence(conversation_id: str, sentence: Sentence, *, final: bool = False) -> AssistantSentence:
-    """What is sent of a sentence."""
+    """The message body of a sentence."""
     return AssistantSentence.model_validate(
         {
             "id": sentence.id,
@@ -129,7 +129,7 @@ def as_sentence(conversation_id: str, sentence: Sentence, *, final: bool = False
 
 
 def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1") -> FinishedTurn:
-    """One whole turn: asked, answered in two sentences with a memory found and a block written."""
+    """Store one whole turn: a message, two sentences, a found memory and a written block."""
     lease = tx.leases.acquire(conversation_id, holder, seconds=15)
     assert lease is not None
     question, turn = ask(tx, conversation_id)

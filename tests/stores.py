@@ -1,4 +1,4 @@
-"""An empty store for each test, on SQLite and on Postgres, looked through when the test has ended."""
+"""An empty store for each test, on SQLite and on PostgreSQL, checked after the test."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from tests.servers.postgres import KeptDatabase, fresh_database
 DATABASES = ("sqlite", "postgres")
 
 on_both_databases = pytest.mark.parametrize("address", DATABASES, indirect=True)
-"""Runs a test that asks for `address` on each database; without this mark it runs on SQLite."""
+"""Runs a test with the fixture `address` on each database; without this mark it runs on SQLite."""
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated file, to copy the tests' own ones from."""
+    """A migrated SQLite file; each test gets a copy."""
     path = tmp_path_factory.mktemp("template") / "store.db"
     migrations.upgrade(f"sqlite:///{path}")
     return path
@@ -31,7 +31,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server_url: str) -> Iterator[str]:
-    """The name of a migrated database, to copy the tests' own ones from."""
+    """The name of a migrated template database; each test gets a copy."""
     with fresh_database(postgres_server_url) as url:
         migrations.upgrade(url)
         yield make_url(url).database or ""
@@ -39,7 +39,7 @@ def postgres_template(postgres_server_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_kept(postgres_server_url: str, postgres_template: str) -> Iterator[KeptDatabase]:
-    """The database of this worker's tests."""
+    """The database that the tests of this worker share, emptied in between."""
     kept = KeptDatabase(postgres_server_url, postgres_template)
     yield kept
     kept.close()
@@ -66,9 +66,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture(scope="module", params=DATABASES)
 def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store for all tests of a module, which must not mind what the others leave there.
+    """A store for all tests of a module; each must accept the rows of the others.
 
-    Rows may lack what a conversation has beside them; the database itself must be in order in the end.
+    Rows of a conversation may be incomplete; the database itself must be sound at the end.
     """
     with empty_store(request.param, request, tmp_path_factory.mktemp("store")) as url:
         store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
@@ -86,13 +86,13 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def ids() -> CountedIds:
-    """Where the test's store takes its ids from."""
+    """The source of ids of the test's store."""
     return CountedIds()
 
 
 @pytest.fixture
 def loose_store(database_url: str, clock: HandClock, ids: CountedIds) -> Iterator[Store]:
-    """A store in which a test may leave a torn state, such as a message without its turn."""
+    """A store in which a test may leave an incomplete state, such as a message without its turn."""
     store = Store.open(database_url, clock=clock, ids=ids, synchronous="OFF", connections=2)
     yield store
     store.close_now()

@@ -1,4 +1,4 @@
-"""What every transport must do, whichever way the frames travel. To try another one, add it to `WAYS`."""
+"""What every transport must do. To test another one, add it to `WAYS`."""
 
 import asyncio
 import signal
@@ -44,7 +44,7 @@ KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Connection:
-    """A transport under test, and its peer, which is spoken to by other means."""
+    """A transport under test, and its peer, which is reached without our code."""
 
     transport: Transport
     peer: Line
@@ -94,7 +94,7 @@ class Participant:
         self.send, self.receive = line.send, line.receive
 
     async def close(self) -> None:
-        """Go once all that was sent is over there: LiveKit drops what is still on the way."""
+        """Leave after everything that was sent has arrived: LiveKit drops what is still on the way."""
         heard: asyncio.Queue[str] = asyncio.Queue()
         self.orchestrator.sdk.on("data_received", lambda packet: heard.put_nowait(packet.topic))
         await self.line.room.local_participant.publish_data(b"", topic="last")
@@ -144,7 +144,7 @@ async def joined(address: Address, name: str, identity: str, room: LiveKitRoom) 
 
 
 async def until_heard(orchestrator: LiveKitRoom, line: RoomLine) -> None:
-    """What is sent to a participant before it is ready to receive is lost."""
+    """Send until the participant receives something: LiveKit drops packets to one that is not ready."""
     heard = asyncio.Event()
     line.room.once("data_received", lambda _: heard.set())
     while not heard.is_set():
@@ -178,7 +178,7 @@ async def connection(request: pytest.FixtureRequest) -> AsyncIterator[Connection
 
 @pytest.fixture(params=HOLDING_BACK)
 async def narrow(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
-    """A connection that feels whether the other end reads. LiveKit takes in whatever its link carries."""
+    """A connection whose sender waits if the other end does not read. LiveKit buffers instead."""
     async with HOLDING_BACK[request.param](request) as connection:
         yield connection
 
@@ -193,7 +193,7 @@ async def receive_all(receive: Callable[[], Awaitable[bytes | None]], count: int
 
 
 async def send_until_held_back(send: Callable[[bytes], Awaitable[None]], frames: Sequence[bytes]) -> int:
-    """Send the frames round and round, up to a gibibyte, and tell how many went out until none did."""
+    """Send the frames repeatedly, up to a gibibyte. Returns how many were sent until sending blocked."""
     most = MEBIBYTE * KIBIBYTE // len(frames[0])
     for sent in range(most):
         try:
@@ -416,7 +416,7 @@ async def test_a_frame_with_a_too_large_length_is_refused_before_it_arrives() ->
         assert dict(refused.value.facts) == {"size": 1 << 62, "most": MEBIBYTE}
         assert await connection.transport.receive() is None
         assert await connection.peer.receive() == b"why"
-        connection.peer.socket.transport.abort()  # its goodbye would be taken for what it claimed to send
+        connection.peer.socket.transport.abort()  # a closing frame would be read as data
 
 
 @pytest.mark.parametrize("size", [500, 100_000, 3 * MEBIBYTE], ids=str)
@@ -511,7 +511,7 @@ async def test_a_websocket_whose_peer_vanishes_ends() -> None:
 
 
 async def test_in_a_room_streams_keep_their_order_and_so_do_packets(livekit: Address) -> None:
-    """A packet may overtake a stream within LiveKit's SDK; whoever sees the gap asks again."""
+    """A packet may overtake a stream within LiveKit's SDK; a client that sees the gap asks for a replay."""
     frames = [bytes([number]) * (40 * KIBIBYTE if number % 3 else 100) for number in range(30)]
 
     async with in_a_room(livekit) as connection, asyncio.TaskGroup() as group:
@@ -569,7 +569,7 @@ async def test_a_join_that_times_out_is_reported_and_a_late_join_leaves_the_room
             livekit.send_signal(signal.SIGCONT)
             await (
                 wait_for_native_threads()
-            )  # without the late join, the native side would end the process here
+            )  # without the wait for the late join, LiveKit's native code would end the process here
 
             assert refused.value.problem is LIVEKIT_UNAVAILABLE
             await until_empty(server, name)
@@ -644,7 +644,7 @@ async def test_a_flood_without_a_sender_costs_one_request_and_its_sender_gets_an
         with pytest.raises(AnamnesisError) as refused:
             await transport.receive()
         assert refused.value.problem is RATE_LIMITED
-        assert asked <= 2  # once more where it is looked after
+        assert asked <= 2  # a second time, because the transport closes it, too
 
 
 async def test_after_a_reconnect_the_orchestrator_asks_its_peers_to_connect_again(

@@ -1,7 +1,7 @@
 """A client written from docs/protocol.md alone, on plain websockets and msgpack.
 
-It keeps a log of every stanza it received and of everything that was acknowledged, and sends again, under the
-same number and with the same bytes, what was not.
+It records every stanza and every acknowledgement. It repeats a frame that was not acknowledged, with the same
+number and the same bytes.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
 TIMEOUT: Final = 30.0
-"""How many seconds a server may leave us without a frame that must come: beyond, something was lost."""
+"""Seconds to wait for a frame that must come. After that, the frame counts as lost."""
 
 
 class Type(IntEnum):
-    """The message types that it sends, or understands."""
+    """The message types that this client sends or understands."""
 
     ERROR = 1
     USER_MESSAGE = 2
@@ -35,12 +35,12 @@ class Type(IntEnum):
 
 
 class Cut(Exception):
-    """The connection is gone."""
+    """The connection is broken."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One envelope of the server, opened, and its bytes."""
+    """One decoded envelope of the server, and its bytes."""
 
     packet: bytes
     stanza: int
@@ -51,7 +51,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Asked:
-    """A message of ours, and the number it went out under."""
+    """A message that the client sent, and its stanza number."""
 
     stanza: int
     text: str
@@ -59,24 +59,24 @@ class Asked:
 
 @dataclass
 class Client:
-    """One person's client. It outlives its connections, and the servers they lead to."""
+    """One person's client. It survives broken connections and killed servers."""
 
     repeats: bool = False
-    """Whether it sends every message twice, as one does that never trusts its network."""
+    """Whether it sends every message twice."""
     insists: bool = False
-    """Whether it sends again at once what was refused."""
+    """Whether it repeats a refused message at once."""
     features: list[str] | None = None
     conversation_id: str = ""
     asked: dict[str, Asked] = field(default_factory=dict)
-    """What was said, by its id."""
+    """The messages that were sent, by id."""
     ends: dict[str, list[str]] = field(default_factory=dict)
-    """How each message was answered: `completed` or `failed`, each time it was."""
+    """The end of each answer to a message: `completed` or `failed`. There should be one."""
     seen: list[bytes] = field(default_factory=list)
-    """Every numbered stanza: the n-th has the number -n; whatever came otherwise is a problem."""
+    """Every numbered stanza. The n-th must have the number -n; anything else is added to `problems`."""
     acknowledged: dict[int, bool] = field(default_factory=dict)
-    """What the server said of each of our stanzas."""
+    """For each stanza of the client, whether the server acknowledged or refused it."""
     refused: list[tuple[int, str | None]] = field(default_factory=list)
-    """The code of each refusal, and which message it speaks of."""
+    """The code of each refusal, and the id of the refused message."""
     problems: list[str] = field(default_factory=list)
     _answers: dict[str, str] = field(default_factory=dict)
     _waiting: dict[int, bytes] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Client:
     # --- the connection -------------------------------------------------------------------------------------
 
     async def connect(self, address: str, key: str) -> None:
-        """Open a connection and ask for what was missed; then send again what nobody has acknowledged."""
+        """Connect, request the missed stanzas, and repeat the frames that were not acknowledged."""
         header = {"Authorization": f"Bearer {key}"}
         try:
             self._websocket = await connect(
@@ -98,8 +98,8 @@ class Client:
         body: dict[str, Any] = {"conversationId": self.conversation_id, "lastSequenceSeen": len(self.seen)}
         if self.features is not None:
             body["features"] = self.features
-        # Under number 1 whenever it comes back, too: the first one is processed whatever its number, and a
-        # higher one would leave what is sent again below the count.
+        # The number is 1 on every connection. The server accepts the first frame whatever its number; with a
+        # higher one, the repeated frames would have numbers below the server's count.
         await self._send(_packed(1, self.conversation_id, Type.CONFIGURATION, body))
         self._stanza = self._stanza or 1
         self._sent_there, before = None, len(self.refused)
@@ -109,23 +109,23 @@ class Client:
         await self.send_again()
 
     def cut(self) -> None:
-        """Let the connection fall, without a word."""
+        """Break the connection without a closing handshake."""
         assert self._websocket is not None
         self._websocket.transport.abort()
 
     async def close(self) -> None:
-        """Leave politely."""
+        """Close the connection with a closing handshake."""
         if self._websocket is not None:
             await self._websocket.close()
 
-    # --- what it says ---------------------------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------------------
 
     async def ask(self, text: str) -> str:
         """Send a message and wait for the end of its answer."""
         return await self.answered(await self.say(text))
 
     async def say(self, text: str) -> str:
-        """Send a message; its id."""
+        """Send a message. Returns its id."""
         message_id = f"msg_of_a_client_{len(self.asked) + 1}_{self.conversation_id}"
         self.asked[message_id] = Asked(self._stanza + 1, text)
         await self.send(Type.USER_MESSAGE, id=message_id, content=text)
@@ -137,7 +137,7 @@ class Client:
         return self.ends[message_id][-1]
 
     async def send(self, kind: Type, meta: dict[str, Any] | None = None, **body: Any) -> int:
-        """Send a frame under the next number, which is told; it is kept until it is acknowledged."""
+        """Send a frame with the next number and keep it until it is acknowledged. Returns the number."""
         self._stanza += 1
         packet = _packed(self._stanza, self.conversation_id, kind, body, meta)
         self._waiting[self._stanza] = packet
@@ -146,7 +146,7 @@ class Client:
         return self._stanza
 
     async def send_again(self) -> None:
-        """Send once more what has not been acknowledged."""
+        """Repeat the frames that were not acknowledged."""
         for packet in list(self._waiting.values()):
             await self._send(packet)
 
@@ -157,10 +157,10 @@ class Client:
         except ConnectionClosed:
             raise Cut from None
 
-    # --- what it hears --------------------------------------------------------------------------------------
+    # --- receiving ------------------------------------------------------------------------------------------
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Receive until the log shows that something has happened; send again what was refused for now."""
+        """Receive until the condition holds; repeat messages that were refused for now."""
         while not happened():
             before = len(self.refused)
             await self.receive()
@@ -172,7 +172,7 @@ class Client:
         await self.until(lambda: len(self.seen) >= (self._sent_there or 0))
 
     async def receive(self) -> Frame:
-        """The next frame, written into the log."""
+        """Receive the next frame and record it."""
         assert self._websocket is not None
         try:
             async with asyncio.timeout(TIMEOUT):
@@ -202,6 +202,8 @@ class Client:
                 self.acknowledged[body["acknowledgedStanzaId"]] = body["success"]
                 self._waiting.pop(body["acknowledgedStanzaId"], None)
             case Type.START_ANSWER:
+                if body["previousId"] in self._answers.values():
+                    self.problems.append(f"the answer to {body['previousId']} began twice")
                 self._answers[body["id"]] = body["previousId"]
             case Type.SENTENCE if body["isFinal"]:
                 self._note_end(self._answers.get(body["previousId"], "unknown"), "completed")
@@ -216,7 +218,7 @@ class Client:
         self.ends.setdefault(message_id, []).append(how)
 
     def has_seen(self, kind: Type) -> bool:
-        """Whether a stanza of that type has come."""
+        """Whether a stanza of that type was received."""
         return any(_unpacked(packet).type == kind for packet in self.seen)
 
     @property

@@ -1,4 +1,4 @@
-"""What must hold after every death: for the client's log, for the tables, and for both together."""
+"""Checks after a crash: what the client received, what is stored, and that both agree."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,32 +14,33 @@ from tests.faults.deployment import Deployment, Server
 from tests.projection import project, tables
 
 ATTEMPTS = 3
-"""After so many deaths before its answer has begun, a message is set aside."""
+"""After this many crashes before the first sentence of its answer, a message is not tried again."""
 STEPS = 12
-"""How many servers may be needed until everything is said: a lost stanza shows as waiting for ever."""
+"""The maximum number of servers for one conversation, so that a lost stanza ends the test."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What became of one message."""
+    """The stored state of one message."""
 
     number: int
     state: str
     attempts: int
     begun: bool
+    """Whether a sentence of its answer was said."""
     result: bool
-    """Whether its answer stands there whole, as a safety answer does that is not streamed."""
+    """Whether the whole answer is stored, as a safety answer without streaming is."""
     error: str | None
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody works on it any more."""
+        """Whether the turn has ended."""
         return self.state in ("completed", "failed")
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What the tables hold of a conversation at one moment."""
+    """The stored rows of a conversation at one moment."""
 
     stanzas: Sequence[bytes]
     questions: dict[str, str]
@@ -49,7 +50,7 @@ class Stored:
 
 @dataclass
 class Run:
-    """A conversation through one or more deaths."""
+    """A conversation with one or more crashes of the server."""
 
     client: Client
     deaths: list[Stored] = field(default_factory=list)
@@ -58,15 +59,15 @@ class Run:
     asked_at_first_death: int = 0
     over: bool = False
     survived: bool = False
-    """Whether a server came to the end without passing the point at which it was to die."""
+    """Whether a server finished without reaching the point at which it should have died."""
 
 
 async def converse(
     deployment: Deployment, client: Client, texts: Iterable[str], *changes: str, faults: Iterable[str] = ()
 ) -> Run:
-    """Say everything and hear every answer, with a new server after every death; the last one is well.
+    """Send all messages and receive all answers, with a new server after every crash.
 
-    Each server but the last is to die at one of `faults`; one that does not ends the run.
+    Each server dies at one of `faults`; the last one has none. A server that survives its fault ends the run.
     """
     run, left, to_come = Run(client), list(texts), list(faults)
     for _ in range(STEPS):
@@ -101,7 +102,7 @@ async def converse(
 
 
 async def finish(deployment: Deployment, run: Run, server: Server) -> None:
-    """Read everything once more from the beginning, then look at what is stored."""
+    """Replay the whole conversation, then check what is stored."""
     run.problems += await heard_again(server, run.client)
     for each in deployment.servers:
         await each.kill()
@@ -109,7 +110,7 @@ async def finish(deployment: Deployment, run: Run, server: Server) -> None:
 
 
 async def heard_again(server: Server, client: Client) -> list[str]:
-    """A replay from the beginning is what was received, byte for byte."""
+    """Check that a replay from the beginning equals what was received, byte for byte."""
     again = Client(conversation_id=client.conversation_id)
     for each in (client, again):
         await server.meet(each)
@@ -119,7 +120,7 @@ async def heard_again(server: Server, client: Client) -> list[str]:
 
 
 def after_a_death(deployment: Deployment, *runs: Run, thoroughly: bool = True) -> list[str]:
-    """Nothing was told that is not stored, and what is stored is sound. Keeps how it was."""
+    """Check that everything received is stored, and that the store is sound. Records the stored state."""
     problems: list[str] = []
     store = deployment.open_store()
     try:
@@ -135,7 +136,7 @@ def after_a_death(deployment: Deployment, *runs: Run, thoroughly: bool = True) -
 
 
 def in_the_end(deployment: Deployment, *runs: Run) -> list[str]:
-    """All was answered once, what was stored at a death is as it was, and the frames give the tables."""
+    """Check that each message has one answer, stored rows did not change, and the frames give the tables."""
     store, again = deployment.open_store(), deployment.empty_store()
     try:
         problems = [str(found) for found in invariants.check(store, quiesced=True)]
@@ -186,9 +187,9 @@ def _acknowledged_but_not_stored(stored: Stored, client: Client) -> list[str]:
 
 
 def _kept(before: Stored, after: Stored) -> list[str]:
-    """What was stored at a death is as it was; an answer that had begun is closed, and not spoken over.
+    """Check that rows stored at a crash did not change; an answer with a sentence is ended, not begun again.
 
-    One that was told whole by then has no second end: its turn is completed, with no error after it.
+    An answer that was complete at the crash has no second end: its turn is completed, without an error.
     """
     problems = []
     if after.stanzas[: len(before.stanzas)] != before.stanzas:
@@ -200,13 +201,13 @@ def _kept(before: Stored, after: Stored) -> list[str]:
         if (turn.is_over and now != turn) or (turn.begun and not turn.is_over and now.is_over and not closed):
             problems.append(f"{turn} became {now}")
     for message_id, text in before.answers.items():
-        if after.answers[message_id] != text:
+        if text and after.answers[message_id] != text:
             problems.append(f"{message_id} was spoken over")
     return problems
 
 
 def _taken_up(before: Stored, after: Stored) -> list[str]:
-    """What was acknowledged and not begun at the last death was answered then, or set aside."""
+    """Check that a message without a sentence of its answer was answered after the crash, or given up."""
     problems = []
     for message_id, turn in before.turns.items():
         now = after.turns[message_id]
@@ -224,18 +225,19 @@ def _stored(conversation_id: str, tx: Transaction) -> Stored:
     messages = tx.messages.in_order(conversation_id)
     turns = {message.id: tx.turns.of_message(message.id) for message in messages}
     whole = {message.id for message in messages if message.completion_status == "completed"}
+    answers = {message.id: message.contents for message in messages if message.message_role != "user"}
     return Stored(
         stanzas=[
             frame.payload for frame in tx.frames.in_order(conversation_id) if frame.direction == "server"
         ],
         questions={message.id: message.contents for message in messages if message.message_role == "user"},
-        answers={message.id: message.contents for message in messages if message.message_role != "user"},
+        answers=answers,
         turns={
             id: Turn(
                 turn.number,
                 turn.state,
                 turn.attempts,
-                begun=turn.answer_id is not None,
+                begun=bool(answers.get(turn.answer_id or "")),
                 result=turn.answer_id in whole,
                 error=turn.error,
             )

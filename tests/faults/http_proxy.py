@@ -1,4 +1,4 @@
-"""An HTTP proxy before a server, which lets some requests be refused, lost on the way back, drip or hang."""
+"""An HTTP proxy before a server. It can refuse requests, lose responses, slow them down, or hang."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ class Fault:
 
 @dataclass
 class HttpProxy:
-    """Passes requests on; those that match a pattern meet its faults first, one each."""
+    """Forwards requests. A request that matches a pattern gets the next fault of that pattern."""
 
     server: str
     url: str = ""
@@ -36,11 +36,11 @@ class HttpProxy:
     faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
 
     def script(self, pattern: str, *faults: Fault) -> None:
-        """Let the next requests, such as `PATCH /v1/blocks/…`, that match meet these faults."""
+        """Give these faults to the next requests that match, such as `PATCH /v1/blocks/…`."""
         self.faults.append((re.compile(pattern), list(faults)))
 
     def count(self, pattern: str) -> int:
-        """How many requests matched."""
+        """The number of requests that matched."""
         return sum(bool(re.match(pattern, each)) for each in self.asked)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +72,7 @@ class HttpProxy:
             )
             return
         if fault.lost:
-            headers["content-length"] = str(len(content) + 1)  # the server then ends the connection
+            headers["content-length"] = str(len(content) + 1)  # the server then closes the connection
             content = content[:10]
         await Response(content, answer.status_code, headers)(scope, receive, send)
 
@@ -85,7 +85,7 @@ async def _dripping(content: bytes, pause: float) -> AsyncIterator[bytes]:
 
 @asynccontextmanager
 async def before(server: str) -> AsyncIterator[HttpProxy]:
-    """A proxy before the server at that address, with an address of its own."""
+    """Run a proxy before the server at that address. Yields the proxy's address."""
     proxy = HttpProxy(server)
     async with listening(proxy) as proxy.url:
         yield proxy
@@ -93,7 +93,7 @@ async def before(server: str) -> AsyncIterator[HttpProxy]:
 
 @asynccontextmanager
 async def listening(app: ASGIApp) -> AsyncIterator[str]:
-    """The address at which that application answers."""
+    """Serve an application. Yields its address."""
     running = uvicorn.Server(
         uvicorn.Config(
             app,

@@ -1,4 +1,4 @@
-"""Changes that a test makes to a server: parts that are not built yet, and mistakes to be noticed."""
+"""Changes that a test makes to a server: parts that are not built yet, and deliberate bugs."""
 
 import asyncio
 import signal
@@ -115,6 +115,19 @@ def slow() -> None:
 
 
 @change
+def silent() -> None:
+    """The brain thinks for a minute before its first word."""
+    speak = LocalBrain.speak
+
+    async def late(self: LocalBrain, brief: Brief) -> AsyncIterator[str]:
+        await asyncio.sleep(60)
+        async for fragment in speak(self, brief):
+            yield fragment
+
+    _put(LocalBrain, speak=late)
+
+
+@change
 def endless() -> None:
     """The answer never ends, and the orchestrator waits only briefly for it when it closes."""
     _speaking(0.05, endless=True)
@@ -199,7 +212,7 @@ def full_in_a_turn() -> None:
     _put(Sqlite, commit=refuse)
 
 
-# --- mistakes that must be noticed -------------------------------------------------------------------------
+# --- deliberate bugs that the checks must detect -----------------------------------------------------------
 
 
 def _sending_before_commit(*steps: str) -> None:
@@ -283,8 +296,8 @@ def takes_a_repeated_message_for_a_new_one() -> None:
 
 @change
 def speaks_over_what_was_said() -> None:
-    """An answer that a dead process had begun is begun again."""
-    _put(OpenTurn, begun=property(lambda _: False))
+    """An answer of which a dead process had said a part is answered again."""
+    _put(OpenTurn, is_cut=property(lambda _: False))
 
 
 @change

@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks connections after so many bytes, wherever in a frame or a statement that is."""
+"""A TCP proxy that breaks each connection after a number of bytes, also within a frame or a statement."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class Proxy:
-    """Stands before a server; each direction of each connection is let through up to its number of bytes."""
+    """Forwards each direction of each connection up to its number of bytes."""
 
     def __init__(self, host: str, port: int, *, to_client: int | None, to_server: int | None) -> None:
         self._server = (host, port)
@@ -15,7 +15,7 @@ class Proxy:
         self.broken = 0
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry bytes both ways until either side, or the limit, ends it."""
+        """Forward bytes both ways until one side closes or the limit is reached."""
         there_reader, there_writer = await asyncio.open_connection(*self._server)
         try:
             async with asyncio.TaskGroup() as both_ways:
@@ -49,7 +49,7 @@ class _Ended(Exception):
 async def between(
     host: str, port: int, *, to_client: int | None = None, to_server: int | None = None
 ) -> AsyncIterator[Proxy]:
-    """A proxy before whoever listens there; it has a port of its own on 127.0.0.1."""
+    """Run a proxy before the server at that address. Yields the proxy, with its own port on 127.0.0.1."""
     proxy = Proxy(host, port, to_client=to_client, to_server=to_server)
     async with await asyncio.start_server(proxy.attend, "127.0.0.1", 0) as listening:
         proxy.port = listening.sockets[0].getsockname()[1]

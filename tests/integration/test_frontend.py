@@ -1,4 +1,4 @@
-"""The code of docs/frontend.md: its Python asks a real server, its TypeScript fits the library."""
+"""The code of docs/frontend.md: its Python calls a real server, its TypeScript fits the library."""
 
 import re
 import shutil

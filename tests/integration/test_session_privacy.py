@@ -45,12 +45,12 @@ from tests.protocol_client import (
 CANARY = "CANARY my elbow hurts and nobody may know"
 WORD = "CANARYelbowhurts"
 SAYS_IT_BACK = (ASSISTANT_MESSAGE, SENTENCE, TRACE, CONFIGURATION)
-"""What tells a person their own words, or what was made of them."""
+"""The frames that may contain a person's words."""
 
 
 @dataclass
 class Overheard:
-    """All that was logged, and every frame that was sent, of which only some may hold a person's words."""
+    """Everything that was logged or sent. Only some frames may contain a person's words."""
 
     log: io.StringIO = field(default_factory=io.StringIO)
     frames: list[bytes] = field(default_factory=list)
@@ -82,7 +82,7 @@ def overheard() -> Iterator[Overheard]:
 async def listened_to(
     orchestrator: Orchestrator, overheard: Overheard, **settings: Any
 ) -> AsyncIterator[Peer]:
-    """A conversation in which every frame of the server is kept for later."""
+    """A conversation that records every frame of the server."""
     async with visiting(orchestrator) as peer:
         receive = peer.line.receive
 

@@ -12,13 +12,13 @@ from tests.safety.phrases import RULES, read
 
 WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 LONG_ENOUGH: Final = 5
-"""A word of fewer letters with one of them missing may be any."""
+"""Shorter words are not changed: without one letter they could be any word."""
 DATA: Final = read(Path(__file__).parent / "mutations.toml")
 SMALL: Final = frozenset(DATA["small"]["words"])
 
 
 def _each_word(change: Callable[[str], str]) -> Callable[[str], Iterator[str]]:
-    """The phrase once for each word that carries meaning, with that one changed."""
+    """The phrase once for each long word, with that word changed."""
 
     def changed(text: str) -> Iterator[str]:
         for found in WORD.finditer(text):
@@ -33,7 +33,7 @@ def _each_word(change: Callable[[str], str]) -> Callable[[str], Iterator[str]]:
 
 
 def _is_known(slipped: str) -> bool:
-    """Whether a slip made another word, or two, of the language: that says something else."""
+    """Whether a misspelling is itself an English word or two, which means something else."""
     return all(word in the_guard().vocabulary or word in _expands() for word in slipped.split())
 
 
@@ -63,7 +63,7 @@ def _split(word: str) -> str:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Once for every space between two words that carry meaning, without it."""
+    """The phrase once for each space between two long words, without that space."""
     for gap in re.finditer(r"(?<=[A-Za-z]{4}) (?=[A-Za-z]{4})", text):
         yield f"{text[: gap.start()]}{text[gap.end() :]}"
 
@@ -75,7 +75,7 @@ GRAVE: Final = re.compile(
 
 
 def _asterisk(text: str) -> Iterator[str]:
-    """The first vowel of the grave words hidden from those who look for them."""
+    """The phrase with an asterisk for the first vowel of its grave words."""
     hidden = GRAVE.sub(
         lambda found: re.sub("(?<=.)[aeiouy]", "*", found[0], count=1, flags=re.IGNORECASE), text
     )
@@ -103,7 +103,7 @@ _OWN: Final = re.compile(r"\b(?:I'm|im|I've|ive|I'd|I'll|I|me|myself|my self|my|
 
 
 def _of(others: str, name: str = "") -> Callable[[str], Iterator[str]]:
-    """The phrase as somebody else tells it of them; with a name, where it begins with who it is about."""
+    """The phrase in the third person; with a name, if it begins with its subject."""
     she, her, whose, herself = others.split()
     said = {
         **{"i": she, "me": her, "my": whose, "mine": f"{whose}s", "myself": herself, "my self": herself},
@@ -128,7 +128,7 @@ def _of(others: str, name: str = "") -> Callable[[str], Iterator[str]]:
 
 
 def _between(mark: str) -> Callable[[str], Iterator[str]]:
-    """A breath, or a word that says nothing, between two words of the text, wherever that may be."""
+    """The phrase with a pause or a filler word between two of its words, once for each place."""
 
     def changed(text: str) -> Iterator[str]:
         words = text.split()
@@ -180,4 +180,4 @@ MUTATIONS: Final[dict[str, tuple[Callable[[str], Iterator[str]], int]]] = {
         1_000,
     ),
 }
-"""What people and their devices do to a phrase without changing what it says, and to how many at least."""
+"""Changes that keep the meaning of a phrase, and the minimum number of phrases that each applies to."""

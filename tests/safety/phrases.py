@@ -11,18 +11,18 @@ RULES: Final = CHECKOUT / "config" / "safety"
 KNOWN: Final = RULES / "phrases"
 HELD_OUT: Final = Path(__file__).parent / "held_out"
 BLIND: Final = Path(__file__).parent / "blind"
-"""In many voices, written before the rules were widened."""
+"""Messages as many different people write, written before the rules were widened."""
 BLIND_LATER: Final = Path(__file__).parent / "blind_later"
-"""The same, written after that."""
+"""The same, written after the rules were widened."""
 ASIDE: Final = Path(__file__).parent / "aside"
-"""Every fifth phrase that was written for the classifier, set aside before anything was tried."""
+"""Every fifth phrase that was written for the classifier, set aside before the first training."""
 UNSEEN: Final = Path(__file__).parent / "unseen"
-"""By somebody who had seen neither rules nor phrases; only counted, never looked at one by one."""
+"""Written by a person who had seen neither rules nor phrases; only counted, never read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Something a person may write: the table it stands in, and the least tier that is right."""
+    """A message, the table of the file that contains it, and the lowest correct tier."""
 
     theme: str
     text: str
@@ -45,10 +45,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def injections() -> list[str]:
-    """Texts that ask the guard to look away."""
+    """Texts that ask the guard to ignore a danger."""
     texts: list[str] = read(Path(__file__).parent / "injections.toml")["texts"]
     return texts
 
 
 SAID_FOR_RULES: Final = read(Path(__file__).parent / "rules.toml")
-"""By rule: what it alone hears, its kind and its tier."""
+"""For each rule: a text that only this rule finds, its kind and its tier."""

@@ -37,12 +37,12 @@ def wilson(found: int, of: int) -> tuple[float, float]:
 
 
 def flagged(texts: list[str], guard: Guard, classifier: DangerClassifier | None) -> int:
-    """How many of them raise an alarm."""
+    """How many raise an alarm."""
     return sum(DangerDetector(guard, classifier).check(text).flagged for text in texts)
 
 
 def flagged_in_turn(texts: list[str], monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> int:
-    """How many of them raise an alarm as the first message of a conversation: retold and routed, too."""
+    """How many raise an alarm as the first message of a conversation, after enrichment and routing."""
     return sum(asyncio.run(_first_turn(text, monitor, brain, embedder)) for text in texts)
 
 
@@ -63,7 +63,7 @@ async def _first_turn(text: str, monitor: SafetyMonitor, brain: LocalBrain, embe
 
 
 def main() -> None:
-    """A table in Markdown: the phrases tuned on, those set aside before, and those written later."""
+    """Print a Markdown table: phrases used for tuning, phrases set aside before, phrases written later."""
     settings, guard, brain = load(None, {}), the_guard(), local_brain()
     embedder = load_embedder(settings)
     classifier = load_classifier(settings, embedder)

@@ -1,4 +1,4 @@
-"""What tests of this folder can ask for."""
+"""Fixtures for the tests of this folder."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from orchestrator.ops import telemetry
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    """What is told of the turns that the test takes, to whoever collects spans."""
+    """The spans of the turns in the test."""
     exporter = InMemorySpanExporter()
     telemetry.start_with(SimpleSpanProcessor(exporter))
     yield exporter

@@ -1,4 +1,4 @@
-"""Frames made to do harm: each is a good one, spoiled at random in one way or several."""
+"""Hostile frames: each is a valid one, damaged at random in one or several ways."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ CLAIMS: Final = [
     b"\xdc\x27\x10\x81\xa1k",
     b"\x81\xa1k\xdc\x27\x10",
 ]
-"""Beginnings of what keeps every limit if it is as long as it says, and can stand in itself."""
+"""Beginnings of nested values that stay within every limit if they have the announced length."""
 ODD_BYTES: Final = [
     *BOMBS,
     b"\xc1",
@@ -154,7 +154,7 @@ SMALL: Final[list[Callable[[Random, bytes], bytes]]] = [
 
 
 def frames(seed: int, count: int) -> Iterator[bytes]:
-    """That many hostile frames; the same ones whenever the seed is the same."""
+    """That many hostile frames; equal seeds give equal frames."""
     rng = Random(seed)
     good = [frame.replace(b"headache", SECRET.encode()[:8]) for frame in kept().values()]
     for number in range(count):
@@ -169,7 +169,7 @@ def frames(seed: int, count: int) -> Iterator[bytes]:
 
 
 def outcomes(seed: int, count: int) -> Counter[str]:
-    """How often what was answered. Whatever else a frame brings about comes out of here as it is."""
+    """The number of each result. Any unexpected exception is raised."""
     senders: list[Sender] = ["client", "server"]
     seen: Counter[str] = Counter()
     for number, frame in enumerate(frames(seed, count)):
@@ -183,7 +183,7 @@ def outcomes(seed: int, count: int) -> Counter[str]:
 
 
 def filled_with(item: bytes, *, size: int = MAX_FRAME_BYTES) -> bytes:
-    """A frame of nearly `size` bytes that keeps every limit, filled with one small item many times."""
+    """A frame of nearly `size` bytes within every limit, filled with one small item many times."""
     row = b"\xdc" + (10_000).to_bytes(2, "big") + item * 10_000
     rows = (size - 100) // len(row)
     head = b"\x84\xa8stanzaId\x01\xa4type\x02\xaeconversationId\xa1c\xa4body\x81\xa5extra\xdc"

@@ -1,4 +1,4 @@
-"""One envelope or more of each kind, as they travel: the ones whose bytes are kept."""
+"""One or more envelopes of each kind. The snapshots contain their bytes."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

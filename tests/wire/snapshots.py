@@ -1,6 +1,6 @@
 """The bytes of each sample, kept as hex.
 
-`python -m tests.wire.snapshots` writes them anew. Nothing else does: other bytes are another protocol.
+`python -m tests.wire.snapshots` writes them again. Nothing else does: other bytes are another protocol.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ WIDTH: Final = 96
 
 
 def kept() -> Mapping[str, bytes]:
-    """The bytes of each sample as they were when the snapshots were last written."""
+    """The bytes of each sample when the snapshots were last written."""
     return {name: bytes.fromhex(digits) for name, digits in tomllib.loads(PATH.read_text()).items()}
 
 

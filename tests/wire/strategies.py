@@ -1,4 +1,4 @@
-"""Hypothesis makes messages of every kind, within what the protocol allows."""
+"""Hypothesis strategies for messages of every kind, within the limits of the protocol."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ from orchestrator.wire.messages import (
 )
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""For a machine that has other things to do."""
+"""Settings for a busy machine: no deadline."""
 
 ids: st.SearchStrategy[Any] = st.text("ABCxyz019-_.~", min_size=1, max_size=128)
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

@@ -1,4 +1,4 @@
-"""Frames made to do harm: every one is decoded or refused, and memory stays bounded."""
+"""Hostile frames: each is decoded or refused, and memory stays bounded."""
 
 import sys
 import tracemalloc
@@ -38,7 +38,7 @@ MUST_BE_REACHED = {
 
 @contextmanager
 def less_than(most: int) -> Iterator[None]:
-    """What is done inside holds at no moment that many bytes more than were held before."""
+    """Assert that the body never allocates that many bytes more than before."""
     tracemalloc.start()
     try:
         yield

@@ -1,4 +1,4 @@
-"""The models are the protocol's own table: numbers, names, directions and fields."""
+"""The models equal the table in docs/protocol.md: numbers, names, directions and fields."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ ROW = re.compile(r"^\| (\d[\d /]*) \| ([A-Z]\w+(?: / \w+)*) \| ([^|]+) \| ([^|]+
 
 
 def the_table() -> dict[str, tuple[int, str, str]]:
-    """Each message's number, direction and what the table says of its body."""
+    """The number, the direction and the body of each message in the table."""
     return {
         name: (int(number), direction, fields)
         for numbers, names, directions, cells in ROW.findall(PROTOCOL.read_text())

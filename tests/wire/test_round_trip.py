@@ -1,4 +1,4 @@
-"""What is encoded is decoded as it was, and whatever arrives is decoded or refused."""
+"""A decoded message equals the encoded one; any other bytes are decoded or refused."""
 
 import json
 import struct
@@ -40,7 +40,7 @@ def test_an_encoded_message_is_decoded_unchanged(kind: type[Body], data: st.Data
 
 
 def longest(value: Any) -> bytes:
-    """The same value as another library may write it: in the longest forms, with every map turned around."""
+    """The same value as another library may encode it: in the longest forms, with every map reversed."""
     match value:
         case bool() | None:
             return bytes(msgpack.packb(value))
@@ -61,7 +61,7 @@ def longest(value: Any) -> bytes:
 
 
 def is_decoded_or_refused(frame: bytes, sender: Sender) -> bool:
-    """Nothing else can happen; an error of another kind would come out of here."""
+    """Decode, or refuse with our error; any other exception is raised."""
     try:
         envelope = decode(frame, sender=sender, max_bytes=MAX_FRAME_BYTES)
     except AnamnesisError as error:

@@ -32,7 +32,7 @@ B = TypeVar("B", bound=Body)
 
 
 def understood(kind: type[B], *, number: int | None = None, **fields: Any) -> B:
-    """The body that is read from these fields, sent by whoever may send it."""
+    """The body that is decoded from these fields, with an allowed sender."""
     frame = {
         "stanzaId": 1,
         "conversationId": HERE,
@@ -294,7 +294,7 @@ def test_a_configuration_may_name_its_conversation_in_the_body_alone() -> None:
 
 def test_meta_holds_scalars_of_every_kind() -> None:
     meta = {"text": "microphone", "whole": 2**64 - 1, "part": -0.5, "yes": True, "nothing": None}
-    meta |= {"ä" * 128: "ä" * 1024}  # as long as they may be
+    meta |= {"ä" * 128: "ä" * 1024}  # the maximum length
     frame = {"stanzaId": 1, "type": 12, "conversationId": HERE, "meta": meta, "body": {}}
 
     assert decode(msgpack.packb(frame), sender="client", max_bytes=MAX_FRAME_BYTES).meta == meta

@@ -1,0 +1,1 @@
+"""Brains and embedders."""

@@ -1,0 +1,1 @@
+"""Whole conversations over the wire, as a client sees them."""

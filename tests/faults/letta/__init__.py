@@ -1,0 +1,1 @@
+"""The Letta server fails, restarts, or loses answers."""

@@ -1,0 +1,1 @@
+"""Connections break: WebSockets and LiveKit rooms."""

@@ -1,0 +1,1 @@
+"""The database is locked, full, replaced or unreachable, or a process dies in a transaction."""

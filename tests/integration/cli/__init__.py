@@ -1,0 +1,1 @@
+"""Commands, run as a person or a script runs them."""

@@ -1,0 +1,1 @@
+"""A model endpoint; the files of the embedding model."""

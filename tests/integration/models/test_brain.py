@@ -1,0 +1,491 @@
+"""A brain with a model behind a real endpoint: it answers, refuses, breaks off, is slow, garbled or gone."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+
+from agents.errors import AnswerCut
+from agents.models import prompts, usage
+from agents.models.fallback import MAX_ANSWER, ConfidenceThresholds, ModelBrain
+from agents.models.retries import Breaker, RetryPolicy
+from agents.models.usage import ModelUsage
+from agents.ports import Brief
+from agents.stations.embed import embed
+from agents.tools.built_in import built_in
+from agents.values import Enrichment, Intent
+from orchestrator.orchestrator import Orchestrator
+from tests.brains import ASKS_ALL, PATIENT, Using, a_brief, chat_brain, local_words, said
+from tests.builders import START, some_blocks
+from tests.models import minilm
+from tests.orchestrators import agents, an_orchestrator, local_brain, meta
+from tests.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
+from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.process import free_port
+
+TOOLS = built_in(START.date)
+GARBAGE = {
+    "prose": "I think the person has a headache.",
+    "nothing": "",
+    "cut": '{"previous_context": "No previous context", "enriched_mess',
+    "another_object": '{"mood": "fine"}',
+    "a_list": "[1, 2, 3]",
+    "not_json": "{'previous_context': None}",
+    "deep": "[" * 5_000 + "]" * 5_000,
+    "long": json.dumps({"previous_context": "a" * 1_000_000, "enriched_message": "b"}),
+    "infinite": '{"intent": "SLEEP", "confidence": Infinity, "reasoning": "x"}',
+    "unknown_intent": '{"intent": "HAIRDRESSING", "confidence": 1.0, "reasoning": "x"}',
+    "nul": '{"intent": "SLEEP", "confidence": 1.0, "reasoning": "\\u0000"}',
+}
+
+
+async def heard(brain: ModelBrain, message: str) -> tuple[Enrichment, Intent]:
+    blocks = some_blocks(0)
+    enrichment = await brain.extract(message, blocks)
+    return enrichment, await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+
+
+async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Exception | None]:
+    """The fragments that were received, and the error that ended them."""
+    fragments: list[str] = []
+    try:
+        async for fragment in brain.speak(brief):
+            fragments.append(fragment)
+    except AnswerCut as cut:
+        return fragments, cut
+    return fragments, None
+
+
+# --- what is asked, and what is not -------------------------------------------------------------------------
+
+
+async def test_if_the_local_brain_is_sure_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
+    blocks = some_blocks(1)
+    async with chat_brain(model_endpoint) as brain:
+        with usage.record() as used:
+            enrichment = await brain.extract("8", blocks)
+            intent = await brain.classify(enrichment, blocks, await embed(minilm(), "8", enrichment))
+
+    assert used == ModelUsage(started=used.started)
+    assert enrichment == await local_brain().extract("8", blocks)
+    assert intent.intent == "GENERAL_HEALTH"
+    assert intent.reasoning.endswith("sure without the model: 0.95 is at least 0.60")
+
+
+async def test_if_the_local_brain_is_not_sure_the_model_decides(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    said = {"intent": "SLEEP", "confidence": 0.8, "reasoning": "It is about nights"}
+    model_endpoint.script(word, Step(), Step(text=json.dumps(said)))
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
+            enrichment, intent = await heard(brain, f"{word} again")
+
+    assert (intent.intent, intent.reasoning) == ("SLEEP", "It is about nights")
+    assert word in enrichment.enriched_message
+    assert (used.requests, used.repairs, used.fallback_reason) == (2, 0, "")
+    assert used.prompt_tokens > 100
+    assert used.completion_tokens > 10
+    first, second = model_endpoint.asked(word)
+    assert first["response_format"]["json_schema"]["schema"] == prompts.ENRICHMENT.schema
+    assert set(second["response_format"]["json_schema"]["schema"]["properties"]["intent"]["enum"]) == set(
+        agents().intents
+    )
+
+
+async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, word: str) -> None:
+    async with chat_brain(model_endpoint, thresholds=ConfidenceThresholds(context=0.0, intent=1.5)) as brain:
+        await heard(brain, f"I cannot sleep, {word}")
+
+    assert [each["response_format"]["json_schema"]["name"] for each in model_endpoint.asked(word)] == [
+        "intent"
+    ]
+
+
+# --- replies that cannot be read (F7, F8) -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_an_invalid_reply_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
+    model_endpoint.script(word, Step(text=GARBAGE[kind]), Step(), Step(text=GARBAGE[kind]), Step())
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
+            _, intent = await heard(brain, f"I cannot sleep, {word}")
+
+    assert (used.requests, used.repairs, used.fallback_reason) == (4, 2, "")
+    assert intent.intent in agents().intents
+    assert "could not be read" in json.dumps(model_endpoint.asked(word)[1])
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_after_two_invalid_replies_the_local_brain_decides_and_says_so(
+    model_endpoint: ModelEndpoint, word: str, kind: str
+) -> None:
+    model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 4)
+    message = f"I cannot sleep, {word}"
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
+            enrichment, intent = await heard(brain, message)
+
+    assert enrichment == await local_brain().extract(message, some_blocks(0))
+    assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
+    assert (used.requests, used.fallback_reason) == (4, "reply_unreadable")
+    assert used.reasoning == ["The local brain read the message, since the model's reply could not be read"]
+
+
+async def test_a_fenced_reply_is_parsed(model_endpoint: ModelEndpoint, word: str) -> None:
+    said = '```json\n{"intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}\n```'
+    model_endpoint.script(word, Step(), Step(text=said))
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
+            _, intent = await heard(brain, word)
+
+    assert (intent.intent, used.repairs) == ("SLEEP", 0)
+
+
+# --- refusals, and a model that is not there (F3, F5) ------------------------------------------------------
+
+
+async def test_a_temporary_refusal_is_retried(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(status=500), Step(status=503), Step(text="All is well. Rest a little."))
+    async with chat_brain(model_endpoint) as brain:
+        with usage.record() as used:
+            words = await said(brain, a_brief(word))
+
+    assert words == ["All is well. ", "Rest a little."]
+    assert (len(model_endpoint.asked(word)), used.fallback_reason) == (3, "")
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500, 503])
+async def test_after_a_permanent_refusal_the_local_brain_answers(
+    model_endpoint: ModelEndpoint, word: str, status: int
+) -> None:
+    model_endpoint.script(word, *[Step(status=status)] * 9)
+    brief = a_brief(word)
+    async with chat_brain(model_endpoint) as brain:
+        with usage.record() as used:
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert used.fallback_reason == f"http_{status}"
+    assert len(model_endpoint.asked(word)) == (3 if status >= 500 else 1)
+
+
+async def test_retry_after_is_respected(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(status=429, retry_after=0.3), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        began = monotonic()
+        words = await said(brain, a_brief(word))
+
+    assert words == ["Well. ", "Rest."]
+    assert monotonic() - began >= 0.3
+
+
+async def test_a_retry_after_beyond_the_budget_is_not_waited_for(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, *[Step(status=429, retry_after=3600)] * 9)
+    brief, breaker = a_brief(word), Breaker()
+    async with chat_brain(model_endpoint, breaker=breaker) as brain:
+        words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert len(model_endpoint.asked(word)) == 1
+    assert breaker.is_open
+
+
+async def test_without_an_endpoint_the_local_brain_does_everything(word: str) -> None:
+    brief = a_brief(word)
+    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", thresholds=ASKS_ALL) as brain:
+        with usage.record() as used:
+            enrichment, intent = await heard(brain, word)
+            words = await said(brain, brief)
+
+    assert enrichment == await local_brain().extract(word, some_blocks(0))
+    assert intent.reasoning.endswith("the local brain decided, since the model did not answer")
+    assert "".join(words) == await local_words(brief)
+    assert (used.fallback_reason, used.given_up) == ("unreachable", True)
+
+
+async def test_a_failed_model_is_not_asked_again_in_the_same_turn(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, *[Step(status=400)] * 9)
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+        with usage.record():
+            await heard(brain, word)
+            await said(brain, a_brief(word))
+
+    assert len(model_endpoint.asked(word)) == 1
+
+
+async def test_a_model_that_keeps_failing_is_paused_and_then_tried_once(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    now = [0.0]
+    breaker = Breaker(failures=2, rest_seconds=10, clock=lambda: now[0])
+    model_endpoint.script(word, *[Step(status=400)] * 3)
+    async with chat_brain(model_endpoint, breaker=breaker) as brain:
+        asked = []
+        for now[0] in (0.0, 1.0, 2.0, 9.0, 11.5, 12.0, 22.0, 22.5):
+            await said(brain, a_brief(word))
+            asked.append(len(model_endpoint.asked(word)))
+
+    assert asked == [1, 2, 2, 2, 3, 3, 4, 5]
+
+
+# --- streams that break, stall or never end (F4, F27) -------------------------------------------------------
+
+
+async def test_a_stream_that_breaks_within_the_first_sentence_is_started_again(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="One thing is that", cut=3), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        assert await said(brain, a_brief(word)) == ["Well. ", "Rest."]
+
+
+async def test_a_model_that_stalls_within_an_answer_is_given_up(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="Well. Rest a little now.", drip=0.4))
+    async with chat_brain(model_endpoint, retry_policy=replace(PATIENT, stall_seconds=0.1)) as brain:
+        with usage.record() as used:
+            fragments, error = await until_it_fails(brain, a_brief(word))
+
+    assert (fragments, used.cut_reason) == (["Well. Rest "], "timed_out")
+    assert isinstance(error, AnswerCut)
+
+
+async def test_a_model_that_never_answers_is_given_up(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, *[Step(hang=True)] * 3)
+    brief = a_brief(word)
+    policy = replace(PATIENT, reply_seconds=0.2, budget_seconds=1.0)
+    async with chat_brain(model_endpoint, retry_policy=policy) as brain:
+        with usage.record() as used:
+            words = await said(brain, brief)
+
+    assert ("".join(words), used.fallback_reason) == (await local_words(brief), "timed_out")
+
+
+@pytest.mark.parametrize("answered", [0, 1, 2])
+async def test_all_questions_of_a_turn_share_one_budget(
+    model_endpoint: ModelEndpoint, word: str, answered: int
+) -> None:
+    """Each request alone could wait for half a minute; the one that exceeds the budget is the last."""
+    steps = (Step(), Step(), Step(text="Well. Rest."))
+    model_endpoint.script(word, *steps[:answered], *[Step(hang=True)] * 3)
+    brief = a_brief(word)
+    async with chat_brain(
+        model_endpoint, thresholds=ASKS_ALL, retry_policy=replace(PATIENT, budget_seconds=3.0)
+    ) as brain:
+        with usage.record() as used:
+            await heard(brain, f"I cannot sleep, {word}")
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert (used.fallback_reason, used.given_up) == ("budget", True)
+    assert len(model_endpoint.asked(word)) <= answered + 1
+
+
+async def test_a_model_is_not_asked_once_the_budget_is_used_up(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    breaker, brief = Breaker(failures=1), a_brief(word)
+    async with chat_brain(model_endpoint, thresholds=ASKS_ALL, breaker=breaker) as brain:
+        with usage.record() as used:
+            used.started -= PATIENT.budget_seconds
+            await heard(brain, word)
+            words = await said(brain, brief)
+
+    assert "".join(words) == await local_words(brief)
+    assert (model_endpoint.asked(word), used.fallback_reason) == ([], "budget")
+    assert not breaker.is_open
+
+
+async def test_a_model_that_never_ends_is_cut(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(text="And so on and so on. " * 5_000))
+    async with chat_brain(model_endpoint) as brain:
+        with usage.record() as used:
+            fragments, error = await until_it_fails(brain, a_brief(word))
+
+    length = len("".join(fragments))
+    assert isinstance(error, AnswerCut)
+    assert MAX_ANSWER < length < MAX_ANSWER + 100
+    assert used.cut_reason == "too_long"
+
+
+async def test_characters_that_no_frame_can_hold_are_left_out(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    model_endpoint.script(word, Step(text="We\x00ll \ud83d. \x07Rest."))
+    async with chat_brain(model_endpoint) as brain:
+        assert await said(brain, a_brief(word)) == ["Well . ", "Rest."]
+
+
+async def test_an_empty_answer_counts_as_a_failure(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(text="  \n "))
+    brief = a_brief(word)
+    async with chat_brain(model_endpoint) as brain:
+        assert "".join(await said(brain, brief)) == await local_words(brief)
+
+
+# --- tools and reasons --------------------------------------------------------------------------------------
+
+
+async def test_a_tool_runs_here_and_the_model_uses_its_result(model_endpoint: ModelEndpoint) -> None:
+    tools = Using()
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        with usage.record() as used:
+            words = await said(brain, a_brief("What's my BMI? I'm 180 cm and 75 kg", tools))
+
+    assert tools.used == [("body_mass_index", {"height_m": 1.8, "weight_kg": 75.0})]
+    assert "23.1" in words[0]
+    assert used.requests == 2
+
+
+async def test_a_model_gets_only_its_specialists_tools_and_red_lines(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    brief = a_brief(f"{word}: what's my BMI? I'm 180 cm and 75 kg", Using())
+    calm = replace(brief, specialist=agents().agents["MENTAL_HEALTH"])
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        await said(brain, calm)
+
+    [request] = model_endpoint.asked(word)
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["days_since"]
+    assert "Never make light of what somebody feels." in request["messages"][-1]["content"]
+
+
+async def test_a_model_that_only_calls_tools_must_answer_in_the_end(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    call = Step(tool="body_mass_index", arguments={"height_m": 1.8, "weight_kg": 75.0})
+    model_endpoint.script(word, call, call, call, Step(text="It is 23."))
+    tools = Using()
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        words = await said(brain, a_brief(word, tools))
+
+    assert (len(tools.used), words) == (3, ["It is 23."])
+    assert "tools" not in model_endpoint.asked(word)[-1]
+
+
+async def test_a_tool_that_was_used_is_not_used_again_after_a_broken_stream(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    call = Step(tool="body_mass_index", arguments={"height_m": 1.8, "weight_kg": 75.0})
+    model_endpoint.script(word, call, Step(text="It is 23.", cut=1))
+    tools, brief = Using(), a_brief(word)
+    async with chat_brain(model_endpoint, tools=TOOLS) as brain:
+        words = await said(brain, a_brief(word, tools))
+
+    assert (len(tools.used), "".join(words)) == (1, await local_words(brief))
+
+
+# --- in an orchestrator ----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def a_conversation(
+    address: str, endpoint: ModelEndpoint, policy: RetryPolicy | None = None, *features: str
+) -> AsyncIterator[tuple[Orchestrator, Peer]]:
+    """A conversation with an orchestrator whose specialists use the model."""
+    async with chat_brain(endpoint, retry_policy=policy, tools=TOOLS) as brain:
+        orchestrator = an_orchestrator(address, brain, embedder=minilm())
+        async with orchestrator.open(), conversing(orchestrator, features=["streaming", *features]) as peer:
+            yield orchestrator, peer
+
+
+def words(frames: list[Frame]) -> list[str]:
+    return [frame.body["text"] for frame in frames if frame.type == SENTENCE]
+
+
+async def test_an_unknown_tool_is_refused_and_the_answer_continues(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        model_endpoint.script(
+            peer.conversation_id,
+            Step(tool="launch_rocket", arguments={"where": "up"}),
+            Step(text="I cannot."),
+        )
+        frames = await peer.ask("I have a headache")
+
+    results = [frame.body for frame in frames if frame.type == TOOL_RESULT]
+    assert [(each["success"], each["errorMessage"]) for each in results] == [(False, "there is no such tool")]
+    assert words(frames) == ["I cannot."]
+
+
+async def test_an_answer_that_breaks_off_ends_with_its_complete_sentences(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    """It ends with a whole sentence, and a second answer is not appended."""
+    async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
+        model_endpoint.script(
+            peer.conversation_id, Step(text="First it is so. Then it is something else entirely.", cut=8)
+        )
+        frames = await peer.ask("I have a headache")
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
+
+    assert words(frames) == ["First it is so. "]
+    assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
+    assert len(model_endpoint.asked(peer.conversation_id)) == 1
+
+
+async def test_the_model_usage_of_a_turn_is_stored_and_sent(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
+        model_endpoint.script(peer.conversation_id, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+        frames = await peer.ask("I have a headache")
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
+
+    assert frames[-1].meta["model.asked"] == 1
+    assert int(kept["model.prompt_tokens"]) > 100
+    assert int(kept["model.completion_tokens"]) > 0
+    steps = [frame.body for frame in frames if frame.type == REASONING]
+    assert [each["sequence"] for each in steps] == [1, 2]
+    assert "sure without the model" in steps[0]["content"]
+    assert steps[1]["content"] == "It sounds harmless"
+
+
+async def test_a_client_learns_that_the_local_brain_answered(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
+        model_endpoint.script(peer.conversation_id, *[Step(status=503)] * 9)
+        frames = await peer.ask("I have a headache")
+        kept = await meta(orchestrator, frames[-1].body["previousId"])
+
+    assert "headache" in words(frames)[0]
+    assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "http_503")
+
+
+async def test_a_stopped_answer_closes_the_request_to_the_model(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        model_endpoint.script(peer.conversation_id, Step(text="It is so. " * 500, drip=0.05))
+        await peer.say("I have a headache")
+        await peer.until_type(SENTENCE)
+        await peer.send(STOP, stopType="generation")
+        frames = await peer.answer()
+
+    assert frames[-1].body["isFinal"]
+    assert frames[-1].meta["stopped"]
+
+
+async def test_no_model_output_passes_what_the_guard_forbids(
+    embedded: str, model_endpoint: ModelEndpoint
+) -> None:
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        model_endpoint.script(
+            peer.conversation_id, Step(text="Stop taking your insulin right away. Rest a little.")
+        )
+        frames = await peer.ask("I have a headache")
+
+    assert "insulin" not in "".join(words(frames))
+    assert words(frames)[-1] == "Rest a little."

@@ -1,0 +1,1 @@
+"""Migrations, and the PostgreSQL server of the tests."""

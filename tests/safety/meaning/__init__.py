@@ -1,0 +1,1 @@
+"""The classifier, the detector that combines it with the rules, and the enriched message."""

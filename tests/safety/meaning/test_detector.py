@@ -1,0 +1,115 @@
+"""The detector: rules and classifier check each other."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from agents.safety.classifier import Likeness
+from agents.safety.detector import AGREES, ALONE, DOUBTS_SHORT, DangerDetector
+from agents.safety.verdict import MEANING, Verdict
+
+CHEST = "chest.pain"
+STROKE = "stroke.face"
+
+
+class Words:
+    """A guard whose rules fire on single words."""
+
+    rules: Mapping[str, Verdict] = {
+        "chest": Verdict("emergency", 3, (CHEST,)),
+        "droops": Verdict("emergency", 3, (STROKE,)),
+    }
+
+    def check(self, text: str, context: str | None = None) -> Verdict:
+        found = Verdict()
+        for word, verdict in self.rules.items():
+            if word in text:
+                found = found.raised_by(verdict)
+        return found
+
+    def check_reply(self, text: str, context: str) -> Verdict:
+        is_yes = text == "yes" and "harming" in context
+        return Verdict("crisis", 2, ("self_harm",)) if is_yes else Verdict()
+
+    def always(self, verdict: Verdict) -> Verdict:
+        return self.rules["droops"] if STROKE in verdict.rule_ids else Verdict()
+
+    def as_read(self, text: str) -> str:
+        return text
+
+    def completed(self, before: str, said: str) -> list[str]:
+        return []
+
+    def takes_back(self, text: str) -> bool:
+        return text.startswith("no, ")
+
+
+class Likes:
+    """A classifier that gives a text the score of a word in it."""
+
+    def __init__(self, **words: float) -> None:
+        self._words = words
+
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        return [
+            Likeness(max((like for word, like in self._words.items() if word in text), default=0.0), 0.0)
+            for text in texts
+        ]
+
+
+def a_detector(**words: float) -> DangerDetector:
+    return DangerDetector(Words(), Likes(**words))
+
+
+@pytest.mark.parametrize(
+    ("likeness", "certainty"), [(AGREES, "certain"), (DOUBTS_SHORT, "possible"), (DOUBTS_SHORT - 0.01, None)]
+)
+def test_a_rule_is_certain_possible_or_dismissed_by_the_likeness(
+    likeness: float, certainty: str | None
+) -> None:
+    verdict = a_detector(chest=likeness).check("my chest hurts")
+
+    assert (verdict.certainty if verdict.flagged else None) == certainty
+
+
+def test_a_rule_that_must_be_heard_at_any_price_is_never_dismissed() -> None:
+    verdict = a_detector().check("his face droops on one side")
+
+    assert verdict.is_certain
+    assert verdict.rule_ids == (STROKE,)
+
+
+def test_what_only_the_classifier_finds_is_possible() -> None:
+    verdict = a_detector(grey=ALONE).check("he went all grey and clammy")
+
+    assert verdict == Verdict("emergency", 2, (MEANING,), "possible")
+
+
+def test_less_likeness_than_that_is_no_danger() -> None:
+    assert not a_detector(grey=ALONE - 0.01).check("he went all grey and clammy").flagged
+
+
+def test_a_long_text_is_judged_sentence_by_sentence() -> None:
+    story = "We went to the park with the dog and had a lovely day. " * 8
+    danger = "Now my chest hurts a lot. "
+
+    verdict = a_detector(chest=0.9).check(f"{story}{danger}{story}")
+
+    assert verdict.is_certain
+
+
+def test_a_yes_to_a_question_about_danger_needs_no_likeness() -> None:
+    verdict = a_detector().check("yes", "Are you thinking of harming yourself?")
+
+    assert verdict.is_certain
+    assert verdict.kind == "crisis"
+
+
+def test_without_a_classifier_the_rules_decide_alone() -> None:
+    verdict = DangerDetector(Words()).check("my chest hurts")
+
+    assert verdict.is_certain
+
+
+def test_the_classifier_is_not_asked_about_a_denial() -> None:
+    assert not a_detector(harm=0.9).check("no, I do not want to harm myself").flagged

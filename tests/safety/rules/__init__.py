@@ -1,0 +1,1 @@
+"""What the rules find in one message, and what they let pass."""

@@ -1,0 +1,1 @@
+"""Tests of `orchestrator`: its own modules, `connection`, `client` and `cli`."""
