@@ -1,4 +1,4 @@
-"""The output guard refuses diagnoses, prescriptions and doses in answers, sentence by sentence. Pure."""
+"""The output guard refuses diagnoses, prescriptions, doses and false comfort in answers. Pure."""
 
 import html
 import re
@@ -62,6 +62,24 @@ _ORDERS: Final = re.compile(
     r"helps?|enough|recommend\w*|is|are)\b"
 )
 """Words of clauses that do more than repeat what the person takes."""
+_INSERTED: Final = re.compile(
+    r"(?:can|may|might|could|will|would|should|must|is|are|was|were|has|does|often|sometimes|usually|also)\b"
+)
+"""How the rest of a clause begins after an insertion: "ibuprofen, together with lisinopril, can …"."""
+_OPEN_END: Final = re.compile(r"\b(?:and|or|but)$")
+_ATTRIBUTION: Final = re.compile(
+    r"(?:as|like|that is what|so|from what|if)? ?"
+    r"(?:(?:you|he|she|they) (?:have |had |has |just )?"
+    r"(?:told me|tell me|said|say|mentioned|wrote|described|reported|explained)|"
+    r"i (?:have )?(?:understood|noted|remember|see)(?: it| you| that)?(?: right| correctly)?)"
+    r"(?: (?:so|it|this|that|me|you|earlier|before|already|yesterday|today|just now|last \w+|a \w+ ago|"
+    r"(?:on|in|at) \w+))*"
+    r"\W*$"
+)
+"""A clause that only says that the person told the clause before it."""
+_DIRECTS: Final = re.compile(
+    r"\b(?:take|use|try|give|stop|skip|double|halve|increase|reduce|should|must|need|recommend\w*|suggest\w*)\b"
+)
 _SOMEBODY: Final = (
     r"\b(?:you|your|yours|him|her|those|these|tonight|tomorrow|(?:i|we) would|"
     r"(?:for|to|on|with|get|fix|clear|stop|ease|treat|help|sort) (?:this|that|it|them)|"
@@ -87,6 +105,9 @@ class _Rules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     conditions: tuple[str, ...]
+    everyday: tuple[str, ...]
+    general: tuple[str, ...]
+    warns: tuple[str, ...]
     mild: tuple[str, ...]
     injured: tuple[str, ...]
     part: tuple[str, ...]
@@ -139,11 +160,37 @@ class OutputGuard:
         more = [name for name, pattern in further.items() if any(map(pattern.search, stated))]
         return tuple(dict.fromkeys((*own, *more)))
 
+    def allowed_part(self, text: str, further: Mapping[str, re.Pattern[str]] = MappingProxyType({})) -> str:
+        """The sentences of a text that break no rule."""
+        return " ".join(each for each in _SENTENCES.split(text) if not self.refusals(each, further))
+
     def _stated(self, sentence: str) -> list[str]:
         """The clauses of a sentence that state something themselves, without what only repeats the person."""
         lead = self._told_back.match(sentence)
-        clauses = _CLAUSES.split(sentence[lead.end() :] if lead else sentence)
+        clauses = _without_told(_whole_clauses(sentence[lead.end() :] if lead else sentence))
         return [clause for clause in clauses if _ORDERS.search(clause)] if lead else clauses
+
+
+def _whole_clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence. Parts that an insertion between commas separates are one clause."""
+    clauses: list[str] = []
+    for part in _CLAUSES.split(sentence):
+        if clauses and (_OPEN_END.search(clauses[-1]) or _INSERTED.match(part)):
+            clauses[-1] += f" {part}"
+        else:
+            clauses.append(part)
+    return clauses
+
+
+def _without_told(clauses: Sequence[str]) -> list[str]:
+    """The clauses without those that the one beside them attributes to the person, unless they direct."""
+    kept = []
+    for number, clause in enumerate(clauses):
+        before, after = clauses[max(number - 1, 0)], (*clauses, "")[number + 1]
+        is_told = _ATTRIBUTION.match(after) or (_ATTRIBUTION.match(before) and clause.startswith("and "))
+        if not is_told or _DIRECTS.search(clause):
+            kept.append(clause)
+    return kept
 
 
 def _plain(sentence: str) -> str:
@@ -163,6 +210,9 @@ def load(folder: Path) -> OutputGuard:
         rules = _Rules.model_validate(tomllib.loads((folder / "output.toml").read_text(encoding="utf-8")))
         words = {
             "{condition}": _any(rules.conditions) + r"\b",
+            "{everyday}": _any(rules.everyday),
+            "{general}": _any(rules.general),
+            "{warns}": _any(rules.warns),
             "{mild}": _any(rules.mild),
             "{injured}": _any(rules.injured),
             "{part}": _any(rules.part),

@@ -1,7 +1,7 @@
 """The fixed texts of safety answers, with the phone numbers of a region."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
@@ -18,6 +18,9 @@ ELSEWHERE: Final = "elsewhere"
 
 ROUTER: Final = "router"
 """The rule of an emergency that only the router found. The router cannot tell it from a crisis."""
+
+CLAIMS: Final = ("dose", "prescription", "diagnosis", "reassurance")
+"""The kinds of claims that a brain may not make, the gravest first. Ids of output rules begin with them."""
 
 
 class _Section(BaseModel):
@@ -44,9 +47,17 @@ _Sentence: TypeAlias = Annotated[str, Field(min_length=1)]
 _Variants: TypeAlias = Annotated[tuple[Text, ...], Field(min_length=2)]
 
 
+class _Refused(_Section):
+    diagnosis: _Sentence
+    dose: _Sentence
+    prescription: _Sentence
+    reassurance: _Sentence
+    other: _Sentence
+
+
 class _Texts(_Section):
     caution: str
-    refused: str
+    refused: _Refused
     error: str
     settled: str
     no_danger: str
@@ -72,10 +83,15 @@ class Wording:
         abuse = region.abuse or elsewhere.abuse or region.crisis
         self._numbers = {"emergency": region.emergency, "crisis": region.crisis, "abuse": abuse}
         self.caution = texts.caution.format_map(self._numbers)
-        self.refused = texts.refused.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
         self.settled = texts.settled.format_map(self._numbers)
         self.no_danger = texts.no_danger.format_map(self._numbers)
+
+    def refused(self, rules: Sequence[str]) -> str:
+        """What is said in place of a sentence that breaks these rules, by the kind of its gravest claim."""
+        broken = {rule.partition(".")[0] for rule in rules}
+        texts = dict(self._texts.refused)
+        return self._filled(texts[next((kind for kind in CLAIMS if kind in broken), "other")])
 
     def foreign(self, language: str) -> str:
         """The text before the answer to a message in another language, in that language too if we can."""

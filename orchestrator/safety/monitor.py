@@ -193,7 +193,16 @@ class SafetyMonitor:
         if not rules:
             return SentenceDecision(text)
         note = SafetyNote("answer", "refused", rules=tuple(rules), refused=text)
-        return SentenceDecision(self.wording.refused, (note,))
+        return SentenceDecision(self.wording.refused(rules), (note,))
+
+    def reason_ready(self, text: str, specialist: Specialist | None = None) -> SentenceDecision:
+        """Decide which sentences of a brain's reason may be shown. The others are left out, not replaced."""
+        further = specialist.lines if specialist else {}
+        rules = self.output.refusals(text, further)
+        if not rules:
+            return SentenceDecision(text)
+        note = SafetyNote("answer", "refused", rules=tuple(rules), refused=text)
+        return SentenceDecision(self.output.allowed_part(text, further), (note,))
 
     # --- decisions ------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from orchestrator.errors import (
 )
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
-from orchestrator.safety.assessment import TurnDecision
+from orchestrator.safety.assessment import SentenceDecision, TurnDecision
 from orchestrator.safety.monitor import Understanding
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
@@ -144,11 +144,11 @@ class Answer:
     async def begin(self) -> Blocks:
         """Start the answer and read the blocks, as they were before this turn.
 
-        A person in danger gets the first sentence before any block or copy of a block is read. An answer that
-        had begun when its process died is not answered again; a message that fails too often is set aside. If
-        the turn answers the message before, the turn that only asked about danger is left out.
+        A person in danger gets the first sentence before any block or copy of a block is read. An answer of
+        which a dead process had sent a sentence is not answered again; a message that fails too often is set
+        aside. If the turn answers the message before, the turn that only asked about danger is left out.
         """
-        if self._turn.begun:
+        if self._turn.is_cut:
             raise AnamnesisError(INTERRUPTED)
         if self._turn.turn.attempts > self._services.attempts:
             raise AnamnesisError(POISON_MESSAGE, attempts=self._services.attempts)
@@ -199,7 +199,7 @@ class Answer:
         self._context_seconds = perf_counter() - self._started_at
         if not recalled.memories and not self._turn.reasoning:
             return
-        steps = self._stream.number_steps(reason, *self._usage.take_reasoning())
+        steps = self._steps(reason, *self._usage.take_reasoning())
 
         def work(write: ConversationWrite) -> None:
             for hit in recalled.memories:
@@ -239,7 +239,7 @@ class Answer:
             await self.say(sentence)
 
     async def say_checked(self, sentence: str) -> None:
-        """Say a sentence of the brain; if it is not allowed, say once that it is not."""
+        """Say a sentence of the brain; if it is not allowed, say instead, once per kind of claim, why not."""
         checked = self._safety.check(sentence, self._routing.specialist if self._routing else None)
         if not checked.is_refused:
             await self.say(sentence)
@@ -255,7 +255,7 @@ class Answer:
         ready = self._stream.hold_back(sentence)
         if ready is None:
             return
-        steps = self._stream.number_steps(*self._usage.take_reasoning())
+        steps = self._steps(*self._usage.take_reasoning())
 
         def work(write: ConversationWrite) -> bool:
             self._send_steps(write, steps)
@@ -275,7 +275,7 @@ class Answer:
         stopped = problem is None and self._claimed.stopped
         last = "" if problem or stopped else self._stream.held_back or ""
         in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
-        steps = self._stream.number_steps(*self._usage.take_reasoning()) if problem is None else []
+        steps = self._steps(*self._usage.take_reasoning()) if problem is None else []
         changes = await self._foreign_changes() if in_blocks else ()
         for attempt in range(1, MAX_WRITES + 2):
             close = partial(
@@ -310,6 +310,13 @@ class Answer:
                     await self._services.sync.copy(self._record.conversation, written.stored, changes)
                 return
 
+    def _steps(self, *reasons: str) -> list[tuple[int, SentenceDecision]]:
+        """The reasons as far as they may be shown, numbered; none if the client did not ask for reasons."""
+        if not self._turn.reasoning:
+            return []
+        specialist = self._routing.specialist if self._routing else None
+        return self._stream.number_steps(self._safety.check_reason(each, specialist) for each in reasons)
+
     async def _foreign_changes(self) -> Sequence[ForeignChange]:
         return await self._services.sync.foreign_changes(self._turn.conversation_id)
 
@@ -324,7 +331,7 @@ class Answer:
         *,
         attempt: int,
         last: str,
-        steps: Sequence[tuple[int, str]],
+        steps: Sequence[tuple[int, SentenceDecision]],
         problem: AnamnesisError | None,
         stopped: bool,
         changes: Sequence[ForeignChange] | None,
@@ -379,13 +386,11 @@ class Answer:
             write.tx.turns.answer(write.conversation.id, self._turn.number, error.body.id)
         write.tx.turns.fail(write.conversation.id, self._turn.number, problem.problem.name)
 
-    def _send_steps(self, write: ConversationWrite, steps: Sequence[tuple[int, str]]) -> None:
-        """Send reasons, as far as they may be said."""
-        specialist = self._routing.specialist if self._routing else None
-        checked = [(number, self._safety.check(reason, specialist)) for number, reason in steps]
-        for _, each in checked:
-            self._safety.write_notes(write, each.notes)
-        self._stream.send_steps(write, [(number, each.text) for number, each in checked])
+    def _send_steps(self, write: ConversationWrite, steps: Sequence[tuple[int, SentenceDecision]]) -> None:
+        """Send reasons, and record what of them may not be shown."""
+        for _, reason in steps:
+            self._safety.write_notes(write, reason.notes)
+        self._stream.send_steps(write, steps)
 
     def _stop_is_requested(self, write: ConversationWrite) -> bool:
         """Whether the person asked to stop, perhaps through another process."""

@@ -53,6 +53,8 @@ class OpenTurn:
     """The message ids under which this turn may already be in the blocks."""
     meta: Mapping[str, str]
     safety: SafetyRecord
+    answered: str = ""
+    """What of this answer an earlier attempt has sent."""
     is_sent_whole: bool = False
     """Whether the answer was sent as one AssistantMessage, though the turn is not finished."""
 
@@ -68,14 +70,23 @@ class OpenTurn:
 
     @property
     def begun(self) -> bool:
-        """Whether an answer had begun when a process died. It is then closed, never answered again."""
+        """Whether an earlier attempt has sent the StartAnswer."""
         return self.turn.answer_id is not None
 
     @property
+    def is_cut(self) -> bool:
+        """Whether a process died within the answer. It is then closed, never answered again.
+
+        An answer that had begun without a sentence is not cut: the next attempt continues it.
+        """
+        return self.is_sent_whole or bool(self.answered)
+
+    @property
     def streaming(self) -> bool:
-        """Whether the client wants the answer sentence by sentence; the default."""
+        """Whether the answer is sent sentence by sentence: it began so, or the client wants it (default)."""
         features = self.conversation.preferences.get("features")
-        return not isinstance(features, list) or "streaming" in features
+        began_so = self.begun and not self.is_sent_whole
+        return began_so or not isinstance(features, list) or "streaming" in features
 
     @property
     def reasoning(self) -> bool:
@@ -309,6 +320,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
             unanswered=_unanswered(tx, last),
             is_repeated=turn.variation is not None,
         ),
+        answered=begun.contents if begun else "",
         is_sent_whole=begun is not None and begun.completion_status == "completed",
     )
 

@@ -32,6 +32,10 @@ class TurnSafety:
         """Decide whether a text of the brain may go out."""
         return self._monitor.sentence_ready(text, specialist)
 
+    def check_reason(self, text: str, specialist: Specialist | None) -> SentenceDecision:
+        """Decide which part of a reason may be shown."""
+        return self._monitor.reason_ready(text, specialist)
+
     def write_notes(self, write: ConversationWrite, notes: Sequence[SafetyNote]) -> None:
         """Store notes about the turn's message."""
         write_notes(write.tx, self._message, notes)

@@ -7,7 +7,7 @@ ready, or at the end.
 from collections.abc import Iterable, Mapping
 
 from orchestrator.ops import telemetry
-from orchestrator.safety.assessment import TurnDecision
+from orchestrator.safety.assessment import SentenceDecision, TurnDecision
 from orchestrator.turn.outbox import ConversationWrite
 from orchestrator.turn.queue import OpenTurn
 from orchestrator.wire.envelope import Scalar
@@ -45,19 +45,21 @@ class AnswerStream:
         return sentence in (*self.said, self.held_back)
 
     def start(self, write: ConversationWrite, decision: TurnDecision) -> None:
-        """Start the answer with what must be said first. A client that does not stream gets all of it."""
-        self.answer_id = write.tx.ids.new("msg_")
+        """Start the answer with what must be said first. A client that does not stream gets all of it.
+
+        An answer whose StartAnswer was sent before its process died keeps its id, and gets no second one.
+        """
+        self.answer_id = self._turn.turn.answer_id or write.tx.ids.new("msg_")
         if self._turn.streaming:
-            write.say(
-                StartAnswer(
+            if not self._turn.begun:
+                start = StartAnswer(
                     id=MessageId(self.answer_id),
                     conversation_id=write.conversation_id,
                     previous_id=MessageId(self._turn.answers_id),
                     answer_type="text",
                     safety=decision.assessment.wire_field,
-                ),
-                self._span,
-            )
+                )
+                write.say(start, self._span)
             self.said = []
             for first in decision.sentences[:1]:
                 self.send(write, first, decision.assessment.meta)
@@ -100,22 +102,24 @@ class AnswerStream:
         write.say(message, {**meta, **self._span})
         write.tx.turns.answer(write.conversation.id, self._turn.number, self.answer_id)
 
-    def number_steps(self, *reasons: str) -> list[tuple[int, str]]:
-        """The reasons with their numbers; none if the client did not ask for reasons."""
-        if not self._turn.reasoning:
-            return []
-        first = self._steps + 1
-        self._steps += len(reasons)
-        return list(enumerate(reasons, first))
+    def number_steps(self, reasons: Iterable[SentenceDecision]) -> list[tuple[int, SentenceDecision]]:
+        """The reasons with their numbers. One of which nothing may be shown uses up no number."""
+        steps = []
+        for reason in reasons:
+            self._steps += bool(reason.text)
+            steps.append((self._steps, reason))
+        return steps
 
-    def send_steps(self, write: ConversationWrite, steps: Iterable[tuple[int, str]]) -> None:
-        """Send reasons, each under its number."""
+    def send_steps(self, write: ConversationWrite, steps: Iterable[tuple[int, SentenceDecision]]) -> None:
+        """Send what may be shown of the reasons, each under its number."""
         for sequence, reason in steps:
+            if not reason.text:
+                continue
             step = ReasoningStep(
                 id=write.tx.ids.new("step_"),
                 conversation_id=write.conversation_id,
                 message_id=MessageId(self.answer_id),
                 sequence=sequence,
-                content=reason,
+                content=reason.text,
             )
             write.say(step)

@@ -8,7 +8,7 @@ from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit, changing
 from orchestrator.store.repositories.conversations import Conversations
-from orchestrator.store.rows import Turn
+from orchestrator.store.rows import Message, Turn
 
 _table = Turn.table
 _here = _table.c.conversation_id == bindparam("conversation_id")
@@ -66,9 +66,12 @@ _BEGIN = Statement(
     ),
     lambda: None,
 )
+_said = select(Message.table.c.id).where(
+    Message.table.c.id == _table.c.answer_id, Message.table.c.contents != ""
+)
 _PUT_BACK = Statement(
     changing(_table)
-    .where(*_this, _table.c.state == "in_progress", _table.c.answer_id.is_(None))
+    .where(*_this, _table.c.state == "in_progress", ~_said.exists())
     .values(state="pending", attempts=_table.c.attempts - 1, deadline=None, started_at=None),
     lambda: None,
 )
@@ -159,7 +162,7 @@ class Turns:
         return turn
 
     def put_back(self, conversation_id: str, number: int) -> None:
-        """Undo `begin` if no answer has begun: an attempt that the store refused does not count."""
+        """Undo `begin` if nothing was said yet: an attempt that the store refused does not count."""
         self._unit.run(_PUT_BACK, conversation_id=conversation_id, number=number)
 
     def answer(self, conversation_id: str, number: int, answer_id: str) -> None:
