@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agents.errors import AgentError
 from agents.models.retries import Breaker, RetryPolicy
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
     from agents.models.letta import LettaAgents
     from agents.models.openai import ChatModel
 
-AgentFor: TypeAlias = Callable[[str, str], Awaitable[str]]
-"""Gives the id of a Letta agent by conversation and role; raises `ModelTrouble` if there is none."""
+
+class LettaDirectory(Protocol):
+    """Knows the agents of a Letta server by conversation and role."""
+
+    async def agent_for(self, conversation_id: str, role: str) -> str:
+        """The agent's id, created if needed; raises `ModelTrouble` if there is none."""
+
+    async def forget_missing(self, conversation_id: str, role: str, agent_id: str) -> bool:
+        """Whether this agent does not exist any more; if so, `agent_for` creates another one."""
 
 
 CHECK_SECONDS: Final = 5.0
@@ -113,14 +121,14 @@ def choose(
     roster: Roster,
     prompts: PromptFiles,
     toolbox: Toolbox,
-    agent_for: AgentFor | None = None,
+    agents: LettaDirectory | None = None,
 ) -> SelectedBrain:
     """The brain that the settings name: Letta, else a chat endpoint, else the local brain.
 
-    Only the library of the chosen one is imported. With Letta, `agent_for` finds its agents.
+    Only the library of the chosen one is imported. With Letta, `agents` finds its agents.
     """
-    if settings.letta.base_url and agent_for is not None:
-        model, name = _letta(settings, agent_for)
+    if settings.letta.base_url and agents is not None:
+        model, name = _letta(settings, agents)
     elif settings.chat.endpoint:
         model, name = _chat(settings)
     else:
@@ -159,11 +167,18 @@ def _local_name(local: Brain) -> BrainName:
     return BrainName(ModelInfo(name=local.name, provider="anamnesis"), "embedded")
 
 
-def _letta(settings: Settings, agent_for: AgentFor) -> "tuple[LettaAgents | ChatModel, BrainName]":
+def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | ChatModel, BrainName]":
     from agents.models.letta import LettaAgents
 
-    letta = settings.letta
-    model = LettaAgents(letta.base_url, letta.api_key.get_secret_value(), letta.model, agent_for)
+    letta, rules = settings.letta, settings.brain
+    model = LettaAgents(
+        letta.base_url,
+        letta.api_key.get_secret_value(),
+        letta.model,
+        agents.agent_for,
+        agents.forget_missing,
+        partial(Breaker, rules.breaker_failures, rules.breaker_seconds),
+    )
     return model, BrainName(ModelInfo(name=model.name, provider="letta"), "letta")
 
 

@@ -19,6 +19,7 @@ from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
+from orchestrator import letta_settings
 from orchestrator.brain_selection import SelectedBrain, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
@@ -196,7 +197,9 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
     local = load_local_brain(settings, agents, embedder, overlay)
     ledger, monitor = build_ledger(settings, agents), build_monitor(settings, embedder)
     registry = load_registry(settings, store, agents, prompts)
-    selected = choose(settings, local, agents, prompts, toolbox, registry.agent_for if registry else None)
+    if registry is not None:
+        letta_settings.remember(settings)
+    selected = choose(settings, local, agents, prompts, toolbox, registry)
 
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
@@ -302,6 +305,7 @@ def build_upkeep(registry: "AgentRegistry", store: Store, sync: BlockSync) -> "U
 async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncIterator["Upkeep"]:
     """`build_upkeep` for a command, open while the block runs. Raises if no Letta is configured."""
     agents = load_roster(overlay)
+    settings = letta_settings.recall(settings)
     store = open_store(settings)
     try:
         registry = load_registry(settings, store, agents, load_prompts(agents, overlay))

@@ -5,8 +5,8 @@ pending. A request whose outcome is unknown is not sent again.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,12 +14,27 @@ from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.http import HttpClient, text_or_empty
 from agents.models.prompts import ModelRequest, message_with_results, without_control_characters
+from agents.models.retries import AgentBreakers, Breaker
 from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
 from agents.ports import ToolUser
 from agents.tools.toolbox import Tool
 
 _NORMAL_ENDS: Final = ("end_turn", "requires_approval", "max_steps", "max_tokens_exceeded", "tool_rule")
 _CANCEL_SECONDS: Final = 5.0
+
+_MISSING: Final = "http_404"
+_OF_ONE_AGENT: Final = (
+    _MISSING,
+    "http_400",
+    "http_409",
+    "http_422",
+    "context_window_overflow_in_system_prompt",
+)
+"""Failures whose cause is one agent: the server and its model may be well for all others."""
+
+
+async def _never_healed(conversation_id: str, role: str, agent_id: str) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -34,15 +49,26 @@ class _Run:
 
 
 class LettaAgents:
-    """The agents of one Letta server. `agent_for` returns an agent's id by conversation and role."""
+    """The agents of one Letta server.
+
+    `agent_for` returns an agent's id by conversation and role. `forget_missing` is called with conversation,
+    role and id of an agent that the server does not find; if it returns True, `agent_for` makes a new one.
+    """
 
     repeatable = False
 
     def __init__(
-        self, base_url: str, key: str, model: str, agent_for: Callable[[str, str], Awaitable[str]]
+        self,
+        base_url: str,
+        key: str,
+        model: str,
+        agent_for: Callable[[str, str], Awaitable[str]],
+        forget_missing: Callable[[str, str, str], Awaitable[bool]] = _never_healed,
+        make_breaker: Callable[[], Breaker] = Breaker,
     ) -> None:
         self._http = HttpClient(base_url, key, repeatable=False)
-        self._model, self._agent_for = model, agent_for
+        self._model, self._agent_for, self._forget_missing = model, agent_for, forget_missing
+        self._breakers = AgentBreakers(make_breaker)
         self._cancellations: set[asyncio.Task[None]] = set()
 
     @property
@@ -61,23 +87,29 @@ class LettaAgents:
 
     async def decide(self, request: ModelRequest) -> str:
         """Return the agent's last message as a whole. Its schema is a setting of the agent."""
-        agent_id = await self._agent_for(request.conversation_id, request.role)
+        agent_id = await self._agent(request)
         texts: dict[str, str] = {}
-        async with aclosing(self._run(agent_id, request.message, (), _Run())) as messages:
+        async with (
+            self._watching(agent_id, request),
+            aclosing(self._run(agent_id, request.message, (), _Run())) as messages,
+        ):
             async for message_id, fragment in messages:
                 texts[message_id] = texts.get(message_id, "") + fragment
         return list(texts.values())[-1] if texts else ""
 
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """Yield the agent's text as it arrives. Run the tools it calls and send the results back."""
-        agent_id = await self._agent_for(request.conversation_id, request.role)
+        agent_id = await self._agent(request)
         message, said = request.message, ""
         all_results: list[tuple[str, str]] = []
         for number in range(MAX_ROUNDS):
             run = _Run()
             offered = request.tools if number < MAX_ROUNDS - 1 else ()
             try:
-                async with aclosing(self._run(agent_id, message, offered, run)) as messages:
+                async with (
+                    self._watching(agent_id, request),
+                    aclosing(self._run(agent_id, message, offered, run)) as messages,
+                ):
                     async for _, fragment in messages:
                         said += fragment
                         yield fragment
@@ -90,6 +122,28 @@ class LettaAgents:
             results = await run_tool_calls(run.calls.values(), tools)
             all_results += [(call.name, result) for call, result in results]
             message = message_with_results(request.message, said, all_results)
+
+    async def _agent(self, request: ModelRequest) -> str:
+        """The id of the agent to ask, unless it keeps failing."""
+        agent_id = await self._agent_for(request.conversation_id, request.role)
+        self._breakers.check(agent_id)
+        return agent_id
+
+    @asynccontextmanager
+    async def _watching(self, agent_id: str, request: ModelRequest) -> AsyncIterator[None]:
+        """Count a failure against the agent if its cause is there; have a missing agent made again."""
+        try:
+            yield
+        except ModelTrouble as trouble:
+            if trouble.kind in _OF_ONE_AGENT:
+                trouble.counts_against_model = False
+                self._breakers.record_failure(agent_id, trouble.retry_after)
+            if trouble.kind == _MISSING:
+                trouble.retryable = await self._forget_missing(
+                    request.conversation_id, request.role, agent_id
+                )
+            raise
+        self._breakers.record_success(agent_id)
 
     async def _run(
         self, agent_id: str, message: str, tools: tuple[Tool, ...], run: _Run

@@ -1,4 +1,4 @@
-"""Time limits and retries of model requests, and a circuit breaker that pauses a failing model."""
+"""Time limits and retries of model requests, and circuit breakers that pause a failing model or agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,6 +17,9 @@ from tenacity import (
 from agents.errors import ModelTrouble
 
 T = TypeVar("T")
+
+MAX_AGENTS: Final = 1_000
+"""For how many agents failures are remembered."""
 
 _BACKOFF: Final = wait_random_exponential(multiplier=0.1, max=2)
 
@@ -62,7 +65,7 @@ class Breaker:
     def check(self) -> None:
         """Raise `ModelTrouble` if requests are rejected now."""
         if self.is_open:
-            raise ModelTrouble("left_alone")
+            raise ModelTrouble("left_alone", counts_against_model=False)
         if self._failures >= self._max_failures:
             self._open_until = self._clock() + self._rest
 
@@ -77,6 +80,34 @@ class Breaker:
         if self._failures >= self._max_failures:
             rest = max(rest, self._rest)
         self._open_until = max(self._open_until, self._clock() + rest)
+
+
+class AgentBreakers:
+    """One breaker per agent of an endpoint, so that an agent that fails pauses no other agent.
+
+    Only agents with failures are kept, the latest `MAX_AGENTS` of them.
+    """
+
+    def __init__(self, make: Callable[[], Breaker] = Breaker) -> None:
+        self._make = make
+        self._breakers: dict[str, Breaker] = {}
+
+    def check(self, agent_id: str) -> None:
+        """Raise `ModelTrouble` if requests to this agent are rejected now."""
+        if agent_id in self._breakers:
+            self._breakers[agent_id].check()
+
+    def record_success(self, agent_id: str) -> None:
+        """Forget the failures of an agent that has answered."""
+        self._breakers.pop(agent_id, None)
+
+    def record_failure(self, agent_id: str, retry_after: float | None) -> None:
+        """Count a failure of this agent alone."""
+        breaker = self._breakers.pop(agent_id, None) or self._make()
+        breaker.record_failure(retry_after)
+        self._breakers[agent_id] = breaker
+        while len(self._breakers) > MAX_AGENTS:
+            del self._breakers[next(iter(self._breakers))]
 
 
 async def call_with_retries(

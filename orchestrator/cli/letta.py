@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.letta.upkeep import Upkeep
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+_url = click.option("--url", help="Letta's address, instead of LETTA_BASE_URL.")
 
 
 @click.group()
@@ -22,20 +23,22 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for
 def letta() -> None:
     """Inspect and repair the agents and blocks on the Letta server.
 
-    Needs LETTA_BASE_URL.
+    Needs only Letta's address: LETTA_BASE_URL, or --url. Model, tag and the like are those that
+    `anamnesis serve` used last with this data folder, unless they are set.
     """
 
 
 @letta.command()
 @_as_json
+@_url
 @click.option("--all", "everything", is_flag=True, help="List what is ok, too.")
 @with_invocation
-def status(invocation: Invocation, as_json: bool, everything: bool) -> None:
+def status(invocation: Invocation, as_json: bool, url: str | None, everything: bool) -> None:
     """List what is missing, outdated, changed or orphaned on the server, by id and name.
 
     A block is ok if its digest equals ours. The exit code is 1 if anything is not ok.
     """
-    found = _run(invocation, lambda upkeep: upkeep.inspect())
+    found = _run(invocation, url, lambda upkeep: upkeep.inspect())
     _print(found, as_json, everything=everything)
     if any(each.state != "ok" for each in found):
         raise click.exceptions.Exit(FOUND_SOMETHING)
@@ -43,13 +46,14 @@ def status(invocation: Invocation, as_json: bool, everything: bool) -> None:
 
 @letta.command()
 @_as_json
+@_url
 @with_invocation
-def sync(invocation: Invocation, as_json: bool) -> None:
+def sync(invocation: Invocation, as_json: bool, url: str | None) -> None:
     """Repair agents, blocks and archives, and list what is still wrong.
 
     What belongs to archived conversations is removed. The exit code is 1 if something could not be repaired.
     """
-    still_wrong = _run(invocation, lambda upkeep: upkeep.sync())
+    still_wrong = _run(invocation, url, lambda upkeep: upkeep.sync())
     _print(still_wrong, as_json)
     if still_wrong:
         raise click.exceptions.Exit(FOUND_SOMETHING)
@@ -57,19 +61,20 @@ def sync(invocation: Invocation, as_json: bool) -> None:
 
 @letta.command()
 @_as_json
+@_url
 @with_invocation
-def prune(invocation: Invocation, as_json: bool) -> None:
+def prune(invocation: Invocation, as_json: bool, url: str | None) -> None:
     """Remove what belongs to archived conversations, and what has our tag and no conversation.
 
     This removes agents, blocks, archives, and people without an active conversation.
     """
-    _print(_run(invocation, lambda upkeep: upkeep.prune()), as_json)
+    _print(_run(invocation, url, lambda upkeep: upkeep.prune()), as_json)
 
 
 def _run(
-    invocation: Invocation, work: "Callable[[Upkeep], Awaitable[Sequence[Finding]]]"
+    invocation: Invocation, url: str | None, work: "Callable[[Upkeep], Awaitable[Sequence[Finding]]]"
 ) -> "Sequence[Finding]":
-    settings = invocation.settings(quietly=True)
+    settings = invocation.settings({"letta.base_url": url} if url else {}, quietly=True)
 
     from orchestrator.wiring import open_upkeep
 

@@ -136,6 +136,20 @@ class AgentRegistry:
         """Record that an agent does not exist any more. Its next use creates it with the same blocks."""
         await self._store.write(lambda tx: tx.letta.forget_agent(conversation_id, role, agent_id))
 
+    async def forget_missing(self, conversation_id: str, role: str, agent_id: str) -> bool:
+        """Whether an agent does not exist any more; if so, its next use creates it.
+
+        Letta is asked for the agent itself: a 404 for another address must not create a second agent.
+        """
+        try:
+            if await self.server.find_agent(agent_id) is not None:
+                return False
+        except LettaTrouble:
+            return False
+        await self.mark_missing(conversation_id, role, agent_id)
+        log.warning("letta_agent_missing", conversation_id=conversation_id, kind=role.lower())
+        return True
+
     async def mark_blocks_missing(self, conversation_id: str, labels: Set[Label]) -> None:
         """Record that the extractor does not have these blocks. No agent is asked until it has them again."""
         await self._store.write(lambda tx: tx.letta.forget_blocks(conversation_id, sorted(labels)))

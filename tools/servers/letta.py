@@ -7,7 +7,7 @@ embeddings. The database and all files are removed when it stops.
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,30 +51,44 @@ class Address:
 
 
 @contextmanager
-def running_letta(port: int | None = None) -> Iterator[Address]:
-    """An empty Letta server during the body, and a model endpoint for its agents."""
-    with (
-        running_model_endpoint() as endpoint,
-        letta_database() as database,
-        serving(database, endpoint.url, port) as address,
-    ):
-        yield address
+def running_letta(
+    port: int | None = None, *, endpoint: str = "", model: str = LETTA_MODEL, kept: Path | None = None
+) -> Iterator[Address]:
+    """A Letta server during the body, and a model endpoint for its agents unless `endpoint` names one.
+
+    The server is empty, unless `kept` has the database of an earlier one.
+    """
+    with ExitStack() as running:
+        models_url = endpoint or running.enter_context(running_model_endpoint()).url
+        database = running.enter_context(letta_database(kept))
+        yield running.enter_context(serving(database, models_url, port, model=model))
 
 
 @contextmanager
-def letta_database() -> Iterator[str]:
-    """A PostgreSQL with Letta's tables during the body. Letta can be killed and started again on it."""
+def letta_database(kept: Path | None = None) -> Iterator[str]:
+    """A PostgreSQL with Letta's tables during the body. Letta can be killed and started again on it.
+
+    `kept` is a file from which the tables are loaded if it exists, and into which they are dumped at last.
+    """
     with running_postgres() as postgres:
         url = make_url(postgres).set(drivername="postgresql", database="letta")
         with psycopg.connect(host=url.host, port=url.port, user=url.username, autocommit=True) as connection:
             connection.execute("CREATE DATABASE letta")
-        _make_tables(url.render_as_string())
-        yield url.render_as_string()
+        database = url.render_as_string()
+        if kept is not None and kept.exists():
+            _load(database, kept)
+        else:
+            _make_tables(database)
+        yield database
+        if kept is not None:
+            _dump(database, kept)
 
 
 @contextmanager
-def serving(database: str, models_url: str, port: int | None = None) -> Iterator[Address]:
-    """A Letta server on that database during the body."""
+def serving(
+    database: str, models_url: str, port: int | None = None, *, model: str = LETTA_MODEL
+) -> Iterator[Address]:
+    """A Letta server on that database during the body. It gets our `OPENAI_API_KEY`, if there is one."""
     environment = ensure_letta() / "environment"
     address = Address(f"http://127.0.0.1:{port or free_port()}", models_url)
     with tempfile.TemporaryDirectory(prefix="anamnesis-letta-", ignore_cleanup_errors=True) as home:
@@ -83,7 +97,7 @@ def serving(database: str, models_url: str, port: int | None = None) -> Iterator
             "LETTA_DISABLE_SQLALCHEMY_POOLING": "false",  # without a pool, a reused descriptor stalls it
             "LETTA_DISABLE_TRACING": "true",
             "LETTA_UVICORN_TIMEOUT_KEEP_ALIVE": "75",
-            "OPENAI_API_KEY": "none",
+            "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY") or "none",
             "OPENAI_BASE_URL": models_url,
         }
         port_options = ["--host", "127.0.0.1", "--port", address.base_url.rpartition(":")[2]]
@@ -91,7 +105,7 @@ def serving(database: str, models_url: str, port: int | None = None) -> Iterator
             "Letta",
             [environment / "bin" / "letta", "server", *port_options],
             folder=Path(home),
-            connect=partial(_make_and_delete_an_agent, address.base_url),
+            connect=partial(_make_and_delete_an_agent, address.base_url, model),
             refusals=(httpx.HTTPError,),
             seconds=SECONDS_TO_START,
             hint=HINT,
@@ -105,10 +119,8 @@ def _make_tables(database: str) -> None:
     """Run Letta's migrations the first time on this machine and keep a dump. Later, load the dump."""
     letta = ensure_letta()
     dump = letta / "tables.sql"
-    binaries = ensure_postgres()
     if dump.exists():
-        options = ["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--output", os.devnull]
-        run([binaries / "psql", *options, "--file", dump, database], hint=HINT)
+        _load(database, dump)
         return
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
@@ -119,8 +131,18 @@ def _make_tables(database: str) -> None:
             cwd=letta / "migrations",
             hint=HINT,
         )
-    with tempfile.NamedTemporaryFile("w", dir=letta, prefix="tables-", delete=False) as file:
-        file.write(run([binaries / "pg_dump", "--no-owner", database], hint=HINT))
+    _dump(database, dump)
+
+
+def _load(database: str, dump: Path) -> None:
+    options = ["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--output", os.devnull]
+    run([ensure_postgres() / "psql", *options, "--file", dump, database], hint=HINT)
+
+
+def _dump(database: str, dump: Path) -> None:
+    """Write the whole database to a file, which only its owner may read: it may hold what people wrote."""
+    with tempfile.NamedTemporaryFile("w", dir=dump.parent, prefix=f"{dump.stem}-", delete=False) as file:
+        file.write(run([ensure_postgres() / "pg_dump", "--no-owner", database], hint=HINT))
     Path(file.name).rename(dump)
 
 
@@ -131,13 +153,13 @@ def _environment(home: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "HOME": home, "NLTK_DATA": home, **settings}
 
 
-def _make_and_delete_an_agent(base_url: str) -> None:
+def _make_and_delete_an_agent(base_url: str, model: str) -> None:
     """Succeeds once Letta is ready. Its health check succeeds much earlier."""
     agent = {
         "name": "ready",
         "agent_type": "letta_v1_agent",
         "include_base_tools": False,
-        "model": LETTA_MODEL,
+        "model": model,
         "embedding": LETTA_EMBEDDING,
     }
     with httpx.Client(base_url=f"{base_url}/v1/agents/", timeout=30, trust_env=False) as agents:
