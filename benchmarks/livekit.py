@@ -22,7 +22,7 @@ from orchestrator.store import migrations
 from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, wait_for_native_threads
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wiring import build_orchestrator
-from tests.faults.outages import livekit_dies, orchestrator_dies
+from tests.faults.network.outages import livekit_dies, orchestrator_dies
 from tools.servers.livekit import Address, running_livekit
 
 ACTIONS = 500

@@ -1,4 +1,4 @@
-"""Brains with a model behind them, to test: over endpoints and servers that are really there."""
+"""Brains with a language model for tests, over real endpoints and servers."""
 
 import asyncio
 import secrets
@@ -29,26 +29,26 @@ from tools.model_endpoint import MODEL, ModelEndpoint
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 ASKS_ALL: Final = ConfidenceThresholds(context=2.0, intent=2.0)
-"""The local brain is never sure enough: the model is asked everything."""
+"""Thresholds that the local brain never reaches, so that the model is always asked."""
 
 PATIENT: Final = RetryPolicy(reply_seconds=30.0, stall_seconds=30.0, budget_seconds=60.0)
-"""A busy machine is not a fault."""
+"""Timeouts long enough for a busy machine."""
 
 
 class Using:
-    """Notes what it is asked to use."""
+    """A toolbox that records each call."""
 
     def __init__(self) -> None:
         self.used: list[tuple[str, Mapping[str, Any]]] = []
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """Note it; the outcome is always the same."""
+        """Record the call; the outcome is always the same."""
         self.used.append((name, arguments))
         return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
 
 
 def prompts() -> dict[str, str]:
-    """The prompts of those who decide, as shipped."""
+    """The shipped prompts of the extractor and the classifier."""
     shelf = PromptFiles(shipped_config() / "prompts")
     names = {EXTRACTOR: "context_extractor", CLASSIFIER: "intent_classifier"}
     return {role: shelf.prompt_named(name).text for role, name in names.items()}
@@ -63,7 +63,7 @@ async def chat_brain(
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[ModelBrain]:
-    """The model at this address, as a brain."""
+    """A brain that uses the model at this address."""
     url = endpoint if isinstance(endpoint, str) else endpoint.url
     model = ChatModel(url, "a key", MODEL)
     try:
@@ -82,7 +82,7 @@ async def letta_brain(
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[ModelBrain]:
-    """The agents of a Letta server, as a brain."""
+    """A brain that uses the agents of a Letta server."""
     model = LettaAgents(base_url, "", LETTA_MODEL, agent_for)
     try:
         yield _around(model, thresholds, retry_policy, breaker, tools)
@@ -110,7 +110,7 @@ def _around(
 
 @dataclass
 class Cast:
-    """Lean agents on a Letta server, made when first asked for: one per role, whatever the conversation."""
+    """Small agents on a Letta server: one per role, for all conversations, created when first needed."""
 
     base_url: str
     made: dict[str, str] = field(default_factory=dict)
@@ -146,18 +146,18 @@ class Cast:
 
 @pytest.fixture(scope="session")
 def cast(letta: Address) -> Cast:
-    """Agents that play every role."""
+    """One agent per role."""
     return Cast(letta.base_url)
 
 
 @pytest.fixture
 def models(letta: Address) -> ModelEndpoint:
-    """What the server's agents think with."""
+    """The models of the server's agents."""
     return ModelEndpoint(letta.models_url)
 
 
 def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brief:
-    """What a specialist is told of a message."""
+    """The input of a specialist for a message."""
     intent = Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning="As told")
     enrichment = Enrichment(previous_context="Nothing", enriched_message=f'User says: "{message}"')
     prompt = Prompt(name="a", text="Be kind.", revision="1")
@@ -174,5 +174,5 @@ async def said(brain: ModelBrain, brief: Brief) -> list[str]:
 
 
 async def local_words(brief: Brief) -> str:
-    """What the local brain answers."""
+    """The answer of the local brain."""
     return "".join([fragment async for fragment in local_brain().speak(brief)])

@@ -1,4 +1,4 @@
-"""Whole objects for tests, in which a test names only what matters to it."""
+"""Complete objects for tests; a test sets only the fields that matter to it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ class HandClock:
 
 
 class CountedIds:
-    """Ids that can be foreseen: `mem_1`, `mem_2` …"""
+    """Predictable ids: `mem_1`, `mem_2` …"""
 
     def __init__(self) -> None:
         self._count = 0
@@ -94,7 +94,7 @@ def a_completed_turn(
     agent_name: str = "General Health Agent",
     attempt: int = 1,
 ) -> CompletedTurn:
-    """A turn that went well, one minute after the one before it; `attempt` gives the answer another id."""
+    """A completed turn, one minute after the former one; `attempt` gives the answer another id."""
     return CompletedTurn(
         turn_id=turn_id,
         timestamp=START + timedelta(minutes=turn_id),

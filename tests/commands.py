@@ -21,19 +21,19 @@ from tools.toolchain import CHECKOUT
 
 @pytest.fixture
 def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The settings of whoever runs the tests do not count, and their data folder is left alone."""
+    """Ignore the settings and the data folder of the user who runs the tests."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path / "data"))
 
 
 def run(*arguments: str | Path) -> Result:
-    """`anamnesis` with these arguments, in this process."""
+    """Run `anamnesis` with these arguments in this process."""
     return CliRunner().invoke(cli, list(map(str, arguments)), prog_name="anamnesis")
 
 
 def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
-    """`anamnesis` with these arguments, in a process of its own."""
+    """Start `anamnesis` with these arguments in its own process."""
     return subprocess.Popen(
         [sys.executable, "-m", "orchestrator", *arguments],
         env={**os.environ, **environment},
@@ -45,7 +45,7 @@ def start(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
 
 @dataclass(frozen=True)
 class Served:
-    """How a tool and a chat with its server ended, what the tool printed, and what the chat received."""
+    """The exit codes of a tool and of a chat with its server, the tool's output and the chat's frames."""
 
     codes: tuple[int | None, int | None]
     printed: str
@@ -93,12 +93,12 @@ async def served(tool_and_options: str, *of_chat: str, seconds: float, **environ
 
 
 def findings(done: Result) -> dict[str, dict[str, str]]:
-    """What `doctor --json` told, by name."""
+    """The findings of `doctor --json`, by name."""
     return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
 def a_distribution(folder: Path, name: str, package: str) -> Path:
-    """A folder with an installed distribution that brings `package`."""
+    """A folder with an installed distribution that contains `package`."""
     (folder / package).mkdir(parents=True, exist_ok=True)
     (folder / package / "__init__.py").write_text("")
     metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"

@@ -1,4 +1,4 @@
-"""What every test can ask for, and what is asked of every test."""
+"""Plugins, fixtures and settings for all tests."""
 
 import gc
 import logging
@@ -26,7 +26,7 @@ pytest_plugins = [
     "tests.brains",
 ]
 
-# There is a worker per processor at least, so none computes on more than one; numpy reads this once.
+# There is at least one worker per processor, so each computes on one thread; numpy reads this when imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # `make check` and `make test` try the same examples in every run; `make soak` searches for new ones.
@@ -35,10 +35,10 @@ settings.register_profile("whole", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("whole")
 
-# A garbage collection looks through every object of a large process, so there are fewer of them.
+# A garbage collection visits every object of a large process, so it runs less often.
 gc.set_threshold(50_000, 20, 50)
 
-# A log call that is not ours to make fails the test, here and in the processes that tests start.
+# A log call with a key outside the vocabulary fails the test, here and in the processes that tests start.
 os.environ["ANAMNESIS_TEST_STRICT_LOGS"] = "1"
 
 
@@ -47,13 +47,14 @@ LONGEST_FIRST = ("tests/faults", "letta", "tests/integration", "tests/browser")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal what takes long to all workers, each of which begins with it and goes on with a part of the rest.
+    """Order the tests so that every worker begins with a share of the long ones.
 
-    A worker is given as many tests in a row as every other one; who is done takes from the end of another's.
+    Each worker gets an equal, consecutive part of the list. A worker that has finished takes tests from the
+    end of another's part.
     """
     by_length: list[list[pytest.Item]] = [[] for _ in (*LONGEST_FIRST, "the rest")]
     for item in items:
-        found = [rank for rank, part in enumerate(LONGEST_FIRST) if part in item.location[0]]
+        found = [rank for rank, part in enumerate(LONGEST_FIRST) if part in item.nodeid.partition("::")[0]]
         by_length[found[0] if found else -1].append(item)
     long, rest = [item for some in by_length[:-1] for item in some], iter(by_length[-1])
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -66,14 +67,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collection made out of every later garbage collection."""
+    """Exclude the objects that collection created from later garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def logs_as_they_begin() -> None:
-    """What one test said of the log's level or place does not hold for the next, nor a server's levels."""
+    """Reset the level and the destination of the log, and the levels that a server has set."""
     logs.configure()
     for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logging.getLogger(name).setLevel(logging.NOTSET)

@@ -60,7 +60,7 @@ class Talk:
         self.results: list[TurnResult] = []
 
     async def say(self, message: str, *, label: str = "", answer: str | None = None) -> TurnResult:
-        """Say something; `label` is who is to answer, `answer` is put in place of what they say."""
+        """Send a message; `label` names the expected agent, `answer` replaces its answer."""
         enrichment = await extract(self._brain, message, self.blocks)
         intent = _as_labelled(label) or await classify(
             self._brain,
@@ -101,12 +101,12 @@ def _as_labelled(label: str) -> Intent | None:
 
 
 def kept() -> list[Path]:
-    """The conversations that are kept."""
+    """The kept conversations."""
     return sorted(KEPT.glob("*.txt"))
 
 
 def lines_of(text: str) -> Iterator[tuple[str, str]]:
-    """Who says what, in order."""
+    """The speaker and the text of each line."""
     for line in text.splitlines():
         if line and not line.startswith("#"):
             who, _, said = line.partition(": ")
@@ -114,7 +114,7 @@ def lines_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 async def held(text: str) -> str:
-    """The conversation with the same words of the person, as it goes today, whoever answers."""
+    """Hold the conversation again with the same messages. Returns it with today's answers."""
     result = [line for line in text.splitlines() if line.startswith("#")] + [""]
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/store.db"
@@ -140,7 +140,7 @@ def _a_monitor() -> SafetyMonitor:
 
 
 def renew() -> None:
-    """Write every kept conversation as it goes today; a diff shows what became of it, and who answers."""
+    """Write every kept conversation with today's answers; a diff shows what changed."""
     logs.configure("error")
     for path in kept():
         path.write_text(asyncio.run(held(path.read_text(encoding="utf-8"))), encoding="utf-8")

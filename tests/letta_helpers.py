@@ -1,4 +1,4 @@
-"""A Letta server as tests use it: agents under a tag of their own, and what a plain client reads there."""
+"""A Letta server in tests: agents with their own tag, and what a plain client reads there."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 
 def letta_settings(base_url: str, tag: str, **chosen: object) -> settings.Letta:
-    """What is configured where agents think with the tests' endpoint."""
+    """The settings for agents that use the model endpoint of the tests."""
     given = {
         "letta.base_url": base_url,
         "letta.model": LETTA_MODEL,
@@ -50,11 +50,11 @@ def some_specs(base_url: str, tag: str, limits: Limits = DEFAULTS, **chosen: obj
 
 @pytest.fixture
 def tag(letta: Address) -> Iterator[str]:
-    """A tag for this test alone; what is left under it on a server that is not ours is removed."""
+    """A tag for this test alone. On a server that we did not start, what is left under it is deleted."""
     tag = f"test-{secrets.token_hex(6)}"
     yield tag
     if "LETTA_BASE_URL" not in os.environ:
-        return  # nothing of the server outlives the run
+        return  # this server is deleted after the run
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         for agent in client.agents.list(tags=[tag], limit=200):
             client.agents.delete(agent_id=agent.id)
@@ -63,20 +63,20 @@ def tag(letta: Address) -> Iterator[str]:
 
 
 def digests_in_letta(client: Letta, tag: str, conversation_id: str) -> dict[str, str | None]:
-    """The digests of a conversation's blocks there, of which there is one set."""
+    """The digests of a conversation's blocks in Letta. There must be one set."""
     tags = [tag, f"conversation:{conversation_id}", f"role:{EXTRACTOR}"]
-    (extractor,) = client.agents.list(tags=tags, match_all_tags=True).items  # a second page would cost a call
+    (extractor,) = client.agents.list(tags=tags, match_all_tags=True).items  # one page needs one request
     blocks = client.agents.blocks.list(agent_id=extractor.id).items
     return {str(each.label): digest(each.value) for each in blocks}
 
 
 def digests_here(conversation_id: str, tx: Transaction) -> dict[str, str | None]:
-    """The same as they stand in our store."""
+    """The digests of the same blocks in our store."""
     return {label: block.digest for label, block in tx.blocks.load(conversation_id).items()}
 
 
 def turns_in_letta(client: Letta, extractor: str) -> list[int]:
-    """The turns that passages of the agent's archival memory speak of, one by one, in order."""
+    """The turns in the passages of the agent's archival memory, in order."""
     tags = [tag for each in client.agents.passages.list(agent_id=extractor) for tag in each.tags or ()]
     ranges = [tag.partition(":")[2].split("-") for tag in tags if tag.startswith("turns:")]
     return sorted(turn for first, last in ranges for turn in range(int(first), int(last) + 1))
@@ -102,7 +102,7 @@ async def a_registry(
 
 @asynccontextmanager
 async def held_back(registry: AgentRegistry) -> AsyncIterator[asyncio.Event]:
-    """Its server makes no agent before the event is set."""
+    """A registry whose server creates no agent before the event is set."""
     let_go, make = asyncio.Event(), registry.server.create_agent
 
     async def make_at_last(recipe: Mapping[str, Any]) -> LettaAgent:
@@ -121,7 +121,7 @@ async def until_synced(store: Store, conversation_id: str) -> None:
 
 
 def assert_all_stand(blocks: Iterable[BlockResponse], store: Store, conversation_id: str) -> None:
-    """That a plain client reads the four blocks as they stand here, with our limits and what is noted."""
+    """Assert that a plain client reads the four stored blocks, with our limits and metadata."""
     stored = store.read_now(lambda tx: tx.blocks.load(conversation_id))
     there = {each.label: each for each in blocks}
     assert {label: (each.limit, each.value) for label, each in there.items()} == {
@@ -146,7 +146,7 @@ def opened(embedded: str) -> Iterator[Store]:
 
 
 class HandEdited:
-    """The Letta mirror, and somebody with a plain client who changes blocks there."""
+    """The Letta mirror, with methods that change its blocks with a plain client."""
 
     def __init__(self, mirror: LettaMirror, client: Letta, store: Store) -> None:
         self._mirror, self._client, self._store = mirror, client, store
@@ -157,23 +157,23 @@ class HandEdited:
         blocks: Mapping[Label, StoredBlock],
         followed: Sequence[ForeignChange] = (),
     ) -> Sequence[ForeignChange]:
-        """As the mirror does."""
+        """See the mirror."""
         return await self._mirror.put(conversation_id, blocks, followed)
 
     async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
-        """As the mirror does."""
+        """See the mirror."""
         return await self._mirror.foreign_changes(conversation_id)
 
     def text(self, conversation_id: str, label: Label) -> str:
-        """A block as whoever looks there sees it."""
+        """The text of a block in Letta."""
         return self._client.blocks.retrieve(block_id=self._id(conversation_id, label)).value
 
     def append(self, conversation_id: str, label: Label, content: str, *, actor: str) -> None:
-        """Write a line more at the end."""
+        """Append a line to a block in Letta."""
         self._write(conversation_id, label, f"{self.text(conversation_id, label)}\n{content}")
 
     def replace(self, conversation_id: str, label: Label, old: str, new: str, *, actor: str) -> None:
-        """Write another text in place of one."""
+        """Replace a text in a block in Letta."""
         self._write(conversation_id, label, self.text(conversation_id, label).replace(old, new))
 
     def _id(self, conversation_id: str, label: Label) -> str:
@@ -193,7 +193,7 @@ async def a_mirror(
     by_hand: str = "",
     seconds: float = 10.0,
 ) -> AsyncIterator[HandEdited]:
-    """A mirror in Letta; the conversation is begun if it was not."""
+    """A mirror in Letta. The conversation is created if it does not exist."""
     if store.read_now(lambda tx: tx.conversations.get(conversation_id)) is None:
         store.write_now(lambda tx: tx.conversations.create("ann", id=conversation_id))
     with Letta(base_url=by_hand or base_url, max_retries=0) as client:

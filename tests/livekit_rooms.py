@@ -33,7 +33,7 @@ ACTIVE = api.ParticipantInfo.State.ACTIVE
 
 
 def token(address: Address, room: str, identity: str, minutes: float = 5, **grants: Any) -> str:
-    """A token for that room, as anyone who has the server's secret can make one."""
+    """A token for that room, made with the server's secret."""
     may = {"can_publish": False, "can_subscribe": False, "can_publish_data": True} | grants
     return (
         api.AccessToken(address.api_key, address.api_secret)
@@ -54,7 +54,7 @@ async def administering(address: Address) -> AsyncIterator[api.LiveKitAPI]:
 
 @asynccontextmanager
 async def a_room(address: Address) -> AsyncIterator[str]:
-    """The name of a new room; it is gone after the body."""
+    """The name of a new room, which is deleted afterwards."""
     name = f"room-{secrets.token_hex(6)}"
     async with administering(address) as server:
         await server.room.create_room(api.CreateRoomRequest(name=name))
@@ -66,7 +66,7 @@ async def a_room(address: Address) -> AsyncIterator[str]:
 
 
 async def until_empty(server: api.LiveKitAPI, room: str) -> None:
-    """Wait until nobody is in a room: LiveKit lists those who left for a moment longer."""
+    """Wait until a room is empty: LiveKit lists participants for a moment after they left."""
     async with asyncio.timeout(TIMEOUT):
         asked = api.ListParticipantsRequest(room=room)
         while (await server.room.list_participants(asked)).participants:  # noqa: ASYNC110 - nothing tells us
@@ -87,7 +87,7 @@ class RoomLine:
         self.room.register_byte_stream_handler(TOPIC, self._on_stream)
 
     async def join(self, url: str, token: str) -> "RoomLine":
-        """Go in."""
+        """Join the room."""
         once = rtc.RtcConfiguration(continual_gathering_policy=rtc.ContinualGatheringPolicy.GATHER_ONCE)
         await self.room.connect(url, token, rtc.RoomOptions(rtc_config=once))
         return self
@@ -132,20 +132,20 @@ class Site:
     server: api.LiveKitAPI
 
     async def begin(self) -> str:
-        """A new conversation, by its id."""
+        """Create a conversation. Returns its id."""
         begun = await self.http.post("/v1/conversations")
         assert begun.status_code == 201, begun.text
         return str(begun.json()["id"])
 
     async def admission(self, conversation_id: str) -> dict[str, str]:
-        """What lets one into its room."""
+        """The address and the token for its room."""
         admitted = await self.http.post(f"/v1/conversations/{conversation_id}/token")
         assert admitted.status_code == 200, admitted.text
         given: dict[str, str] = admitted.json()
         return given
 
     async def identities(self, room: str) -> set[str]:
-        """Who is in a room, as the server says."""
+        """The identities in a room, as the server lists them."""
         try:
             listed = await self.server.room.list_participants(api.ListParticipantsRequest(room=room))
         except api.ServerError:
@@ -153,7 +153,7 @@ class Site:
         return {each.identity for each in listed.participants if each.state == ACTIVE}
 
     async def until(self, room: str, holds: Callable[[set[str]], bool]) -> None:
-        """Wait until what is asked holds of those who are in the room."""
+        """Wait until a condition holds for the identities in the room."""
         async with asyncio.timeout(TIMEOUT):
             while not holds(await self.identities(room)):  # noqa: ASYNC110 - nothing tells us when
                 await asyncio.sleep(0.05)
@@ -181,7 +181,7 @@ async def over_livekit(
     port: int = 0,
     page: Path | None = None,
 ) -> AsyncIterator[Site]:
-    """The rooms on that server and the HTTP API as `person` uses it, with the page of a folder."""
+    """An orchestrator with rooms on that server, and its HTTP API for `person`, with the page in a folder."""
     authentication = Authentication(folder, session_seconds=3600)
     key = authentication.keys.of(PersonId(person))
     rooms = Rooms(
@@ -215,9 +215,9 @@ async def serving(
     change: str = "",
     log: Path | None = None,
 ) -> AsyncIterator[tuple[dict[str, str], asyncio.subprocess.Process]]:
-    """`anamnesis serve` with that LiveKit server, in a process of its own, and what it tells of itself.
+    """`anamnesis serve` with that LiveKit server in its own process, and the facts that it prints.
 
-    `change` is a name of tests.faults.modified_servers; what it logs goes to the file `log`, if one is named.
+    `change` is a name of tests.faults.modified_servers. The log goes to the file `log`, if one is given.
     """
     environment = {
         **os.environ,

@@ -14,27 +14,28 @@ from orchestrator.wiring import load_embedder, load_guard, load_roster, load_rou
 
 @cache
 def minilm() -> Embedder:
-    """The model as it is shipped; `make setup` has fetched its files."""
+    """The shipped model; `make setup` has fetched its files."""
     return load_embedder(load(environment={}))
 
 
 @cache
 def a_router() -> Router:
-    """The router as it is shipped; `make setup` has let it learn."""
+    """The shipped router; `make setup` has trained it."""
     return load_router(load(environment={}), load_roster(), minilm())
 
 
+@cache
 def the_guard() -> Guard:
     """The guard with the shipped rules; `make setup` has compiled them."""
     return load_guard(load(environment={}).models.dir)
 
 
 def embedded(text: str, embedder: Embedder | None = None) -> Embedded:
-    """A text with its vector; from its words alone unless an embedder is named."""
+    """A text with its vector; from the scripted embedder unless another is given."""
     return Embedded(text, (embedder or WordEmbedder()).embed([text])[0])
 
 
 @pytest.fixture
 def embedder() -> Embedder:
-    """The same, for a test to ask for."""
+    """The shipped model, as a fixture."""
     return minilm()

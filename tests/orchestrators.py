@@ -1,8 +1,8 @@
-"""Orchestrators for tests: each over a store of the test's own, with a brain that follows a script."""
+"""Orchestrators for tests: each has its own store, and a brain that follows a script."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -66,14 +66,15 @@ def using(toolbox: Toolbox | None) -> Roster:
     return agents().model_copy(update={"agents": everyone})
 
 
+@cache
 def local_brain() -> LocalBrain:
-    """The brain without a model, as shipped."""
+    """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
     return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml")
 
 
 @cache
 def a_monitor() -> SafetyMonitor:
-    """The safety monitor as shipped, without a region. It waits long for the store."""
+    """The shipped safety monitor, without a region. It waits long for the store."""
     rules, guard = shipped_config() / "safety", the_guard()
     return SafetyMonitor(
         guard,
@@ -82,6 +83,16 @@ def a_monitor() -> SafetyMonitor:
         language.load(rules, guard.vocabulary),
         store_wait_seconds=60,
     )
+
+
+@cache
+def built_in_tools() -> Toolbox:
+    """The built-in tools, with the date of today."""
+    return Toolbox(built_in(lambda: SystemClock().now().date()))
+
+
+def _today(clock: Clock) -> date:
+    return clock.now().date()
 
 
 def a_store(url: str, clock: Clock | None = None) -> Store:
@@ -110,6 +121,7 @@ def an_orchestrator(
     alerts: Callable[[Store], AlertSender] | None = None,
 ) -> Orchestrator:
     """An orchestrator over the store at that address; `async with an_orchestrator(…).open()` runs it."""
+    tools = toolbox or (built_in_tools() if clock is None else Toolbox(built_in(partial(_today, clock))))
     clock = clock or SystemClock()
     brain = brain or ScriptedBrain()
     ledger = Ledger(clock, limits, agents().agent_types)
@@ -121,7 +133,7 @@ def an_orchestrator(
             recall=recall or ScriptedRecall(),
             roster=using(toolbox),
             prompts=PromptFiles(shipped_config() / "prompts"),
-            toolbox=toolbox or Toolbox(built_in(lambda: clock.now().date())),
+            toolbox=tools,
             ledger=ledger,
             sync=BlockSync(mirror or NoMirror(), ledger, outbox, Waiting(0.2, 0.2), rest_seconds=0),
             monitor=monitor or a_monitor(),
@@ -210,12 +222,12 @@ async def turn(orchestrator: Orchestrator, message_id: str) -> Turn:
 
 
 async def meta(orchestrator: Orchestrator, ref: str) -> dict[str, str]:
-    """The meta pairs of a row."""
+    """The metadata of a row."""
     return {pair.key: pair.value for pair in await orchestrator.store.read(lambda tx: tx.meta.of(ref))}
 
 
 async def history(orchestrator: Orchestrator, conversation_id: str) -> ConversationHistory:
-    """The block with the turns."""
+    """The block conversation_history."""
     blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(conversation_id))
     return ConversationHistory.model_validate_json(blocks[Label.CONVERSATION_HISTORY].value or "")
 
@@ -227,7 +239,7 @@ async def rows(orchestrator: Orchestrator, query: str) -> list[tuple[Any, ...]]:
 
 
 async def everything(orchestrator: Orchestrator) -> dict[str, Any]:
-    """How many rows each table has, and the rows of the conversations: a refusal changes none of it."""
+    """The number of rows per table, and the rows of the conversations. A refusal changes none of it."""
     counted = [f"SELECT '{name}', count(*) FROM {name}" for name in metadata.tables]  # noqa: S608
     own = "SELECT id, last_client_stanza_id, last_server_stanza_id, preferences FROM alicia_conversations"
     found: dict[str, Any] = dict(await rows(orchestrator, " UNION ALL ".join(counted)))

@@ -1,4 +1,4 @@
-"""A client made from the protocol's page and plain MessagePack, without our code."""
+"""A client written from docs/protocol.md with plain MessagePack, without our code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,7 +34,7 @@ _ids = count(1)
 
 @dataclass(frozen=True)
 class Frame:
-    """What came from the server, opened; and the packet itself."""
+    """A decoded frame of the server, and its bytes."""
 
     stanza: int
     type: int
@@ -45,12 +45,12 @@ class Frame:
 
     @property
     def code(self) -> int | None:
-        """The number of the error in it, if it is one."""
+        """The error code, if the frame is an error."""
         return self.body["code"] if self.type == ERROR else None
 
     @property
     def ends_an_answer(self) -> bool:
-        """Whether no more of the answer comes after it."""
+        """Whether this is the last frame of an answer."""
         return (
             self.type == ASSISTANT_MESSAGE
             or (self.type == SENTENCE and self.body["isFinal"])
@@ -109,7 +109,7 @@ def envelope(
 
 
 def opened(packet: bytes) -> Frame:
-    """A frame of the server, which has exactly the fields that the protocol names."""
+    """Decode a frame of the server. It must have exactly the fields that the protocol names."""
     fields = msgpack.unpackb(packet)
     assert set(fields) - {"meta"} == {"stanzaId", "conversationId", "type", "body"}
     return Frame(
@@ -123,7 +123,7 @@ def opened(packet: bytes) -> Frame:
 
 
 class Peer:
-    """One connection of a client. It counts its stanzas and holds the server to counting its own."""
+    """One connection of a client. It numbers its stanzas and checks the numbers of the server's."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -134,7 +134,7 @@ class Peer:
     async def open(
         self, conversation_id: str = "", *, stanza: int | None = None, meta: Any = None, **settings: Any
     ) -> list[Frame]:
-        """Shake hands, and go on counting where the server says that both sides stand."""
+        """Do the handshake, and continue with the stanza counts that the server reports."""
         self.conversation_id = conversation_id
         await self.send(CONFIGURATION, stanza=stanza, meta=meta, **settings)
         replies = []
@@ -149,7 +149,7 @@ class Peer:
     async def send(
         self, type: int, /, *, stanza: int | None = None, meta: dict[str, Any] | None = None, **body: Any
     ) -> bytes:
-        """Send one frame, by default under the next number; the packet, to be able to send it again."""
+        """Send one frame, by default with the next number. Returns its bytes, to send it again."""
         if stanza is None:
             self.sent = stanza = self.sent + 1
         packet = envelope(stanza, type, self.conversation_id, body, meta)
@@ -157,7 +157,7 @@ class Peer:
         return packet
 
     async def next(self) -> Frame:
-        """The next frame. A numbered one has the number after the last: nothing is lost or given twice."""
+        """Receive the next frame. Its number must follow the last one: nothing is lost or repeated."""
         async with asyncio.timeout(TIMEOUT):
             packet = await self.line.receive()
         assert packet is not None, "the server has closed the connection"
@@ -170,38 +170,38 @@ class Peer:
         return frame
 
     async def until(self, is_last: Callable[[Frame], bool]) -> list[Frame]:
-        """The frames up to and with the first that is meant."""
+        """Receive frames up to the first that matches, inclusive."""
         frames = [await self.next()]
         while not is_last(frames[-1]):
             frames.append(await self.next())
         return frames
 
     async def until_type(self, type: int) -> list[Frame]:
-        """The frames up to the first of that type."""
+        """Receive frames up to the first of that type."""
         return await self.until(lambda frame: frame.type == type)
 
     async def say(self, content: str = "I am having a headache", **fields: Any) -> str:
-        """Send a message of the person; its id."""
+        """Send a message of the person. Returns its id."""
         message_id: str = fields.pop("id", None) or new_id()
         await self.send(USER_MESSAGE, id=message_id, content=content, **fields)
         return message_id
 
     async def answer(self) -> list[Frame]:
-        """Everything up to the end of the next answer."""
+        """Receive everything up to the end of the next answer."""
         return await self.until(lambda frame: frame.ends_an_answer)
 
     async def ask(self, content: str = "I am having a headache", **fields: Any) -> list[Frame]:
-        """Say something and wait for the whole answer; the frames from the acknowledgement on."""
+        """Send a message and receive the whole answer. Returns the frames from the acknowledgement on."""
         await self.say(content, **fields)
         return await self.answer()
 
     async def request(self, type: int, /, **fields: Any) -> Frame:
-        """Send one frame and take what comes next as its answer."""
+        """Send one frame and return the next received one."""
         await self.send(type, **fields)
         return await self.next()
 
     async def gone(self) -> bool:
-        """Whether the server closes the connection now, without another word."""
+        """Whether the server closes the connection without another frame."""
         async with asyncio.timeout(TIMEOUT):
             return await self.line.receive() is None
 
@@ -220,7 +220,7 @@ async def visiting(orchestrator: Orchestrator, person: str = "ann") -> AsyncIter
 
 @asynccontextmanager
 async def conversing(orchestrator: Orchestrator, person: str = "ann", **settings: Any) -> AsyncIterator[Peer]:
-    """A client with a conversation of its own, the hands already shaken."""
+    """A client with its own conversation, after the handshake."""
     async with visiting(orchestrator, person) as peer:
         await peer.open(**settings)
         yield peer

@@ -8,12 +8,16 @@ A journal records each write before and after it happens, so that a crash in bet
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from memory_blocks.models import Label
 from memory_blocks.ports import Changes, ForeignChange, StoredBlock, StoredBlocks
 from memory_blocks.trace import digest
+
+FRESH_SECONDS: Final = 1.0
+"""For how long `put` uses what `foreign_changes` has read. An edit made in between is overwritten."""
 
 UNKNOWN_AUTHOR: Final = "letta:somebody"
 """The actor of an edit that no agent is known to have made."""
@@ -72,7 +76,7 @@ class LettaMirror:
     def __init__(self, copies: CopyStore, journal: Journal) -> None:
         self._copies, self._journal = copies, journal
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._up_to_date: dict[str, Mapping[Label, CopiedText]] = {}
+        self._listed: dict[str, tuple[float, Mapping[Label, CopiedText]]] = {}
         self._reported: dict[str, Sequence[ForeignChange]] = {}
 
     async def put(self, conversation_id: str, blocks: StoredBlocks, handled: Changes = ()) -> Changes:
@@ -80,13 +84,12 @@ class LettaMirror:
 
         Until those edits are handled, the journal keeps these blocks as not yet written. A write that a crash
         interrupted is found in Letta or done again; the text is the same. If `foreign_changes` has just found
-        everything up to date, Letta is not asked.
+        no edit, Letta's blocks are not read again.
         """
         async with self._lock(conversation_id):
-            up_to_date = self._up_to_date.pop(conversation_id, {})
-            if all(_is_copy_of(up_to_date.get(label), block) for label, block in blocks.items()):
-                return ()
-            copies = await self._copies.read(conversation_id)
+            read_at, copies = self._listed.pop(conversation_id, (0.0, {}))
+            if monotonic() - read_at > FRESH_SECONDS:
+                copies = await self._copies.read(conversation_id)
             entries = await self._journal.entries(conversation_id)
             changes = await self._find_changes(conversation_id, copies, entries, handled)
             if unhandled := [each for each in changes if each not in handled]:
@@ -115,13 +118,11 @@ class LettaMirror:
         async with self._lock(conversation_id):
             copies = await self._copies.read(conversation_id)
             entries = await self._journal.entries(conversation_id)
-            completed = await self._complete_writes(conversation_id, copies, entries)
-            self._up_to_date[conversation_id] = {
-                label: copy
-                for label, copy in copies.items()
-                if completed.get(label) == JournalEntry(copy.written_digest, None)
-            }
-            return await self._find_changes(conversation_id, copies, entries)
+            await self._complete_writes(conversation_id, copies, entries)
+            changes = await self._find_changes(conversation_id, copies, entries)
+            if not changes:  # somebody who edits is likely to edit again
+                self._listed[conversation_id] = monotonic(), copies
+            return changes
 
     def _lock(self, conversation_id: str) -> asyncio.Lock:
         return self._locks.setdefault(conversation_id, asyncio.Lock())

@@ -127,7 +127,7 @@ histories = st.lists(st.tuples(phrases, asks), max_size=6)
 
 
 def asked_before(turn: int, exchanges: tuple[Exchange, ...]) -> str:
-    """What a message answers: the text before it, or one whose question the person met with their own."""
+    """The text that a message answers: the last one to which the person did not reply with a question."""
     for each in reversed(exchanges[: turn - 1]):
         if "?" in each.answer or "?" not in each.message:
             return each.answer
@@ -147,7 +147,7 @@ def test_every_fact_comes_from_what_the_person_said(history: list[tuple[str, str
         taken_up = replies().stance(said[fact.turn])[0] or said[fact.turn].lower().startswith("both")
         agreed = question if "?" in question and taken_up else ""
         allowed = words(said[fact.turn]) | words(agreed.rpartition(". ")[2]) | OURS
-        whole = fact.kind == "earlier_concern"  # told of several turns
+        whole = fact.kind == "earlier_concern"  # said over several turns
         earlier = set().union(*(words(text) for turn, text in said.items() if turn <= fact.turn or whole))
         unknown = (
             words(fact.value)

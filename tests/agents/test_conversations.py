@@ -1,6 +1,6 @@
-"""Whole conversations with each specialist, kept as texts: read them as the person would.
+"""Whole conversations with each specialist, compared with kept texts.
 
-`make conversations` writes them anew; the diff then shows what became of them.
+`make conversations` writes them again; read the diff as the person in the conversation would.
 """
 
 import asyncio
@@ -53,10 +53,10 @@ async def test_a_conversation_goes_exactly_as_it_was_reviewed(name: str) -> None
 
 
 def asked_twice(said: list[tuple[str, str]]) -> list[str]:
-    """The questions put again though what followed them was an answer, or put again more than once.
+    """The questions that were repeated after an answer, or repeated more than once.
 
-    Where the person asks something back or says something aside, a question may be put once more, and called
-    so; where they ask why, it stays.
+    If the person asked a question back or changed the subject, the assistant may repeat its question once and
+    must say that it repeats it. A question after "why" is not counted.
     """
     again = agents().manner.again
     answered, put_again, wrong = dict[str, bool](), set[str](), list[str]()

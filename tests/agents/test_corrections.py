@@ -1,4 +1,4 @@
-"""Corrections: what a message takes back of what is known, and what it leaves as it was."""
+"""Corrections: which known facts a message retracts, and which stay."""
 
 import pytest
 

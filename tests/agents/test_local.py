@@ -21,7 +21,7 @@ ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
 
 
 async def conversation(*messages: str, answers: Sequence[str] = ()) -> list[TurnResult]:
-    """A conversation with the local brain; `answers` are put in place of its own, from the first on."""
+    """A conversation with the local brain; `answers` replace its own, beginning with the first."""
     talk = Talk()
     for number, message in enumerate(messages):
         await talk.say(message, answer=answers[number] if number < len(answers) else None)

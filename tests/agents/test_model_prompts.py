@@ -1,4 +1,4 @@
-"""What a model's structured replies may be: the schema and nothing else, however they are cut or garbled."""
+"""A model's structured reply is accepted only if it fits the schema, also if it is cut or garbled."""
 
 import json
 from datetime import timedelta
@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agents.errors import ModelTrouble, UnreadableReply
 from agents.models import prompts
-from agents.models.retries import Breaker, RetryPolicy, call_with_retries
+from agents.models.retries import AgentBreakers, Breaker, RetryPolicy, call_with_retries
 from agents.models.usage import MAX_REASONING, ModelUsage
 from agents.values import Enrichment, Intent
 from tests.builders import some_blocks
@@ -29,7 +29,7 @@ MESSAGES = (
 
 
 async def enrichments() -> list[str]:
-    """Good replies of an extractor."""
+    """Valid replies of the model that extracts."""
     found = [await local_brain().extract(message, some_blocks(1)) for message in MESSAGES]
     whole = [each.model_dump(mode="json", exclude={"asked_before", "passed_over"}) for each in found]
     return [json.dumps(each | {"sentiment": each["sentiment"] or "neutral"}) for each in whole]
@@ -109,7 +109,7 @@ def test_a_breaker_opens_half_opens_and_closes() -> None:
     breaker.record_failure(None)
     assert lets_through(0)
     breaker.record_failure(None)
-    assert [lets_through(at) for at in (1, 9, 10.5, 11)] == [False, False, True, False]  # one tries
+    assert [lets_through(at) for at in (1, 9, 10.5, 11)] == [False, False, True, False]  # a test tries one
     breaker.record_success()
     assert lets_through(11)
     breaker.record_failure(timedelta(hours=1).total_seconds())
@@ -127,3 +127,21 @@ async def test_a_failure_in_one_conversation_does_not_count_against_the_model() 
             await call_with_retries(blocks_are_outdated, breaker, RetryPolicy(), deadline=0.0)
 
     assert not breaker.is_open
+
+
+def test_an_agent_that_keeps_failing_is_left_alone_and_no_other_agent_is() -> None:
+    now = [0.0]
+    breakers = AgentBreakers(lambda: Breaker(failures=2, rest_seconds=10, clock=lambda: now[0]))
+    for _ in range(2):
+        breakers.check("broken")
+        breakers.record_failure("broken", None)
+
+    breakers.check("well")
+    with pytest.raises(ModelTrouble, match="left_alone") as rejected:
+        breakers.check("broken")
+    now[0] = 11.0
+    breakers.check("broken")
+    breakers.record_success("broken")
+    breakers.check("broken")
+
+    assert not rejected.value.counts_against_model

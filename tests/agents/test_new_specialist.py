@@ -33,7 +33,7 @@ examples = [
 
 
 def an_overlay(folder: Path, section: str, prompt: str = "travel_health") -> Path:
-    """A configuration with a few agents and one more; what it does not have is as shipped."""
+    """A configuration with a few agents and one more; everything else is as shipped."""
     (folder / "agents.toml").write_text(FEW + section, encoding="utf-8")
     (folder / "prompts").mkdir()
     (folder / "prompts" / f"{prompt}.md").write_text("# Travel\n\nBe brief.\n", encoding="utf-8")

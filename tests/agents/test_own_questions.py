@@ -10,7 +10,7 @@ from tests.orchestrators import agents
 
 
 def asked_of(agent: str, **known: str) -> set[str]:
-    """The kinds that a specialist would still ask for."""
+    """The kinds of facts that a specialist would still ask for."""
     return {kind for each in open_questions(agents().agents[agent], known) for kind in each.asks}
 
 

@@ -10,7 +10,7 @@ from orchestrator.cli import cli
 
 
 def run(*words: str, said: str = "") -> Result:
-    """`anamnesis` with these words and this input."""
+    """Run `anamnesis` with these arguments and this input."""
     return CliRunner().invoke(cli, list(words), input=said)
 
 

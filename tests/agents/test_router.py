@@ -39,19 +39,19 @@ class Counting(WordEmbedder):
         self.texts = 0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """As the base does, and counted."""
+        """Embed as the base class does, and count."""
         self.texts += len(texts)
         return super().embed(texts)
 
 
 def routed(text: str, running: str | None = None) -> Intent:
-    """Where the shipped router sends a message."""
+    """The intent that the shipped router gives a message."""
     return a_router().route(embedded(text, minilm()), running)
 
 
 @cache
 def figures(cases: tuple[RoutingCase, ...]) -> RoutingFigures:
-    """How the shipped router does on some cases."""
+    """The figures of the shipped router on some cases."""
     intents = route_lines(a_router(), minilm(), the_guard(), [case.said for case in cases])
     return RoutingFigures(cases, tuple(intents))
 

@@ -1,6 +1,4 @@
-"""What a message states by itself: what is taken or only spoken of, what stands beside a question, what an
-opening tells already, so that nobody asks for it.
-"""
+"""What a message states by itself: medicines taken or only mentioned, statements beside a question."""
 
 from functools import cache
 from pathlib import Path
@@ -22,11 +20,11 @@ def enricher() -> Enricher:
 
 
 def stated(message: str) -> dict[str, str]:
-    """What is known after a message that nothing came before."""
+    """The facts known after the first message of a conversation."""
     return enricher().enrich(message, ()).known
 
 
-# --- what is taken, and what only spoken of -----------------------------------------------------------------
+# --- medicines that are taken, and medicines that are only mentioned ----------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -150,7 +148,7 @@ def test_what_is_only_asked_about_is_no_fact(message: str) -> None:
     assert not stated(message).keys() & {"pregnancy", "conditions", "medications"}
 
 
-# --- openings that hold answers already ---------------------------------------------------------------------
+# --- openings that contain answers already ------------------------------------------------------------------
 
 OPENINGS = {
     "hip pain, 2 months, 5/10, worse on long walks": "duration severity triggers location",
@@ -208,11 +206,11 @@ def test_an_answer_that_says_it_was_given_before_is_an_answer(said: str) -> None
     assert enricher().enrich(said.format("October"), asked).known["deadline"] == "October"
 
 
-# --- replies that hold more than one thing ------------------------------------------------------------------
+# --- replies that contain more than one fact ----------------------------------------------------------------
 
 
 def replied(question: str, message: str) -> dict[str, str]:
-    """What is known after a reply to a question about a rash."""
+    """The facts known after a reply to a question about a rash."""
     return enricher().enrich(message, (Exchange(1, "I have a rash", question),)).known
 
 
@@ -270,7 +268,7 @@ def test_the_reason_for_a_possible_pregnancy_is_not_its_value() -> None:
     assert "late" in found.enriched_message
 
 
-# --- a stranger reads little --------------------------------------------------------------------------------
+# --- long messages ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ PYTHON = (*PACKAGES, "tools", "tests", "benchmarks")
 
 @cache
 def our_files() -> tuple[Path, ...]:
-    """Every file of ours, relative to the checkout: all that `.gitignore` does not name."""
+    """Every file of the project, relative to the checkout: all files that `.gitignore` does not exclude."""
     names = (CHECKOUT / ".gitignore").read_text().split()
     everywhere = {name.strip("/") for name in names if not name.startswith("/")} | {".git"}
     here = {Path(name.strip("/")) for name in names if "/" in name.rstrip("/")}

@@ -11,8 +11,8 @@ from tools.toolchain import CHECKOUT
 
 REGISTRIES = ("pypi", "pythonhosted", "npmjs", "golang")
 FOREIGN = re.compile(
-    rf"https?://[\w.-]*\b(?:{'|'.join(REGISTRIES)})\.(?:org|com)"  # where packages come from is your choice
-    r"|(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/"  # a folder of the machine this was written on
+    rf"https?://[\w.-]*\b(?:{'|'.join(REGISTRIES)})\.(?:org|com)"  # a registry: each user chooses their own
+    r"|(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/"  # a folder of one developer's machine
 )
 NOT_RUN = {"skip", "skipif", "xfail", "importorskip"}
 ONE_SENTENCE = re.compile(r"[^\n].*[.:?]", re.DOTALL)

@@ -16,7 +16,7 @@ TREE = re.compile(r"^## The tree$.*?^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def text_of(path: Path) -> str:
-    """A document as it stands."""
+    """The text of a document."""
     return (CHECKOUT / path).read_text(encoding="utf-8")
 
 
@@ -68,7 +68,7 @@ def test_the_tree_in_the_architecture_page_equals_the_real_tree() -> None:
 
 
 def tree_of(architecture: str) -> Iterator[Path]:
-    """The paths that the page's tree names: two spaces per level; the names of a line, then what they are."""
+    """The paths in the page's tree. Each level is indented by two spaces; a description follows the names."""
     block = TREE.search(architecture)
     assert block is not None
     folders: list[Path] = [Path()]

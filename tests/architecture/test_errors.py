@@ -13,13 +13,13 @@ from tests.architecture.sources import PACKAGES, parsed, python_files
 
 OUR_MODULES_OF_ERRORS = ("errors.py",)
 PROTOCOLS_OF_PYTHON = {"StopIteration", "StopAsyncIteration", "SystemExit", "GeneratorExit", "AttributeError"}
-OF_A_VALIDATOR = {"PydanticCustomError"}  # turned into a row where the model is used
+OF_A_VALIDATOR = {"PydanticCustomError"}  # converted to a row where the model is used
 FOR_CLICK = {"UsageError", "BadParameter", "ClickException", "Exit", "Abort"}
 
 
 @cache
 def ours() -> set[str]:
-    """The names of the error classes that our packages define for themselves."""
+    """The names of the error classes that our packages define."""
     return {
         node.name
         for path in python_files(*PACKAGES)
@@ -30,7 +30,7 @@ def ours() -> set[str]:
 
 
 def caught_where_raised(path: Path) -> set[str]:
-    """The private errors of a module that it catches itself, so that nobody else meets them."""
+    """The private errors of a module that it catches itself, so that they never leave it."""
     return {
         name.id
         for handler in ast.walk(parsed(path))
@@ -58,7 +58,7 @@ def imported(path: Path) -> set[str]:
 
 @cache
 def makers() -> dict[str, set[str]]:
-    """Functions of ours by name, with the classes of what they make: some make an error that others raise."""
+    """Our functions with the classes of their results: some return an error that the caller raises."""
     return {
         node.name: {ast.unparse(node.returns)} - {"Exception"}
         or {called(one.value) for one in ast.walk(node) if isinstance(one, ast.Return) and called(one.value)}
@@ -74,7 +74,7 @@ def called(expression: ast.expr | None) -> str:
 
 
 def raised(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the class of everything raised in a module, but for what was caught and is passed on."""
+    """The line and the class of everything that a module raises, except errors that it raises again."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Raise) and (name := called(node.exc)):
             for one in makers().get(name, {name}):
@@ -116,7 +116,7 @@ def test_an_error_that_is_not_ours_would_be_found(tmp_path: Path) -> None:
 
 
 def without_its_facts(path: Path) -> Iterator[int]:
-    """The lines of a module that make an error and leave out a fact that the text of its row names."""
+    """The lines of a module that create an error without a fact that the text of its row needs."""
     for node in ast.walk(parsed(path)):
         match node:
             case ast.Call(func=ast.Name("AnamnesisError"), args=[ast.Name(row)], keywords=facts) if (

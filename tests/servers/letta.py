@@ -1,4 +1,4 @@
-"""A real Letta server, shared by all tests of a run: each has conversations of its own."""
+"""A real Letta server, shared by all tests of a run; each has its own conversations."""
 
 import os
 from contextlib import suppress
@@ -13,7 +13,7 @@ from tools.servers.letta import HINT, Address
 
 @pytest.fixture(scope="session")
 def letta(request: pytest.FixtureRequest) -> Address:
-    """The server that `LETTA_BASE_URL` names with the endpoint of its models, else one of our own."""
+    """The Letta server at `LETTA_BASE_URL` with its model endpoint; otherwise one that the run starts."""
     if url := os.environ.get("LETTA_BASE_URL"):
         models = os.environ.get("ANAMNESIS_TEST_MODELS_URL")
         if models is None:
@@ -23,12 +23,12 @@ def letta(request: pytest.FixtureRequest) -> Address:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Start it while other tests run, by one worker of several: it takes the better part of a minute."""
+    """Let one worker start the server while other tests run, because it takes most of a minute."""
     ours = "LETTA_BASE_URL" not in os.environ and os.environ.get("PYTEST_XDIST_WORKER") == "gw0"
     if ours and any("letta" in getattr(item, "fixturenames", ()) for item in session.items):
         Thread(target=_start, args=[session.config], name="starting Letta", daemon=True).start()
 
 
 def _start(config: pytest.Config) -> None:
-    with suppress(SetupError):  # whoever needs it tries again, and is told why
+    with suppress(SetupError):  # the test that needs it tries again and gets the error
         start_once(config, "letta")

@@ -1,4 +1,4 @@
-"""A real LiveKit server, shared by all tests of a run: each has rooms of its own."""
+"""A real LiveKit server, shared by all tests of a run; each has its own rooms."""
 
 import os
 
@@ -10,7 +10,7 @@ from tools.servers.livekit import Address
 
 @pytest.fixture(scope="session")
 def livekit(request: pytest.FixtureRequest) -> Address:
-    """The server that `LIVEKIT_URL` names with its key and secret, else one of our own."""
+    """The LiveKit server at `LIVEKIT_URL` with its key and secret; otherwise one that the run starts."""
     if url := os.environ.get("LIVEKIT_URL"):
         key, secret = (os.environ.get(name, "") for name in ("LIVEKIT_API_KEY", "LIVEKIT_API_SECRET"))
         if not (key and secret):

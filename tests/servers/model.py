@@ -1,4 +1,4 @@
-"""A model endpoint of our own, in a thread of each test process: the local brain, with faults to script."""
+"""A model endpoint in a thread of each test process: the local brain, with scripted faults."""
 
 import secrets
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from tools.model_endpoint import ModelEndpoint, running_model_endpoint
 
 @pytest.fixture(scope="session")
 def model_endpoint() -> Iterator[ModelEndpoint]:
-    """The endpoint; a test scripts what happens to prompts that hold a word of its own."""
+    """The endpoint. A test scripts its behaviour for prompts that contain the test's word."""
     with running_model_endpoint() as endpoint:
         yield endpoint
 
 
 @pytest.fixture
 def word() -> str:
-    """A word that only this test says: by it an endpoint knows what is scripted for whom."""
+    """A word that only this test uses, so that the endpoint recognises the prompts of this test."""
     return f"zq{secrets.token_hex(6)}"

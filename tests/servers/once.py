@@ -1,7 +1,7 @@
-"""A server is started once per test run, by whichever worker needs it first, and stops with the run.
+"""A server is started once per test run, by the first worker that needs it, and stops with the run.
 
-The run holds a lock on one file for as long as it lives; every server is kept by a process that waits for
-that lock to be free. So servers stop after the last test, after Ctrl-C and after a SIGKILL alike.
+The run holds a lock on a file. Each server is started by a process that waits for that lock, then stops it.
+So the servers stop after the last test, after Ctrl-C and after a SIGKILL.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ LIFE = pytest.StashKey[IO[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the lock in the process that outlives all workers; a worker is told where it is."""
+    """Take the lock in the main process, which outlives all workers; pass its path to the workers."""
     if hasattr(config, "workerinput"):
         config.stash[FOLDER] = Path(config.workerinput["servers"])
         return
@@ -34,12 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker where the run keeps its servers."""
+    """Pass the folder of the servers to a worker."""
     node.workerinput["servers"] = str(node.config.stash[FOLDER])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Let go of the lock, and wait until every server that hung on it has stopped."""
+    """Release the lock, and wait until every server has stopped."""
     if (life := config.stash.get(LIFE, None)) is None:
         return
     life.close()
@@ -50,7 +50,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def start_once(config: pytest.Config, name: str) -> str:
-    """The address of the server `tools.servers.<name>`, started now if no worker of this run has yet."""
+    """The address of the server `tools.servers.<name>`; the first worker that needs it starts it."""
     folder = config.stash[FOLDER]
     address, kept, said = (folder / f"{name}.{ending}" for ending in ("address", "kept", "said"))
     with locked(folder / f"{name}.starting"):
@@ -71,7 +71,7 @@ def start_once(config: pytest.Config, name: str) -> str:
         assert keeper.stdout is not None
         with keeper.stdout:
             line = keeper.stdout.readline().strip()
-        keeper.returncode = 0  # it outlives this worker on purpose, so nobody here waits for it
+        keeper.returncode = 0  # it outlives this worker on purpose, so it is not awaited here
         if not line:
             raise SetupError(f"{name} did not start, so its tests fail; none is skipped.\n{said.read_text()}")
         address.write_text(line)

@@ -1,4 +1,4 @@
-"""A real PostgreSQL with pgvector, and an empty database in it for each test that asks."""
+"""A real PostgreSQL with pgvector, and an empty database for each test that needs one."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ from tests.servers.once import start_once
 
 @contextmanager
 def fresh_database(server_url: str, *, template: str | None = None) -> Iterator[str]:
-    """The address of a new database on that server, copied from `template`; dropped after the body."""
+    """The address of a new database on that server, a copy of `template`. It is dropped afterwards."""
     name = f"anamnesis_test_{secrets.token_hex(6)}"
     url = make_url(server_url)
     _administer(server_url, "CREATE DATABASE {} TEMPLATE {}", name, template or "template1")
@@ -41,14 +41,14 @@ TABLES_AND_RULES = """
         UNION ALL SELECT 'at ' || version_num FROM alembic_version
     ) AS parts (part)
 """
-"""Changes with every change of a table or a rule, and with no change of a row."""
+"""A query whose result changes with every table and constraint, but not with rows."""
 
 
 class KeptDatabase:
-    """A migrated database that one test after another is given, emptied in between.
+    """A migrated database that tests use one after the other. It is emptied in between.
 
-    To make and to drop one takes ten times as long. Where a test changed a table or a rule of it, the next
-    test is given a new one; and one of its own, where it is in use already.
+    To create and drop a database takes ten times as long. After a test that changed the schema, and while
+    another test uses the database, a test gets a new one.
     """
 
     def __init__(self, server_url: str, template: str) -> None:
@@ -76,12 +76,12 @@ class KeptDatabase:
                 self.close()
 
     def close(self) -> None:
-        """Drop it."""
+        """Drop the database."""
         self._kept.close()
         self._url = ""
 
     def _is_emptied(self) -> bool:
-        """Whether it is as it was; whoever is still connected is not."""
+        """Disconnect all clients and delete all rows. Returns whether the schema is unchanged."""
         with suppress(psycopg.Error), psycopg.connect(as_psycopg(self._url), autocommit=True) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -106,7 +106,7 @@ def _tables_and_rules(connection: psycopg.Connection) -> str:
 
 
 def as_psycopg(url: str) -> str:
-    """The same address as psycopg alone spells it, without SQLAlchemy's name for the driver."""
+    """The address for psycopg, without SQLAlchemy's name of the driver."""
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
@@ -117,13 +117,13 @@ def _administer(server_url: str, statement: str, *names: str) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server_url(request: pytest.FixtureRequest) -> str:
-    """The server itself: the one `ANAMNESIS_TEST_POSTGRES_URL` names, else one of our own."""
+    """The server at `ANAMNESIS_TEST_POSTGRES_URL`; otherwise one that the run starts."""
     return os.environ.get("ANAMNESIS_TEST_POSTGRES_URL") or start_once(request.config, "postgres")
 
 
 @pytest.fixture(scope="session")
 def _database_with_vector(postgres_server_url: str) -> Iterator[str]:
-    """The name of a database that only has pgvector, to copy the tests' own ones from."""
+    """The name of a template database with only pgvector."""
     with fresh_database(postgres_server_url) as url:
         _administer(url, "CREATE EXTENSION IF NOT EXISTS vector")
         name = make_url(url).database
@@ -133,6 +133,6 @@ def _database_with_vector(postgres_server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server_url: str, _database_with_vector: str) -> Iterator[str]:
-    """An empty database with pgvector for this test alone, as SQLAlchemy spells it: `postgresql+psycopg://…`."""
+    """An address for SQLAlchemy (`postgresql+psycopg://…`) of an empty database for this test alone."""
     with fresh_database(postgres_server_url, template=_database_with_vector) as url:
         yield url

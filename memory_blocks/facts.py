@@ -1,0 +1,166 @@
+"""Facts about people, and the changes that they follow from. Pure.
+
+Each turn yields changes. A change is stored once and never altered; `current_facts` computes the facts that
+hold now from all of them. So a reading by a model, an edit by an operator and a correction by the person last
+until another change replaces them, also after the turns they come from have left the history.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from memory_blocks.models import MAX_LINE, Id, Model, Moment, Share, Slug, departure
+
+PERSON: Final = "person"
+"""The subject of a fact about the person who writes. Other subjects are named: "daughter", "dog"."""
+
+
+class Op(StrEnum):
+    """What a change does.
+
+    `ADD` adds a fact, or repeats the fact `target`. `REPLACE` puts a new fact in the place of `target`.
+    `RETRACT` ends the fact `target`. `UNSURE` marks the fact `target` as doubtful, or adds a doubtful one.
+    `WITHDRAW` undoes the change `target`, as if it had never been made.
+    """
+
+    ADD = "add"
+    REPLACE = "replace"
+    RETRACT = "retract"
+    UNSURE = "unsure"
+    WITHDRAW = "withdraw"
+
+
+class Decider(StrEnum):
+    """Who decided on a change."""
+
+    LOCAL = "local"
+    MODEL = "model"
+    OPERATOR = "operator"
+    PERSON = "person"
+
+
+class FactChange(Model):
+    """One change to the facts.
+
+    `subject` says whose fact it is. `about` names what a value belongs to if a kind can have one for each of
+    several things: the severity of the headache, the dose of metformin.
+    `stable` tells a lasting fact (an allergy) from one of this episode (a temperature).
+    `true_when` is when it was true, in the person's words; `said_at` is when they said so.
+    `words` are the words of the message that the change rests on. `message_id` and `turn` are None for a
+    change outside a turn.
+    """
+
+    id: Id
+    op: Op
+    target: Id | None = None
+    kind: Slug
+    subject: Annotated[str, Field(min_length=1, max_length=60)]
+    about: Annotated[str, Field(max_length=120)] = ""
+    value: Annotated[str, Field(min_length=1, max_length=MAX_LINE)]
+    stable: bool = False
+    true_when: Annotated[str, Field(max_length=120)] = ""
+    said_at: Moment
+    turn: Annotated[int, Field(ge=1)] | None = None
+    message_id: Id | None = None
+    words: Annotated[str, Field(max_length=MAX_LINE)] = ""
+    decided_by: Decider
+    confidence: Share = 1.0
+
+    @model_validator(mode="after")
+    def _target_fits(self) -> Self:
+        if self.target is None and self.op in (Op.REPLACE, Op.RETRACT, Op.WITHDRAW):
+            raise departure("target", "is missing")
+        return self
+
+
+class CurrentFact(Model):
+    """A fact that holds now. `id` is the id of the change that gave it its value."""
+
+    id: Id
+    kind: Slug
+    subject: str
+    about: str
+    value: str
+    stable: bool
+    true_when: str
+    said_at: Moment
+    turn: int | None
+    message_id: Id | None
+    words: str
+    decided_by: Decider
+    confidence: Share
+    sure: bool = True
+    times_said: Annotated[int, Field(ge=1)] = 1
+    last_said_at: Moment
+    replaced: Id | None = None
+    """The fact that this one replaced. Its values are in the changes."""
+
+    @property
+    def is_of_person(self) -> bool:
+        """Whether it is about the person who writes."""
+        return self.subject == PERSON
+
+
+def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
+    """The facts that hold after these changes, which are in the order in which they were made.
+
+    A change whose target does not hold any more changes nothing, except that a replacement adds its fact: the
+    person has stated it either way.
+    """
+    counted = _not_withdrawn(list(changes))
+    facts: dict[str, CurrentFact] = {}
+    for change in counted:
+        target = facts.get(change.target) if change.target else None
+        match change.op:
+            case Op.ADD if target is not None:
+                facts[target.id] = _repeated(target, change.said_at)
+            case Op.ADD:
+                facts[change.id] = _fact(change)
+            case Op.REPLACE:
+                facts = _put_in_place(facts, target, _fact(change))
+            case Op.RETRACT if target is not None:
+                del facts[target.id]
+            case Op.UNSURE if target is not None:
+                facts[target.id] = target.model_copy(update={"sure": False, "confidence": change.confidence})
+            case Op.UNSURE if change.target is None:
+                facts[change.id] = _fact(change).model_copy(update={"sure": False})
+    return tuple(facts.values())
+
+
+def _not_withdrawn(changes: list[FactChange]) -> list[FactChange]:
+    """The changes that count. Going backwards, because a withdrawal can itself be withdrawn."""
+    withdrawn: set[str] = set()
+    counted: list[FactChange] = []
+    for change in reversed(changes):
+        if change.id in withdrawn:
+            continue
+        if change.op is Op.WITHDRAW:
+            withdrawn.add(change.target or "")
+        else:
+            counted.append(change)
+    return counted[::-1]
+
+
+def _fact(change: FactChange) -> CurrentFact:
+    shared = change.model_dump(exclude={"op", "target"})
+    return CurrentFact(**shared, last_said_at=change.said_at, replaced=change.target)
+
+
+def _repeated(fact: CurrentFact, said_at: datetime) -> CurrentFact:
+    update = {"times_said": fact.times_said + 1, "last_said_at": said_at, "sure": True}
+    return fact.model_copy(update=update)
+
+
+def _put_in_place(
+    facts: dict[str, CurrentFact], old: CurrentFact | None, new: CurrentFact
+) -> dict[str, CurrentFact]:
+    """The facts with `new` in the position of `old`, or at the end if `old` does not hold any more."""
+    if old is None:
+        return {**facts, new.id: new}
+    return {
+        (new.id if fact.id == old.id else fact.id): (new if fact.id == old.id else fact)
+        for fact in facts.values()
+    }
