@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from agents.roster import Specialist
 from agents.values import Enrichment, Intent
+from memory_blocks.facts import CurrentFact
 from memory_blocks.models import Blocks
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -129,6 +131,15 @@ class Brief:
     prompt: Prompt
     said: str = ""
     tools: ToolUser = field(default_factory=NoTools)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a brain knows when a message comes in: the blocks and facts before this turn, and the time."""
+
+    blocks: Blocks
+    facts: tuple[CurrentFact, ...]
+    now: datetime
 
 
 class Brain(Protocol):

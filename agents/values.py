@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memory_blocks.facts import Decider, Op
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
 MOST_ENRICHED: Final = 400
@@ -156,3 +158,64 @@ class Intent(Value):
     def for_block(self) -> IntentClassification:
         """The part that is kept in conversation_history."""
         return IntentClassification(intent=self.intent, confidence=self.confidence, reasoning=self.reasoning)
+
+
+class ActKind(StrEnum):
+    """What somebody does with a clause of a message."""
+
+    ANSWER = "answer"
+    FACT = "fact"
+    HEALTH_QUESTION = "health_question"
+    MEMORY_QUESTION = "memory_question"
+    REMEMBER = "remember"
+    CORRECT = "correct"
+    FORGET = "forget"
+    SUMMARISE = "summarise"
+    OTHER_REQUEST = "other_request"
+    COMPLAINT = "complaint"
+    TOPIC_LEFT = "topic_left"
+    TOPIC_RESUMED = "topic_resumed"
+    FEELING = "feeling"
+    SMALL_TALK = "small_talk"
+    GREETING = "greeting"
+    THANKS = "thanks"
+    GOODBYE = "goodbye"
+    ABOUT_US = "about_us"
+    UNCLEAR = "unclear"
+
+
+class Act(Value):
+    """What somebody does with one clause of a message, in their words. A message can have several."""
+
+    kind: ActKind
+    words: Annotated[str, Field(max_length=400)] = ""
+    confidence: Share = 1.0
+
+
+class FactReading(Value):
+    """A change to the facts as a brain reads it from a message.
+
+    It has the fields of `FactChange` that the message itself decides. `target` is the id of the fact that is
+    replaced, retracted, doubted or repeated. The turn adds its own number, the message's id and the time.
+    """
+
+    op: Op
+    target: str | None = None
+    kind: Annotated[str, Field(pattern=f"^{KIND.pattern}$")]
+    subject: Annotated[str, Field(min_length=1, max_length=60)]
+    about: Annotated[str, Field(max_length=120)] = ""
+    value: Annotated[str, Field(min_length=1, max_length=200)]
+    stable: bool = False
+    true_when: Annotated[str, Field(max_length=120)] = ""
+    words: Annotated[str, Field(max_length=200)] = ""
+    decided_by: Decider
+    confidence: Share = 1.0
+
+
+class Understanding(Value):
+    """Everything a brain reads from one message: what it means, which facts change, where it belongs."""
+
+    enrichment: Enrichment
+    intent: Intent
+    acts: tuple[Act, ...] = ()
+    changes: tuple[FactReading, ...] = ()
