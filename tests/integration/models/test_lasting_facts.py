@@ -205,14 +205,14 @@ async def test_the_local_reading_of_an_old_message_does_not_come_back(
 ) -> None:
     """The rules alone would read the left knee from the first message again in every turn."""
     case, talk = FOLLOW_UPS["other knee"], Talk(model_endpoint, word)
-    async with chat_brain(model_endpoint) as brain:
-        async with (
-            an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
-            conversing(orchestrator) as peer,
-        ):
-            here = peer.conversation_id
-            await talk.say(peer, case.first, a_reading(case.first, case.before), case.asked)
-            await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
+    async with (
+        chat_brain(model_endpoint) as brain,
+        an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        here = peer.conversation_id
+        await talk.say(peer, case.first, a_reading(case.first, case.before), case.asked)
+        await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
     async with (
         an_orchestrator(embedded, local_brain(), embedder=minilm()).open() as orchestrator,
         conversing(orchestrator, conversation_id=here) as peer,
