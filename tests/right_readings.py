@@ -1,4 +1,4 @@
-"""Measures whether a right reading by a model arrives unchanged; `python -m tests.right_readings FILE` reports.
+"""Measures whether a model's right reading arrives unchanged; `python -m tests.right_readings FILE` reports.
 
 FILE has one JSON object per line: `dialogue` (pairs of `user` and `assistant`), `message`, and `right` with
 `enriched` and `facts` (op, kind, subject, about, value). A scripted model gives the right reading of the
@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import click
 from pydantic import BaseModel, ConfigDict
 
 from agents.models.fallback import ModelBrain, ModelOptions
@@ -205,8 +206,8 @@ async def _report(cases: list[Case]) -> None:
             found = await differences(case, Path(folder))
         unchanged += not found
         if found:
-            print(f"{case.id}: {'; '.join(found)}")
-    print(f"{unchanged} of {len(cases)} arrived unchanged ({100 * unchanged / len(cases):.1f} %)")
+            click.echo(f"{case.id}: {'; '.join(found)}")
+    click.echo(f"{unchanged} of {len(cases)} arrived unchanged ({100 * unchanged / len(cases):.1f} %)")
 
 
 if __name__ == "__main__":
