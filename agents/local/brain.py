@@ -25,7 +25,6 @@ from agents.utterance import wishes
 from agents.values import (
     COORDINATOR,
     EMERGENCY,
-    KIND,
     NEW_CONCERN,
     OUT_OF_SCOPE,
     TOPIC_WANTED,
@@ -80,11 +79,7 @@ class LocalBrain:
             message,
             tuple(Exchange(turn.turn_id, turn.user_message.content, _answer(turn)) for turn in turns),
             number=blocks.next_turn,
-            archived=tuple(
-                fact
-                for fact in known_facts(situation.facts)
-                if fact.turn < oldest and KIND.fullmatch(fact.kind)
-            ),
+            archived=tuple(fact for fact in known_facts(situation.facts) if fact.turn < oldest),
             topic=state.active_topic,
             phase=state.conversation_phase,
         )

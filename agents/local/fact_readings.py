@@ -20,12 +20,15 @@ def readings_of(enrichment: Enrichment, facts: Sequence[CurrentFact], now: int) 
             continue
         about = concern if fact.kind in OF_CONCERN - {"concern"} else ""
         same_kind = [each for each in facts if (each.kind, each.subject) == (fact.kind, subject)]
-        if any(each.value == fact.value and each.about in ("", about) for each in same_kind):
+        again = next(
+            (each for each in same_kind if each.value == fact.value and each.about in ("", about)), None
+        )
+        if again is not None and fact.kind != "concern":
             continue
-        old = _replaced(fact, same_kind, about)
+        old = again or _replaced(fact, same_kind, about)
         stated |= {old.id} if old else set()
         yield FactReading(
-            op=Op.REPLACE if old else Op.ADD,
+            op=Op.REPLACE if old and not again else Op.ADD,
             target=old.id if old else None,
             kind=fact.kind,
             subject=subject[:60],
