@@ -205,6 +205,7 @@ class Brain(Section):
     attempts: Count
     breaker_failures: Count
     breaker_seconds: Seconds
+    tokens_per_person_and_day: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Chat(Section):
@@ -215,6 +216,9 @@ class Chat(Section):
     model: str
     extractor_model: str
     classifier_model: str
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    answer_tokens: Annotated[Count, Field(ge=100)]
+    request_tokens: Annotated[Count, Field(ge=2_500)]
 
 
 class Safety(Section):
@@ -328,6 +332,12 @@ VARIABLES: Final[Mapping[str, str]] = {
 } | {_variable(key): key for key in KEYS}
 """The setting of each environment variable. If two variables set the same one, the later here wins."""
 
+CUSTOMARY: Final = {"chat.endpoint": "OPENAI_BASE_URL", "chat.api_key": "OPENAI_API_KEY"}
+"""Variables of OpenAI's libraries. They count only if `chat.model` names a model."""
+
+OPENAI_ENDPOINT: Final = "https://api.openai.com/v1"
+"""Where a model is asked if neither a setting nor a variable names an endpoint."""
+
 NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT", "ANAMNESIS_KEY")
 """Our variables that are not settings, like all of ANAMNESIS_TEST_*. Set-up, tests and `chat` read them."""
 
@@ -374,6 +384,8 @@ def load(
         *_from_environment(environment, values),
         *(_Entry(key, value, "the command line") for key, value in (given or {}).items()),
     ):
+        values[entry.key], origins[entry.key] = entry.value, entry.where
+    for entry in _customary(values, environment):
         values[entry.key], origins[entry.key] = entry.value, entry.where
     values["data.dir"] = values["data.dir"] or _default_data_dir(environment)
     values["models.dir"] = values["models.dir"] or _default_models_dir(environment, values["data.dir"])
@@ -451,6 +463,21 @@ def _from_environment(environment: Mapping[str, str], defaults: Mapping[str, obj
     for name, key in VARIABLES.items():
         if text := environment.get(name):
             yield _Entry(key, _read(text, like=defaults[key]), f"the variable {name}")
+
+
+def _customary(values: Mapping[str, object], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    """What the variables of OpenAI's libraries add to a model that was named.
+
+    Many shells have these variables set. Without a model, they are ignored, so that a variable alone never
+    makes the server send anything anywhere.
+    """
+    if not values["chat.model"]:
+        return
+    for key, variable in CUSTOMARY.items():
+        if not values[key] and (text := environment.get(variable)):
+            yield _Entry(key, text, f"the variable {variable}")
+        elif key == "chat.endpoint" and not values[key]:
+            yield _Entry(key, OPENAI_ENDPOINT, "the address of OpenAI, since only a model is named")
 
 
 def _read(text: str, like: object) -> object:

@@ -13,6 +13,9 @@ from agents.errors import ModelTrouble
 MAX_BYTES: Final = 4_000_000
 """Maximum size of one whole reply, and of one line of an event stream."""
 
+MAX_REFUSAL_BYTES: Final = 32_000
+"""How much of the text of a refusal is read."""
+
 _RETRYABLE_STATUSES: Final = (408, 409, 425, 429)
 _GATEWAY_STATUSES: Final = (502, 504)
 _CONNECT_SECONDS: Final = 5.0
@@ -42,18 +45,19 @@ class HttpClient:
 
     async def fetch(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request and return its whole reply, a JSON object."""
-        data = bytearray()
         async with self._response(method, path, body) as response:
-            async for chunk in response.aiter_bytes():
-                data += chunk
-                if len(data) > MAX_BYTES:
-                    raise ModelTrouble("too_long")
-        return self._parse(bytes(data))
+            return self._parse(await self._whole(response))
 
     async def stream_events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """Post a request and yield the server-sent events of its reply, each a JSON object."""
+        """Post a request and yield the server-sent events of its reply, each a JSON object.
+
+        A server that does not stream sends one JSON object instead, which is yielded as the only event.
+        """
         pending = b""
         async with self._response("POST", path, body) as response:
+            if response.headers.get("content-type", "").startswith("application/json"):
+                yield self._parse(await self._whole(response))
+                return
             async for chunk in response.aiter_bytes():
                 *lines, pending = (pending + chunk).split(b"\n")
                 if len(pending) > MAX_BYTES:
@@ -62,23 +66,35 @@ class HttpClient:
                     if line.startswith(b"data:") and (data := line[5:].strip()) != b"[DONE]":
                         yield self._parse(data)
 
+    async def _whole(self, response: httpx.Response) -> bytes:
+        data = bytearray()
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if len(data) > MAX_BYTES:
+                raise ModelTrouble("too_long")
+        return bytes(data)
+
     @asynccontextmanager
     async def _response(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> AsyncIterator[httpx.Response]:
         """A successful response. The library's errors become ours, also while the body is read."""
         try:
-            async with self._http.stream(method, path, json=body) as response:
+            content = None if body is None else encoded(body).encode()
+            headers = {} if body is None else {"Content-Type": "application/json"}
+            async with self._http.stream(method, path, content=content, headers=headers) as response:
                 if not response.is_success:
-                    raise self._refusal(response)
+                    raise self._refusal(response, await _beginning(response), body or {})
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             raise ModelTrouble("unreachable", retryable=True) from None
         except httpx.HTTPError:
             raise ModelTrouble("broken_off", retryable=self._repeatable) from None
 
-    def _refusal(self, response: httpx.Response) -> ModelTrouble:
-        """The error for a status code.
+    def _refusal(self, response: httpx.Response, text: str, body: Mapping[str, Any]) -> ModelTrouble:
+        """The error for a status code, with the fields of the request that its text names.
+
+        The text itself is not kept, because it can quote what a person wrote.
 
         A gateway may report a failure after the server behind it has done the work. Such a request is sent
         again only if it is repeatable.
@@ -89,7 +105,10 @@ class HttpClient:
             failed and (self._repeatable or status not in _GATEWAY_STATUSES)
         )
         return ModelTrouble(
-            f"http_{status}", retryable=retryable, retry_after=parse_retry_after(response.headers)
+            f"http_{status}",
+            retryable=retryable,
+            retry_after=parse_retry_after(response.headers),
+            named=[name for name in body if name in text],
         )
 
     def _parse(self, data: bytes) -> dict[str, Any]:
@@ -100,6 +119,22 @@ class HttpClient:
         if not isinstance(parsed, dict):
             raise ModelTrouble("not_understood", retryable=self._repeatable)
         return parsed
+
+
+def encoded(body: Mapping[str, Any]) -> str:
+    """The JSON of a request, exactly as it is sent. Half a surrogate pair, which has no bytes, becomes "?"."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """The beginning of a refusal's text."""
+    data = bytearray()
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > MAX_REFUSAL_BYTES:
+            break
+    return bytes(data[:MAX_REFUSAL_BYTES]).decode("utf-8", "replace")
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:

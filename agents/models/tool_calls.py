@@ -24,10 +24,10 @@ class ToolCall:
     arguments: str = ""
 
     def add(self, id: object, name: object, arguments: object) -> None:
-        """Append the next piece of a streamed call."""
+        """Append the next piece of a streamed call. Some servers send the arguments as an object."""
         self.id = self.id or text_or_empty(id)
         self.name += text_or_empty(name)
-        self.arguments += text_or_empty(arguments)
+        self.arguments += json.dumps(arguments) if isinstance(arguments, dict) else text_or_empty(arguments)
 
 
 async def run_tool_calls(calls: Iterable[ToolCall], tools: ToolUser) -> list[tuple[ToolCall, str]]:

@@ -87,6 +87,11 @@ class Wording:
         self.settled = texts.settled.format_map(self._numbers)
         self.no_danger = texts.no_danger.format_map(self._numbers)
 
+    @property
+    def numbers(self) -> Mapping[str, str]:
+        """Whom to call, by `emergency`, `crisis` and `abuse`."""
+        return self._numbers
+
     def refused(self, rules: Sequence[str]) -> str:
         """What is said in place of a sentence that breaks these rules, by the kind of its gravest claim."""
         broken = {rule.partition(".")[0] for rule in rules}

@@ -602,6 +602,44 @@ class SafetyRefusal(Row):
     created_at: datetime
 
 
+# --- requests to models ------------------------------------------------------------------------------------
+
+
+@stored_in(
+    "model_calls",
+    key("id"),
+    of_conversation,
+    of_message(),
+    ("role", "role <> ''"),
+    ("model", "model <> ''"),
+    ("digest", "length(digest) = 64"),
+    ("tokens", "prompt_tokens >= 0 AND completion_tokens >= 0"),
+    ("outcome", "outcome <> ''"),
+    index("message", "conversation_id", "message_id"),
+    index("day", "conversation_id", "created_at"),
+    index("digest", "digest"),
+)
+@dataclass(frozen=True, slots=True)
+class ModelCall(Row):
+    """One request to a model for a message, exactly as it was sent: `packed` is its text, compressed.
+
+    It has what the person wrote, so it belongs to their conversation like their messages.
+    """
+
+    id: str
+    conversation_id: str
+    message_id: str
+    role: str
+    model: str
+    digest: str
+    packed: bytes
+    prompt_tokens: int
+    completion_tokens: int
+    outcome: str
+    created_at: datetime
+    updated_at: datetime
+
+
 # --- tables for Letta --------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from orchestrator.store.repositories.letta import Letta
 from orchestrator.store.repositories.memories import Memories
 from orchestrator.store.repositories.messages import Messages
 from orchestrator.store.repositories.meta import Metadata
+from orchestrator.store.repositories.model_calls import ModelCalls
 from orchestrator.store.repositories.notes import Notes
 from orchestrator.store.repositories.safety import Safety
 from orchestrator.store.repositories.tools import Tools
@@ -56,6 +57,7 @@ class Transaction:
         self.leases = Leases(unit)
         self.blocks = Blocks(unit, self.conversations, self.memories)
         self.safety = Safety(unit)
+        self.model_calls = ModelCalls(unit)
         self.letta = Letta(unit)
 
 
