@@ -358,6 +358,9 @@ _WITHOUT_SUCCESSOR: Final = {
 REMOVED: Final = _WITHOUT_SUCCESSOR | {_variable(old): hint for old, hint in _WITHOUT_SUCCESSOR.items()}
 """Settings that do not exist any more, and their variables, with what the error says about each."""
 
+COMMAND_LINE: Final = "the command line"
+"""The origin of a setting that an option of the command gave."""
+
 FOLDERS: Final = ("data.dir", "models.dir")
 """The settings whose value is a folder."""
 
@@ -392,7 +395,7 @@ def load(
     for entry in (
         *_from_overlay(config),
         *_from_environment(environment, values),
-        *(_Entry(key, value, "the command line") for key, value in (given or {}).items()),
+        *(_Entry(key, value, COMMAND_LINE) for key, value in (given or {}).items()),
     ):
         values[entry.key], origins[entry.key] = entry.value, entry.where
     for entry in _customary(values, environment):

@@ -28,7 +28,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
 from orchestrator.presence import Presence
-from orchestrator.prompts import PromptFiles
+from orchestrator.prompts import PromptFiles, PromptValues
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
@@ -85,12 +85,22 @@ def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roste
         )
 
 
-def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptFiles:
-    """The prompt files; the overlay goes before the shipped ones. Raises if a specialist has no prompt."""
+def load_prompts(settings: Settings, agents: Roster, overlay: Path | None = None) -> PromptFiles:
+    """The prompt files; the overlay goes before the shipped ones. Raises if a prompt is missing or wrong."""
     folders = [folder / "prompts" for folder in (overlay, shipped_config()) if folder is not None]
-    prompts = PromptFiles(*folders)
+    rules, region = shipped_config() / "safety", settings.safety.region
+    with our_errors():
+        values = PromptValues(
+            region=region,
+            numbers=wording.load(rules, region).numbers,
+            output_rules=tuple(output.load(rules).told.values()),
+            roster=agents,
+            in_blocks=bool(settings.letta.base_url),
+        )
+    prompts = PromptFiles(*folders, values=values)
     for agent in agents.agents.values():
         prompts.prompt(agent)
+    prompts.prompt_named("context_extractor")
     return prompts
 
 
@@ -192,7 +202,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
     """
     store = open_store(settings)  # first: a database that cannot be used is reported before models are loaded
     agents = load_roster(overlay)
-    prompts, toolbox = load_prompts(agents, overlay), load_toolbox(agents)
+    prompts, toolbox = load_prompts(settings, agents, overlay), load_toolbox(agents)
     embedder = load_embedder(settings)
     local = load_local_brain(settings, agents, embedder, overlay)
     ledger, monitor = build_ledger(settings, agents), build_monitor(settings, embedder)
@@ -215,6 +225,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,
+            tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
             trace_content_characters=settings.limits.trace_content_characters,
         )
 
@@ -308,7 +319,7 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
     settings = letta_settings.recall(settings)
     store = open_store(settings)
     try:
-        registry = load_registry(settings, store, agents, load_prompts(agents, overlay))
+        registry = load_registry(settings, store, agents, load_prompts(settings, agents, overlay))
         if registry is None:
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:

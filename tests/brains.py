@@ -13,7 +13,7 @@ import pytest
 from agents.models.fallback import Model, ModelBrain, ModelOptions
 from agents.models.letta import LettaAgents
 from agents.models.openai import ChatModel
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from agents.models.retries import Breaker, RetryPolicy
 from agents.models.understanding import understanding_schema
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser

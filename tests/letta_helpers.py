@@ -12,7 +12,7 @@ import pytest
 from letta_client import Letta
 from letta_client.types import BlockResponse
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Label

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from agents.errors import ModelTrouble
 from agents.models import usage
-from agents.models.http import HttpClient, text_or_empty
-from agents.models.prompts import ModelRequest, message_with_results
+from agents.models.http import HttpClient, encoded, text_or_empty
+from agents.models.requests import ModelRequest, message_with_results
 from agents.models.replies import without_control_characters
 from agents.models.retries import AgentBreakers, Breaker
 from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
+from agents.models.usage import ModelCall
 from agents.ports import ToolUser
 from agents.tools.toolbox import Tool
 
@@ -43,6 +44,8 @@ class _Run:
     """One run of an agent, as far as its events were received; `begun` once it has sent any message."""
 
     id: str = ""
+    call: ModelCall | None = None
+    text: str = ""
     reasoning: str = ""
     calls: dict[str, ToolCall] = field(default_factory=dict)
     begun: bool = False
@@ -92,7 +95,7 @@ class LettaAgents:
         texts: dict[str, str] = {}
         async with (
             self._watching(agent_id, request),
-            aclosing(self._run(agent_id, request.message, (), _Run())) as messages,
+            aclosing(self._run(agent_id, request, request.agent_message, (), _Run())) as messages,
         ):
             async for message_id, fragment in messages:
                 texts[message_id] = texts.get(message_id, "") + fragment
@@ -101,7 +104,7 @@ class LettaAgents:
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """Yield the agent's text as it arrives. Run the tools it calls and send the results back."""
         agent_id = await self._agent(request)
-        message, said = request.message, ""
+        message, said = request.agent_message, ""
         all_results: list[tuple[str, str]] = []
         for number in range(MAX_ROUNDS):
             run = _Run()
@@ -109,7 +112,7 @@ class LettaAgents:
             try:
                 async with (
                     self._watching(agent_id, request),
-                    aclosing(self._run(agent_id, message, offered, run)) as messages,
+                    aclosing(self._run(agent_id, request, message, offered, run)) as messages,
                 ):
                     async for _, fragment in messages:
                         said += fragment
@@ -122,7 +125,7 @@ class LettaAgents:
                 return
             results = await run_tool_calls(run.calls.values(), tools)
             all_results += [(call.name, result) for call, result in results]
-            message = message_with_results(request.message, said, all_results)
+            message = message_with_results(request.agent_message, said, all_results)
 
     async def _agent(self, request: ModelRequest) -> str:
         """The id of the agent to ask, unless it keeps failing."""
@@ -147,29 +150,31 @@ class LettaAgents:
         self._breakers.record_success(agent_id)
 
     async def _run(
-        self, agent_id: str, message: str, tools: tuple[Tool, ...], run: _Run
+        self, agent_id: str, request: ModelRequest, message: str, tools: tuple[Tool, ...], run: _Run
     ) -> AsyncGenerator[tuple[str, str], None]:
         """Yield the text of one run, each fragment with its message's id. Leaving early cancels the run."""
         turn_usage = usage.current()
-        turn_usage.requests += 1
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": message}],
             "stream_tokens": True,
         }
         if tools:
             body["client_tools"] = [_tool_description(tool) for tool in tools]
-        over = False
+        over, outcome = False, "closed"
+        run.call = turn_usage.begin_call(request.role, self._model, encoded(body))
         path = f"v1/agents/{agent_id}/messages/stream"
         try:
             async with aclosing(self._http.stream_events(path, body)) as events:
                 async for event in events:
                     if fragment := _add_event(run, event):
+                        run.text += fragment
                         yield text_or_empty(event.get("id")), fragment
-            over = True
-        except ModelTrouble:
-            over = not run.id or run.ended
+            over, outcome = True, usage.ANSWERED if run.ended else "broken_off"
+        except ModelTrouble as trouble:
+            over, outcome = not run.id or run.ended, trouble.kind
             raise
         finally:
+            turn_usage.end_call(run.call, outcome, run.text)
             if not over:
                 self._cancel(agent_id, run.id)
         if not run.ended:
@@ -207,7 +212,9 @@ def _add_event(run: _Run, event: Mapping[str, Any]) -> str:
         case "approval_request_message":
             _add_calls(run, event)
         case "usage_statistics":
-            usage.current().add_tokens(event.get("prompt_tokens"), event.get("completion_tokens"))
+            if run.call is not None:
+                tokens = event.get("prompt_tokens"), event.get("completion_tokens")
+                usage.current().add_tokens(run.call, *tokens)
         case "stop_reason":
             run.ended = event.get("stop_reason") in _NORMAL_ENDS
         case "error_message":

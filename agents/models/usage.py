@@ -50,7 +50,7 @@ class ModelUsage:
     """Counts model requests, their tokens and their reasoning during one turn.
 
     `fallback_reason` says why the fallback brain did what a model should have done; it is empty if the model
-    did it. `cut_reason` says why an answer ended early.
+    did it. `barred_by` says why no model may be asked in this turn. `cut_reason` says why an answer ended early.
     """
 
     started: float = field(default_factory=monotonic)
@@ -60,6 +60,7 @@ class ModelUsage:
     completion_tokens: int = 0
     reasoning: list[str] = field(default_factory=list)
     fallback_reason: str = ""
+    barred_by: str = ""
     cut_reason: str = ""
     calls: list[ModelCall] = field(default_factory=list)
 
@@ -87,10 +88,6 @@ class ModelUsage:
         call.completion_tokens += completion
         self.prompt_tokens += prompt
         self.completion_tokens += completion
-
-    def refuse_model(self, reason: str) -> None:
-        """Ask no model in this turn."""
-        self.given_up, self.fallback_reason = True, reason
 
     def add_reasoning(self, text: str) -> None:
         """Keep the reasoning that a model gave, cut to `MAX_REASONING` characters."""

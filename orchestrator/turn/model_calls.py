@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from agents.models.usage import PENDING, ModelCall, ModelUsage
 from orchestrator.store.engine.database import Transaction
@@ -17,6 +18,10 @@ class _Unsaved:
     id: str | None
 
 
+SavedCalls: TypeAlias = dict[int, tuple[str, ModelCall]]
+"""The id of the row of each stored request, and the request as it was then, by its number in the turn."""
+
+
 class TurnCalls:
     """The requests of one turn. Each is stored with the next transaction of the turn, and again when it ends.
 
@@ -25,7 +30,7 @@ class TurnCalls:
 
     def __init__(self, message_id: str, usage: ModelUsage) -> None:
         self._message_id, self._usage = message_id, usage
-        self._saved: dict[int, tuple[str, ModelCall]] = {}
+        self._saved: SavedCalls = {}
 
     def unsaved(self) -> Sequence[_Unsaved]:
         """The requests to store, as they are now."""
@@ -36,9 +41,10 @@ class TurnCalls:
                 found.append(_Unsaved(number, replace(call), id))
         return found
 
-    def save(self, write: ConversationWrite, unsaved: Sequence[_Unsaved]) -> dict[int, tuple[str, ModelCall]]:
+    def save(self, write: ConversationWrite, unsaved: Sequence[_Unsaved]) -> SavedCalls:
         """Store these requests; returns what to confirm."""
-        calls, saved = write.tx.model_calls, {}
+        calls = write.tx.model_calls
+        saved: SavedCalls = {}
         for each in unsaved:
             call = each.call
             id = each.id or calls.add(
@@ -59,7 +65,7 @@ class TurnCalls:
             saved[each.number] = (id, call)
         return saved
 
-    def confirm(self, saved: dict[int, tuple[str, ModelCall]]) -> None:
+    def confirm(self, saved: SavedCalls) -> None:
         """Note that these requests are stored."""
         self._saved |= saved
 

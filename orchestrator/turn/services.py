@@ -31,3 +31,5 @@ class TurnServices:
     """How often a turn is started before its message is set aside."""
     trace_content_characters: int
     """How much of a long-term memory its trace shows."""
+    tokens_per_person_and_day: int = 0
+    """From so many tokens on, no model is asked for a person on the same day. 0: no limit."""
