@@ -15,6 +15,7 @@ from memory_blocks.models import Blocks
 from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
 from orchestrator.safety.monitor import Understanding
+from orchestrator.store.rows import Conversation
 from orchestrator.turn.answer import answering
 from orchestrator.turn.queue import ClaimedTurn
 from orchestrator.turn.record import Routing
@@ -51,7 +52,7 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
             return
 
         recalled, intent = await _recall_and_classify(
-            services, turn.conversation.user_id, enrichment, blocks, embedded
+            services, turn.conversation, enrichment, blocks, embedded
         )
         faults.point("after_classify")
         decision = await answer.assess(replace(known, intent=intent))
@@ -84,13 +85,13 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
 
 
 async def _recall_and_classify(
-    services: TurnServices, person_id: str, enrichment: Enrichment, blocks: Blocks, embedded: Embedded
+    services: TurnServices, whose: Conversation, enrichment: Enrichment, blocks: Blocks, embedded: Embedded
 ) -> tuple[Recalled, Intent]:
     """Search long-term memory and classify the message, at the same time."""
 
     async def search() -> Recalled:
         with station("recall"):
-            return await services.recall.search(embedded, person_id)
+            return await services.recall.search(embedded, whose.user_id, whose.id)
 
     async def find_intent() -> Intent:
         with station("classify"):
