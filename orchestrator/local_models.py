@@ -39,7 +39,7 @@ async def where_messages_go(settings: Settings) -> str:
 
 
 async def find_server(ports: Mapping[str, int] = PORTS) -> LocalServer | None:
-    """The first server on these ports of the loopback interface that lists a model. It is asked nothing else."""
+    """The first server on these ports of this machine that lists a model. It is asked nothing else."""
     async with httpx.AsyncClient(trust_env=False, timeout=_SECONDS) as http:
         found = await asyncio.gather(*(_ask(http, name, port) for name, port in ports.items()))
     return next((server for server in found if server is not None), None)

@@ -20,7 +20,10 @@ from orchestrator.errors import BAD_SETTING, AnamnesisError
 
 VARIABLE: Final = re.compile(r"\{\{([a-z_]+)\}\}")
 _MAX_DEPTH: Final = 4
-_BY_VIEW: Final = {"given": ("given_in_request", "given_in_blocks"), "reads": ("reads_from_request", "reads_from_blocks")}
+_BY_VIEW: Final = {
+    "given": ("given_in_request", "given_in_blocks"),
+    "reads": ("reads_from_request", "reads_from_blocks"),
+}
 """The variables whose part depends on what a model sees: a request of ours, or memory blocks."""
 
 

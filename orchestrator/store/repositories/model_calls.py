@@ -77,7 +77,8 @@ class ModelCalls:
 
     def tokens_since(self, user_id: str, since: datetime) -> int:
         """How many tokens models have used for a person since then."""
-        return int(self._unit.first(_TOKENS, user_id=user_id, since=since) or 0)
+        tokens: int | None = self._unit.first(_TOKENS, user_id=user_id, since=since)
+        return tokens or 0
 
 
 def request_text(call: ModelCall) -> str | None:
