@@ -7,10 +7,9 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from agents.ports import Prompt
@@ -36,7 +35,7 @@ class PromptValues:
     """
 
     region: str = ""
-    numbers: Mapping[str, str] = MappingProxyType({})
+    numbers: Mapping[str, str] = field(default_factory=dict)
     output_rules: tuple[str, ...] = ()
     roster: Roster | None = None
     in_blocks: bool = False

@@ -34,7 +34,7 @@ from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
-from orchestrator.settings import shipped_config
+from orchestrator.settings import load, shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
@@ -44,6 +44,7 @@ from orchestrator.turn.outbox import Outbox
 from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
+from orchestrator.wiring import load_prompts
 from tests.models import a_router, minilm, the_guard
 from tests.stores import empty_store
 
@@ -64,6 +65,13 @@ def using(toolbox: Toolbox | None) -> Roster:
     names = tuple(tool.name for tool in toolbox.tools)
     everyone = {name: each.model_copy(update={"tools": names}) for name, each in agents().agents.items()}
     return agents().model_copy(update={"agents": everyone})
+
+
+@cache
+def shipped_prompts(region: str = "", *, in_blocks: bool = False) -> PromptFiles:
+    """The prompts as shipped, filled in for that region; with `in_blocks`, for agents that see blocks."""
+    given = {"safety.region": region, "letta.base_url": "http://localhost" if in_blocks else ""}
+    return load_prompts(load(given=given, environment={}), agents())
 
 
 @cache
@@ -132,7 +140,7 @@ def an_orchestrator(
             embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
             recall=recall or ScriptedRecall(),
             roster=using(toolbox),
-            prompts=PromptFiles(shipped_config() / "prompts"),
+            prompts=shipped_prompts(),
             toolbox=tools,
             ledger=ledger,
             sync=BlockSync(mirror or NoMirror(), ledger, outbox, Waiting(0.2, 0.2), rest_seconds=0),

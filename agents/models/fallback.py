@@ -11,8 +11,8 @@ from typing import Final, Protocol, TypeVar
 from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
 from agents.models import usage
 from agents.models.gate import is_sure_without_model
-from agents.models.requests import MOST_TOKENS, ModelRequest, answer_request, understand_request
 from agents.models.replies import without_control_characters
+from agents.models.requests import MOST_TOKENS, ModelRequest, answer_request, understand_request
 from agents.models.retries import Breaker, RetryPolicy, call_with_retries
 from agents.models.understanding import parse_understanding
 from agents.ports import Brain, Brief, Situation, ToolUser

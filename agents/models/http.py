@@ -122,7 +122,7 @@ class HttpClient:
 
 
 def encoded(body: Mapping[str, Any]) -> str:
-    """The JSON of a request, exactly as it is sent. Half a surrogate pair, which has no bytes, becomes "?"."""
+    """The JSON of a request, exactly as it is sent. Half a surrogate pair has no bytes and becomes "?"."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "replace").decode()
 

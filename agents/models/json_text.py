@@ -1,4 +1,4 @@
-"""Finds the JSON object in a model's reply: inside a code fence, after thoughts or between sentences. Pure."""
+"""Finds the JSON object in a model's reply: in a code fence, after thoughts, between sentences. Pure."""
 
 import json
 import re

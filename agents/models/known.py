@@ -1,7 +1,7 @@
 """What is known, as a model reads it: date, facts, summary, memories and how the message was read. Pure.
 
-Ids, revisions and figures of routing are left out, because a model cannot use them. Text of people is escaped,
-so that it cannot close the tag it is in.
+Ids, revisions and figures of routing are left out, because a model cannot use them. What people said is
+escaped, so that it cannot close the tag it is in.
 """
 
 import html
@@ -88,8 +88,8 @@ def _line(name: str, value: str | None) -> str:
 
 
 def _list(name: str, lines: Iterable[str], note: str = "") -> str:
-    found = "\n".join(lines)
-    return f"<{name}{f' note="{note}"' if note else ''}>\n{found}\n</{name}>" if found else ""
+    found, attribute = "\n".join(lines), f' note="{note}"' if note else ""
+    return f"<{name}{attribute}>\n{found}\n</{name}>" if found else ""
 
 
 def _reading(brief: Brief) -> str:
@@ -100,10 +100,12 @@ def _reading(brief: Brief) -> str:
 
 def _summary(blocks: Blocks) -> str:
     """The course of the conversation before the turns that the history still has, and notes of agents."""
-    first = next((turn.turn_id for turn in blocks.conversation_history.turns), 1)
-    summary = summary_text.parse(render(Label.CONTEXT_SUMMARY, blocks))
-    lines = [entry for entry in summary.flow if summary_text.turn_of(entry) < first]
-    lines += summary.notes
+    text, lines = render(Label.CONTEXT_SUMMARY, blocks), []
+    if text:  # it is empty before the first turn
+        summary = summary_text.parse(text)
+        first = next((turn.turn_id for turn in blocks.conversation_history.turns), 1)
+        lines = [entry for entry in summary.flow if summary_text.turn_of(entry) < first]
+        lines += summary.notes
     sessions = blocks.active_session.earlier_sessions or ()
     earlier = [f"{each.ended_at:%Y-%m-%d}: {each.summary}" for each in sessions]
     return _list("earlier_conversations", map(_escaped, earlier)) + _list(

@@ -191,9 +191,7 @@ class ChatModel:
             body["tools"] = [_tool_description(tool) for tool in offered]
         return body
 
-    async def _stream(
-        self, role: str, body: Mapping[str, Any], reply: _Reply
-    ) -> AsyncGenerator[str, None]:
+    async def _stream(self, role: str, body: Mapping[str, Any], reply: _Reply) -> AsyncGenerator[str, None]:
         """Send one request and yield the text of its reply, without thoughts."""
         turn_usage, outcome = usage.current(), "closed"
         call = turn_usage.begin_call(role, body["model"], encoded(body))

@@ -28,7 +28,7 @@ MOST_TOKENS: Final = 4_000
 """How many tokens a request may have, if the settings say nothing else."""
 
 _ALWAYS_KEPT: Final = 2
-"""How many of the latest utterances of the dialogue are kept in any case: the question, and what it was on."""
+"""How many of the latest utterances of the dialogue are kept in any case, because they hold the question."""
 _MAX_UTTERANCE: Final = 1_600
 """A longer utterance of the dialogue loses its middle. The newest message never does."""
 _MESSAGE_TOKENS: Final = 4

@@ -50,7 +50,7 @@ class ModelUsage:
     """Counts model requests, their tokens and their reasoning during one turn.
 
     `fallback_reason` says why the fallback brain did what a model should have done; it is empty if the model
-    did it. `barred_by` says why no model may be asked in this turn. `cut_reason` says why an answer ended early.
+    did it. `barred_by` says why no model may be asked in this turn, `cut_reason` why an answer ended early.
     """
 
     started: float = field(default_factory=monotonic)
