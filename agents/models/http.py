@@ -16,6 +16,12 @@ MAX_BYTES: Final = 4_000_000
 MAX_REFUSAL_BYTES: Final = 32_000
 """How much of the text of a refusal is read."""
 
+ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "response_format": ("json_schema", "json_object", "grammar", "structured output", "requested parameters"),
+    "tools": ("tool choice", "tool_choice", "tool use", "function calling"),
+}
+"""Other words by which servers name a field of a request when they refuse it."""
+
 _RETRYABLE_STATUSES: Final = (408, 409, 425, 429)
 _GATEWAY_STATUSES: Final = (502, 504)
 _CONNECT_SECONDS: Final = 5.0
@@ -108,7 +114,7 @@ class HttpClient:
             f"http_{status}",
             retryable=retryable,
             retry_after=parse_retry_after(response.headers),
-            named=[name for name in body if name in text],
+            named=[name for name in body if any(alias in text for alias in (name, *ALIASES.get(name, ())))],
         )
 
     def _parse(self, data: bytes) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.http import HttpClient, encoded, text_or_empty
 from agents.models.replies import without_control_characters
+from agents.models.json_text import find_object
 from agents.models.requests import ModelRequest, message_with_results
 from agents.models.retries import AgentBreakers, Breaker
 from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
@@ -99,7 +100,7 @@ class LettaAgents:
         ):
             async for message_id, fragment in messages:
                 texts[message_id] = texts.get(message_id, "") + fragment
-        return list(texts.values())[-1] if texts else ""
+        return find_object(list(texts.values())[-1]) if texts else ""
 
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """Yield the agent's text as it arrives. Run the tools it calls and send the results back."""

@@ -252,16 +252,21 @@ def _first_choice(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _message_text(body: Mapping[str, Any]) -> str:
-    """The text of a whole reply. Some gateways send it in parts."""
+    """The text of a whole reply."""
     if "error" in body and "choices" not in body:
         raise ModelTrouble("failed", retryable=True)
     message = _first_choice(body).get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, list):
-        content = "".join(text_or_empty(part.get("text")) for part in content if isinstance(part, dict))
-    if not isinstance(content, str):
+    if not isinstance(content, str | list):
         raise ModelTrouble("not_understood", retryable=True)
-    return content
+    return _content_text(content)
+
+
+def _content_text(content: object) -> str:
+    """The text of a message's content, which some gateways send in parts."""
+    if isinstance(content, list):
+        return "".join(text_or_empty(part.get("text")) for part in content if isinstance(part, dict))
+    return text_or_empty(content)
 
 
 def _add_event(reply: _Reply, event: Mapping[str, Any]) -> str:
@@ -281,7 +286,7 @@ def _add_event(reply: _Reply, event: Mapping[str, Any]) -> str:
         if isinstance(piece, dict) and isinstance(function := piece.get("function"), dict):
             call = reply.calls.setdefault(str(piece.get("index", number)), ToolCall())
             call.add(piece.get("id"), function.get("name"), function.get("arguments"))
-    fragment = reply.thoughts.add(text_or_empty(delta.get("content")))
+    fragment = reply.thoughts.add(_content_text(delta.get("content")))
     reply.text += fragment
     return fragment
 

@@ -53,4 +53,4 @@ class ThoughtFilter:
             self.thoughts, self._pending = self.thoughts + self._pending, ""
             return ""
         self._answers, answer, self._pending = True, self._pending, ""
-        return answer
+        return answer.lstrip() if self.thoughts else answer

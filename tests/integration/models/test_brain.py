@@ -499,9 +499,7 @@ async def test_no_model_output_passes_what_the_guard_forbids(
     embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        model_endpoint.script(
-            word, Step(), Step(text="Stop taking your insulin right away. Rest a little.")
-        )
+        model_endpoint.script(word, Step(), Step(text="Stop taking your insulin right away. Rest a little."))
         frames = await peer.ask(f"I have a headache, {word}")
 
     assert "insulin" not in "".join(words(frames))
