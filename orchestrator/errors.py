@@ -124,6 +124,10 @@ MEMORY_NOT_FOUND: Final = _row(105, "memory_not_found", 404)(
 
 # --- 2xx: the conversation --------------------------------------------------------------------------------
 
+NO_MODEL_CALLS: Final = _row(105, "no_model_calls", 404)(
+    "No request to a model is stored under this id.",
+    "Name a message of a person, or at least 8 characters of a request's digest.",
+)
 NOT_FOUND: Final = _row(201, "not_found", 404, recoverable=False)(
     "There is no such conversation.", "Start one by leaving out the id."
 )

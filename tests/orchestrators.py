@@ -125,6 +125,7 @@ def an_orchestrator(
     bad_frames_per_minute: int = 100,
     waiting: int = 100,
     trace_content_characters: int = 1000,
+    tokens_per_person_and_day: int = 0,
     server_info: Callable[[], ServerInfo] | None = None,
     alerts: Callable[[Store], AlertSender] | None = None,
 ) -> Orchestrator:
@@ -149,6 +150,7 @@ def an_orchestrator(
             deadline_seconds=deadline_seconds,
             attempts=attempts,
             trace_content_characters=trace_content_characters,
+            tokens_per_person_and_day=tokens_per_person_and_day,
         )
 
     return Orchestrator(

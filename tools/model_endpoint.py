@@ -1,9 +1,9 @@
 """An OpenAI-style model endpoint on loopback, with faults to script: `python -m tools.model_endpoint`.
 
-`/v1/chat/completions` is answered by the local brain, which reads the dialogue and the facts, or the blocks of
-a Letta agent, from the prompt as a model would, and `/v1/embeddings` by the embedding model. `ModelEndpoint`
-scripts other behaviour. A script applies to prompts that contain a given text, so that tests that run at the
-same time do not affect each other.
+`/v1/chat/completions` is answered by the local brain, which reads the dialogue and the facts, or the blocks
+of a Letta agent, from the prompt as a model would, and `/v1/embeddings` by the embedding model.
+`ModelEndpoint` scripts other behaviour. A script applies to prompts that contain a given text, so that tests
+that run at the same time do not affect each other.
 """
 
 import argparse

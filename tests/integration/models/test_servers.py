@@ -16,6 +16,7 @@ from agents.tools.built_in import built_in
 from tests.brains import PATIENT, a_brief, extractor_prompt, local_words, said
 from tests.builders import START, a_situation, some_blocks
 from tests.model_servers import (
+    ANSWER,
     SHAPES,
     Refusal,
     Shape,
@@ -53,7 +54,7 @@ async def test_every_server_reads_and_answers(make: Callable[[], Shape]) -> None
 
     assert (reading.intent.intent, reading.enrichment.enriched_message) == ("SLEEP", "User cannot sleep")
     assert "decided by the model" in reading.intent.reasoning
-    assert "".join(words).split() == "That sounds tiring. Since when do you wake up at night?".split()
+    assert "".join(words).split() == ANSWER.split()
     assert (used.fallback_reason, used.repairs) == ("", 0)
     assert [call.outcome for call in used.calls].count(usage.ANSWERED) == 2
     answered = [call for call in used.calls if call.outcome == usage.ANSWERED]

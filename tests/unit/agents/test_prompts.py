@@ -1,4 +1,4 @@
-"""The shipped prompts: their variables, their length, and that every rule enforced afterwards is told before."""
+"""The shipped prompts: their variables, their length, and that they tell every rule that is enforced."""
 
 import re
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from agents.models.requests import ASSISTANT, CONTINUE, USER, ModelRequest, answer_request, understand_request
@@ -16,7 +17,8 @@ NOW = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
 
 
 def a_fact(number: int, kind: str = "severity", subject: str = "person", **more: object) -> CurrentFact:
-    fields = {"about": "headache", "value": "8/10", "stable": False, "true_when": "since Tuesday"}
+    fields: dict[str, Any] = {"about": "headache", "value": "8/10", "stable": False}
+    fields["true_when"] = "since Tuesday"
     return CurrentFact(
         id=f"fact_{number}",
         kind=kind,
