@@ -1,7 +1,7 @@
 """Doubles of servers with OpenAI-style chat endpoints: what each accepts, refuses and replies.
 
-Each does what the server that it imitates is known to do. They prove the form of what is exchanged, not that a
-model understands it.
+Each does what the server that it imitates is known to do. They prove the form of what is exchanged, not that
+a model understands it.
 """
 
 import json

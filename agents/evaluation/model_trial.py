@@ -90,21 +90,21 @@ SAMPLES: Final = (
         lambda reading: reading.intent.intent == "SLEEP",
     ),
     Sample(
-        "it's more like 6 now",
+        "by now it is rather a 6",
         "How strong is the headache on a scale of 1 to 10?",
         (("severity", "headache", "8/10"), ("age", "", "34")),
         lambda reading: [each.target for each in _changes(reading, Op.REPLACE)] == ["fact_1"],
     ),
     Sample(
-        "my husband does, 39",
+        "just my wife, 38.9 this morning",
         "Does anybody at home have a fever?",
         (("concern", "", "cough"),),
-        lambda reading: bool(_changes(reading, Op.ADD, "husband")) and not _changes(reading, Op.ADD),
+        lambda reading: bool(_changes(reading, Op.ADD, "wife")) and not _changes(reading, Op.ADD),
     ),
     Sample(
-        "forget what I said about my knee",
+        "please delete the thing about my shoulder",
         "Is there anything else?",
-        (("concern", "", "knee pain"),),
+        (("concern", "", "shoulder pain"),),
         lambda reading: [each.target for each in _changes(reading, Op.RETRACT)] == ["fact_1"],
     ),
 )

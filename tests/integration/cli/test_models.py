@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,9 @@ from tools.servers.process import free_port
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
 
-def chatted(
-    forker: Forker, folder: Path, text: str, *options: str, **environment: str
-) -> list[dict[str, object]]:
+def chatted(forker: Forker, folder: Path, text: str, **environment: str) -> list[dict[str, Any]]:
     """The frames of a chat with one message."""
-    ended = forker.run(folder, "chat", "--json", *options, typed=f"{text}\n".encode(), **environment)
+    ended = forker.run(folder, "chat", "--json", typed=f"{text}\n".encode(), environment=environment)
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
@@ -40,8 +39,6 @@ def a_listening_server(body: bytes, status: int = 200) -> Iterator[tuple[int, li
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
-
-        do_POST = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -155,24 +152,22 @@ def test_a_trial_asks_what_a_turn_asks(model_endpoint: ModelEndpoint) -> None:
     ended = run("models", "try", "--model", MODEL, "--endpoint", model_endpoint.url)
 
     assert ended.exit_code == 0, ended.output
-    assert re.search(
-        r"Reading messages \(json_schema\): 4 of 4 replies can be used, \d are right\.", ended.output
-    )
+    assert re.search(r"\(json_schema\): 4 of 4 replies can be used, \d are right\.", ended.output)
     assert re.search(r"first sentence after \d+\.\d s, \d sentences", ended.output)
     assert "Its replies can be used." in ended.output
-    asked = model_endpoint.asked("my husband does, 39")
+    asked = model_endpoint.asked("just my wife, 38.9 this morning")
     assert asked[-1]["response_format"]["json_schema"]["name"] == "understanding"
 
 
 def test_a_trial_says_which_replies_cannot_be_used(model_endpoint: ModelEndpoint) -> None:
     garbage = Step(text="It sounds like a cold.")
-    model_endpoint.script("forget what I said about my knee", garbage, garbage)
+    model_endpoint.script("please delete the thing about my shoulder", garbage, garbage)
 
     ended = run("models", "try", "--model", MODEL, "--endpoint", model_endpoint.url)
 
     assert ended.exit_code == 1
     assert "3 of 4 replies can be used" in ended.output
-    assert '"forget what I said about my knee": it breaks the rule json_invalid' in ended.output
+    assert '"please delete the thing about my shoulder": it breaks the rule json_invalid' in ended.output
 
 
 def test_a_trial_of_a_model_that_is_not_there_says_so() -> None:
@@ -195,7 +190,7 @@ def test_the_requests_of_a_message_are_shown_as_they_were_sent(
     settings = {"ANAMNESIS_CHAT_MODEL": MODEL, "ANAMNESIS_CHAT_ENDPOINT": model_endpoint.url}
     frames = chatted(forker, tmp_path, f"I cannot sleep, {word}", **settings)
     [started] = [frame["body"] for frame in frames if frame.get("type") == "StartAnswer"]
-    message = started["previousId"]  # type: ignore[index]
+    message = started["previousId"]
 
     raw = run("--data", tmp_path, "models", "request", message, "--raw").output.splitlines()
     shown = run("--data", tmp_path, "models", "request", message).output
