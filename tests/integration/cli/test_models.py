@@ -189,7 +189,7 @@ def test_the_requests_of_a_message_are_shown_as_they_were_sent(
 ) -> None:
     settings = {"ANAMNESIS_CHAT_MODEL": MODEL, "ANAMNESIS_CHAT_ENDPOINT": model_endpoint.url}
     frames = chatted(forker, tmp_path, f"I cannot sleep, {word}", **settings)
-    [started] = [frame["body"] for frame in frames if frame.get("type") == "StartAnswer"]
+    [started] = [frame["body"] for frame in frames if frame.get("name") == "StartAnswer"]
     message = started["previousId"]
 
     raw = run("--data", tmp_path, "models", "request", message, "--raw").output.splitlines()

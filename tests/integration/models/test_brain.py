@@ -111,7 +111,7 @@ async def test_the_local_reading_never_overrules_the_models_and_the_reason_says_
     husband = {"op": "add", "target": None, "kind": "temperature", "subject": "husband", "value": "39 °C"}
     model_endpoint.script(word, Step(text=a_reply(changes=[husband])))
     async with chat_brain(model_endpoint) as brain:
-        found = await brain.understand(f"I have a headache {word}", a_situation(some_blocks(0)))
+        found = await brain.understand(f"I have a bad headache and my forehead hurts since Monday {word}", a_situation(some_blocks(0)))
 
     (change,) = found.changes
     assert (change.subject, change.kind, change.value, change.decided_by) == (
@@ -426,7 +426,7 @@ async def test_an_unknown_tool_is_refused_and_the_answer_continues(
             Step(tool="launch_rocket", arguments={"where": "up"}),
             Step(text="I cannot."),
         )
-        frames = await peer.ask(f"I have a headache, {word}")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
 
     results = [frame.body for frame in frames if frame.type == TOOL_RESULT]
     assert [(each["success"], each["errorMessage"]) for each in results] == [(False, "there is no such tool")]
@@ -443,7 +443,7 @@ async def test_an_answer_that_breaks_off_ends_with_its_complete_sentences(
             Step(),
             Step(text="First it is so. Then it is something else entirely.", cut=8),
         )
-        frames = await peer.ask(f"I have a headache, {word}")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert words(frames) == ["First it is so. "]
@@ -457,7 +457,7 @@ async def test_the_model_usage_of_a_turn_is_stored_and_sent(
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
         harmless = Step(text="Well. Rest.", reasoning="It sounds harmless")
         model_endpoint.script(word, Step(), harmless)
-        frames = await peer.ask(f"I have a headache, {word}")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert frames[-1].meta["model.asked"] == 2
@@ -474,7 +474,7 @@ async def test_a_client_learns_that_the_local_brain_answered(
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
         model_endpoint.script(word, *[Step(status=503)] * 9)
-        frames = await peer.ask(f"I have a headache, {word}")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert "headache" in words(frames)[0]
@@ -486,7 +486,7 @@ async def test_a_stopped_answer_closes_the_request_to_the_model(
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(word, Step(), Step(text="It is so. " * 500, drip=0.05))
-        await peer.say(f"I have a headache, {word}")
+        await peer.say(f"I have a bad headache and my forehead hurts, {word}")
         await peer.until_type(SENTENCE)
         await peer.send(STOP, stopType="generation")
         frames = await peer.answer()
@@ -500,7 +500,7 @@ async def test_no_model_output_passes_what_the_guard_forbids(
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(word, Step(), Step(text="Stop taking your insulin right away. Rest a little."))
-        frames = await peer.ask(f"I have a headache, {word}")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
 
     assert "insulin" not in "".join(words(frames))
     assert words(frames)[-1] == "Rest a little."
