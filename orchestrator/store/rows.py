@@ -668,6 +668,7 @@ class SafetyRefusal(Row):
     key("id"),
     of_conversation,
     of_message(),
+    ("number", "number >= 1"),
     ("role", "role <> ''"),
     ("model", "model <> ''"),
     ("digest", "length(digest) = 64"),
@@ -681,12 +682,13 @@ class SafetyRefusal(Row):
 class ModelCall(Row):
     """One request to a model for a message, exactly as it was sent: `packed` is its text, compressed.
 
-    It has what the person wrote, so it belongs to their conversation like their messages.
+    `number` is its position among the requests of one attempt at the turn. It has what the person wrote, so it belongs to their conversation like their messages.
     """
 
     id: str
     conversation_id: str
     message_id: str
+    number: int
     role: str
     model: str
     digest: str

@@ -50,6 +50,7 @@ class TurnCalls:
             id = each.id or calls.add(
                 write.conversation.id,
                 self._message_id,
+                each.number + 1,
                 role=call.role,
                 model=call.model,
                 digest=call.digest,

@@ -26,7 +26,7 @@ _TOKENS = Statement(
 _BY_DIGEST = Statement(
     all_of(ModelCall)
     .where(_calls.c.digest >= bindparam("first"), _calls.c.digest < bindparam("last"))
-    .order_by(_calls.c.created_at, _calls.c.id),
+    .order_by(_calls.c.created_at, _calls.c.number, _calls.c.id),
     ModelCall,
 )
 
@@ -38,15 +38,24 @@ class ModelCalls:
         self._unit = unit
 
     def add(
-        self, conversation_id: str, message_id: str, *, role: str, model: str, digest: str, request: str
+        self,
+        conversation_id: str,
+        message_id: str,
+        number: int,
+        *,
+        role: str,
+        model: str,
+        digest: str,
+        request: str,
     ) -> str:
-        """Store a request; returns the id of its row. Its outcome is pending."""
+        """Store the request of that number for a message; returns the id of its row. Its outcome is pending."""
         id = self._unit.ids.new("call_")
         self._unit.add(
             ModelCall,
             id=id,
             conversation_id=conversation_id,
             message_id=message_id,
+            number=number,
             role=role,
             model=model,
             digest=digest,
@@ -69,7 +78,7 @@ class ModelCalls:
 
     def of_message(self, message_id: str) -> list[ModelCall]:
         """The requests for a message, in order."""
-        return self._unit.find(ModelCall, "created_at", "id", message_id=message_id)
+        return self._unit.find(ModelCall, "created_at", "number", "id", message_id=message_id)
 
     def with_digest(self, beginning: str) -> list[ModelCall]:
         """The requests whose digest begins like this, in order."""

@@ -18,7 +18,7 @@ def a_call(store: Store, person: str, *, tokens: int = 0, digest: str = DIGEST) 
     def work(tx: Transaction) -> ModelCall:
         question, _ = ask(tx, tx.conversations.create(person).id)
         id = tx.model_calls.add(
-            question.conversation_id, question.id, role="SLEEP", model="m", digest=digest, request=REQUEST
+            question.conversation_id, question.id, 1, role="SLEEP", model="m", digest=digest, request=REQUEST
         )
         if tokens:
             tx.model_calls.end(id, outcome="answered", prompt_tokens=tokens - 1, completion_tokens=1)

@@ -111,7 +111,9 @@ async def test_the_local_reading_never_overrules_the_models_and_the_reason_says_
     husband = {"op": "add", "target": None, "kind": "temperature", "subject": "husband", "value": "39 °C"}
     model_endpoint.script(word, Step(text=a_reply(changes=[husband])))
     async with chat_brain(model_endpoint) as brain:
-        found = await brain.understand(f"I have a bad headache and my forehead hurts since Monday {word}", a_situation(some_blocks(0)))
+        found = await brain.understand(
+            f"I have a bad headache and my forehead hurts since Monday {word}", a_situation(some_blocks(0))
+        )
 
     (change,) = found.changes
     assert (change.subject, change.kind, change.value, change.decided_by) == (
