@@ -11,7 +11,7 @@ from orchestrator.store.rows import ModelCall
 from tests.brains import chat_brain
 from tests.models import minilm
 from tests.orchestrators import an_orchestrator, meta
-from tests.protocol_client import REASONING, Peer, conversing
+from tests.protocol_client import CONFIGURATION, REASONING, Peer, conversing
 from tests.stores import on_both_databases
 from tools.model_endpoint import ModelEndpoint, Step
 
@@ -46,6 +46,17 @@ async def test_every_request_of_a_turn_is_kept_with_its_message(
     assert [json.loads(request_text(call) or "") for call in calls] == model_endpoint.asked(word)
     assert [call.outcome for call in calls] == ["answered", "answered"]
     assert all(call.prompt_tokens > 500 and call.completion_tokens for call in calls)
+
+
+async def test_a_model_knows_the_time_where_the_person_is(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    async with a_conversation(embedded, model_endpoint) as (_, peer):
+        await peer.send(CONFIGURATION, timeZone="Asia/Tokyo")
+        await peer.ask(f"I cannot sleep, {word}")
+
+    for asked in model_endpoint.asked(word):
+        assert "(Asia/Tokyo)" in asked["messages"][0]["content"]
 
 
 async def test_a_request_that_was_refused_is_kept_too(
