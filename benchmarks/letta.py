@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import httpx
 
-from agents.models.http import HttpClient
+from agents.models.servers.http import HttpClient
 from agents.sentences import sentences
 from benchmarks.turn import MESSAGES
 from memory_blocks.models import ConversationHistory, Label

@@ -18,8 +18,8 @@ from orchestrator.settings import COMMAND_LINE, Settings
 from orchestrator.wire.messages import ModelInfo
 
 if TYPE_CHECKING:
-    from agents.models.letta import LettaAgents
-    from agents.models.openai import ChatModel
+    from agents.models.servers.letta import LettaAgents
+    from agents.models.servers.openai import ChatModel
 
 
 class LettaDirectory(Protocol):
@@ -173,7 +173,7 @@ def _refuse_model_beside_letta(settings: Settings) -> None:
 
 
 def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | ChatModel, BrainName]":
-    from agents.models.letta import LettaAgents
+    from agents.models.servers.letta import LettaAgents
 
     letta, rules = settings.letta, settings.brain
     model = LettaAgents(
@@ -194,8 +194,8 @@ def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
 
 def chat_model(settings: Settings) -> "ChatModel":
     """The model behind the chat endpoint that the settings name. Raises if they name none."""
-    from agents.models.openai import ChatModel, ChatOptions
     from agents.models.requests import EXTRACTOR
+    from agents.models.servers.openai import ChatModel, ChatOptions
 
     chat = settings.chat
     if not chat.model:

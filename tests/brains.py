@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from agents.models.fallback import Model, ModelBrain, ModelOptions
-from agents.models.letta import LettaAgents
-from agents.models.openai import ChatModel
 from agents.models.requests import EXTRACTOR
 from agents.models.retries import Breaker, RetryPolicy
+from agents.models.servers.letta import LettaAgents
+from agents.models.servers.openai import ChatModel
 from agents.models.understanding import understanding_schema
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
 from agents.roster import pick

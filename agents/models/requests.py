@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agents.models.http import encoded
 from agents.models.known import known_for_answer, known_for_reading, news_of_turn
 from agents.models.replies import Schema
+from agents.models.servers.http import encoded
 from agents.models.understanding import understanding_schema
 from agents.models.usage import estimated_tokens
 from agents.ports import Brief, Situation

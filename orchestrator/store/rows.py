@@ -682,7 +682,8 @@ class SafetyRefusal(Row):
 class ModelCall(Row):
     """One request to a model for a message, exactly as it was sent: `packed` is its text, compressed.
 
-    `number` is its position among the requests of one attempt at the turn. It has what the person wrote, so it belongs to their conversation like their messages.
+    `number` is its position among the requests of one attempt at the turn. It has what the person wrote, so
+    it belongs to their conversation like their messages.
     """
 
     id: str

@@ -34,7 +34,7 @@ from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision
 from orchestrator.safety.monitor import UnderstoodMessage
 from orchestrator.turn import traces
-from orchestrator.turn.model_calls import SavedCalls, TurnCalls, tokens_today
+from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
 from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult, without_last_turn
@@ -163,7 +163,7 @@ class Answer:
             if not self._stream.is_started:
                 self._stream.start(write, self._safety.decision)
             self._record.adopt(write, changes)
-            self._bar_model_if_used_up(write)
+            self._calls.bar_if_used_up(write, self._services.tokens_per_person_and_day)
             return self._record.read(write)
 
         async def start_and_read() -> tuple[ReadResult, Situation]:
@@ -330,24 +330,11 @@ class Answer:
         return await self._services.sync.foreign_changes(self._turn.conversation_id)
 
     async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
-        """Run `work` in a transaction, which also stores the requests that were sent to models since."""
-        unsaved = self._calls.unsaved()
-
-        def with_calls(write: ConversationWrite) -> tuple[T, SavedCalls]:
-            return work(write), self._calls.save(write, unsaved)
-
+        with_calls, confirm = self._calls.saved_with(work)
         outbox, conversation_id = self._services.outbox, self._turn.conversation_id
-        result, saved = await outbox.commit(conversation_id, with_calls, self._fence, step=step)
-        self._calls.confirm(saved)
-        return result
+        return confirm(await outbox.commit(conversation_id, with_calls, self._fence, step=step))
 
     # --- inside a transaction -------------------------------------------------------------------------------
-
-    def _bar_model_if_used_up(self, write: ConversationWrite) -> None:
-        """Leave the models out of this turn if its person has used up the tokens of today."""
-        most = self._services.tokens_per_person_and_day
-        if most and tokens_today(write.tx, write.conversation.user_id) >= most:
-            self._usage.barred_by = usage.DAILY_TOKENS
 
     def _close(
         self,

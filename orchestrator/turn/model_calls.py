@@ -1,12 +1,16 @@
-"""Stores the requests that a turn sends to models, and asks how many tokens its person has used today."""
+"""The requests that a turn sends to models: stored with its transactions, and limited for each day."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from agents.models.usage import PENDING, ModelCall, ModelUsage
-from orchestrator.store.engine.database import Transaction
+from agents.models.usage import DAILY_TOKENS, PENDING, ModelCall, ModelUsage
 from orchestrator.turn.outbox import ConversationWrite
+
+T = TypeVar("T")
+
+_Saved: TypeAlias = dict[int, tuple[str, ModelCall]]
+"""The id of the row of each stored request, and the request as it was then, by its number in the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +22,40 @@ class _Unsaved:
     id: str | None
 
 
-SavedCalls: TypeAlias = dict[int, tuple[str, ModelCall]]
-"""The id of the row of each stored request, and the request as it was then, by its number in the turn."""
-
-
 class TurnCalls:
-    """The requests of one turn. Each is stored with the next transaction of the turn, and again when it ends.
-
-    `save` runs inside a transaction, on another thread; `confirm` after it was committed.
-    """
+    """The requests of one turn. Each is stored with the turn's next transaction, and again when it ends."""
 
     def __init__(self, message_id: str, usage: ModelUsage) -> None:
         self._message_id, self._usage = message_id, usage
-        self._saved: SavedCalls = {}
+        self._saved: _Saved = {}
 
-    def unsaved(self) -> Sequence[_Unsaved]:
+    def saved_with(
+        self, work: Callable[[ConversationWrite], T]
+    ) -> tuple[Callable[[ConversationWrite], tuple[T, _Saved]], Callable[[tuple[T, _Saved]], T]]:
+        """`work` as one that also stores the requests so far, and what to call with its result.
+
+        The first runs inside a transaction, on another thread; the second after it was committed, and returns
+        the result of `work`.
+        """
+        unsaved = self._unsaved()
+
+        def work_and_save(write: ConversationWrite) -> tuple[T, _Saved]:
+            return work(write), self._save(write, unsaved)
+
+        def confirm(done: tuple[T, _Saved]) -> T:
+            result, saved = done
+            self._saved |= saved
+            return result
+
+        return work_and_save, confirm
+
+    def bar_if_used_up(self, write: ConversationWrite, most: int) -> None:
+        """Leave the models out of this turn if its person has used up `most` tokens since midnight, UTC."""
+        midnight = write.tx.now.replace(hour=0, minute=0, second=0, microsecond=0)
+        if most and write.tx.model_calls.tokens_since(write.conversation.user_id, midnight) >= most:
+            self._usage.barred_by = DAILY_TOKENS
+
+    def _unsaved(self) -> Sequence[_Unsaved]:
         """The requests to store, as they are now."""
         found = []
         for number, call in enumerate(self._usage.calls):
@@ -41,10 +64,9 @@ class TurnCalls:
                 found.append(_Unsaved(number, replace(call), id))
         return found
 
-    def save(self, write: ConversationWrite, unsaved: Sequence[_Unsaved]) -> SavedCalls:
-        """Store these requests; returns what to confirm."""
+    def _save(self, write: ConversationWrite, unsaved: Sequence[_Unsaved]) -> _Saved:
         calls = write.tx.model_calls
-        saved: SavedCalls = {}
+        saved: _Saved = {}
         for each in unsaved:
             call = each.call
             id = each.id or calls.add(
@@ -65,12 +87,3 @@ class TurnCalls:
                 )
             saved[each.number] = (id, call)
         return saved
-
-    def confirm(self, saved: SavedCalls) -> None:
-        """Note that these requests are stored."""
-        self._saved |= saved
-
-
-def tokens_today(tx: Transaction, person_id: str) -> int:
-    """How many tokens models have used for this person since midnight, UTC."""
-    return tx.model_calls.tokens_since(person_id, tx.now.replace(hour=0, minute=0, second=0, microsecond=0))

@@ -48,7 +48,7 @@ class ModelCalls:
         digest: str,
         request: str,
     ) -> str:
-        """Store the request of that number for a message; returns the id of its row. Its outcome is pending."""
+        """Store a request for a message, whose outcome is pending; returns the id of its row."""
         id = self._unit.ids.new("call_")
         self._unit.add(
             ModelCall,

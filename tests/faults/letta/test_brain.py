@@ -17,9 +17,9 @@ from starlette.routing import Route
 from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.fallback import ModelBrain
-from agents.models.letta import LettaAgents
 from agents.models.requests import EXTRACTOR, ModelRequest
 from agents.models.retries import RetryPolicy
+from agents.models.servers.letta import LettaAgents
 from agents.tools.built_in import built_in
 from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, a_situation, some_blocks

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agents.models import usage
-from agents.models.capabilities import Capabilities, ReplyForm
 from agents.models.fallback import ModelBrain, ModelOptions
-from agents.models.openai import ChatModel, ChatOptions
 from agents.models.requests import EXTRACTOR
+from agents.models.servers.capabilities import Capabilities, ReplyForm
+from agents.models.servers.openai import ChatModel, ChatOptions
 from agents.tools.built_in import built_in
 from tests.brains import PATIENT, a_brief, extractor_prompt, local_words, said
 from tests.builders import START, a_situation, some_blocks

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.models.http import encoded
-from agents.models.json_text import find_object
-from agents.models.thinking import ThoughtFilter, without_thoughts
+from agents.models.servers.http import encoded
+from agents.models.servers.json_text import find_object
+from agents.models.servers.thinking import ThoughtFilter, without_thoughts
 
 OBJECT = {"intent": "SLEEP", "words": 'a "quoted" } brace {', "list": [1, {"a": None}]}
 TEXT = json.dumps(OBJECT)

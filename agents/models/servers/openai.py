@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from agents.errors import ModelTrouble
 from agents.models import usage
-from agents.models.capabilities import Capabilities
-from agents.models.http import HttpClient, encoded, text_or_empty
-from agents.models.json_text import find_object
 from agents.models.replies import without_control_characters
 from agents.models.requests import ModelRequest
-from agents.models.thinking import ThoughtFilter
-from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
+from agents.models.servers.capabilities import Capabilities
+from agents.models.servers.http import HttpClient, encoded, text_or_empty
+from agents.models.servers.json_text import find_object
+from agents.models.servers.thinking import ThoughtFilter
+from agents.models.servers.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
 from agents.models.usage import ModelCall
 from agents.ports import ToolUser
 from agents.tools.toolbox import Tool

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from agents.errors import ModelTrouble
 from agents.models import usage
-from agents.models.http import HttpClient, encoded, text_or_empty
-from agents.models.json_text import find_object
 from agents.models.replies import without_control_characters
 from agents.models.requests import ModelRequest, message_with_results
 from agents.models.retries import AgentBreakers, Breaker
-from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
+from agents.models.servers.http import HttpClient, encoded, text_or_empty
+from agents.models.servers.json_text import find_object
+from agents.models.servers.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
 from agents.models.usage import ModelCall
 from agents.ports import ToolUser
 from agents.tools.toolbox import Tool

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agents.models.http import text_or_empty
+from agents.models.servers.http import text_or_empty
 from agents.ports import ToolOutcome, ToolUser
 
 MAX_ROUNDS: Final = 4

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from agents.errors import ModelTrouble
-from agents.models.http import encoded
 from agents.models.replies import Schema
+from agents.models.servers.http import encoded
 
 _REFUSES_FIELDS: Final = ("http_400", "http_404", "http_415", "http_422", "http_500", "http_501")
 """Refusals that may be about a field of the request. Of 404 and 500 only those that name the field."""

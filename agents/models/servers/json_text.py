@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final
 
-from agents.models.thinking import without_thoughts
+from agents.models.servers.thinking import without_thoughts
 
 _MAX_STARTS: Final = 20
 """At how many opening braces an object is looked for."""
