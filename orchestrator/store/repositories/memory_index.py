@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import ColumnElement, and_, any_, bindparam, func, select
 
 from orchestrator.store.engine.statements import Statement, all_of
-from orchestrator.store.engine.types import JsonObject
+from orchestrator.store.engine.types import JsonObject, Words
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.repositories.memories import MEMORY_BLOCK
 from orchestrator.store.repositories.memory_ledger import MemoryLedger
@@ -96,6 +96,29 @@ _OTHER_MODEL = Statement(
     .limit(bindparam("limit")),
     IndexedMemory,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a memory."""
+
+    id: str
+    title: str | None
+    content: str
+    tags: tuple[str, ...]
+
+
+def _reading_contents(is_one_of: ColumnElement[bool]) -> Statement[Content]:
+    columns = (_memory.c.id, _memory.c.title, _memory.c.content, _memory.c.tags)
+    alive = (_memory.c.user_id == bindparam("user_id"), _memory.c.deleted_at.is_(None))
+    return Statement(select(*columns).where(*alive, is_one_of), Content)
+
+
+_IDS = bindparam("ids", type_=Words())
+_CONTENTS = {
+    "sqlite": _reading_contents(_memory.c.id.in_(select(func.json_each(_IDS).table_valued("value").c.value))),
+    "postgresql": _reading_contents(_memory.c.id == any_(_IDS)),
+}
 _PEOPLE = Statement(select(_index.c.user_id).distinct().order_by(_index.c.user_id), str)
 
 
@@ -113,6 +136,11 @@ class MemoryIndex:
         """How often this person's memories have changed."""
         head = self._ledger.head(user_id)
         return head.version if head else 0
+
+    def contents(self, user_id: str, ids: Sequence[str]) -> dict[str, Content]:
+        """The contents of these memories, as far as they are this person's and not deleted."""
+        found = self._unit.all(_CONTENTS[self._unit.dialect.name], user_id=user_id, ids=tuple(ids))
+        return {each.id: each for each in found}
 
     def external(self, user_id: str) -> dict[str, tuple[str, str, str | None]]:
         """For each imported id of a person: the memory, the digest of the indexed text, and the model."""
