@@ -194,6 +194,16 @@ class Blocks(Section):
     revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
+class Recall(Section):
+    """How long-term memory is searched."""
+
+    recipe: Annotated[str, Field(min_length=1)]
+    token_budget: Count
+    cache_megabytes: Count
+    trace_enabled: bool
+    trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
+
+
 class Brain(Section):
     """When a model is asked instead of the local brain, and how long its answer may take."""
 
@@ -280,6 +290,7 @@ class Settings(Section):
     session: Session
     limits: Limits
     blocks: Blocks
+    recall: Recall
     brain: Brain
     chat: Chat
     safety: Safety
@@ -324,6 +335,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LIVEKIT_URL": "livekit.url",
     "LIVEKIT_API_KEY": "livekit.api_key",
     "LIVEKIT_API_SECRET": "livekit.api_secret",
+    "RETRIEVAL_TRACE_ENABLED": "recall.trace_enabled",
+    "RETRIEVAL_TRACE_DIR": "recall.trace_dir",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
 } | {_variable(key): key for key in KEYS}
 """The setting of each environment variable. If two variables set the same one, the later here wins."""
@@ -338,10 +351,10 @@ _RENAMED: Final = {
 RENAMED: Final = _RENAMED | {_variable(old): _variable(new) for old, new in _RENAMED.items()}
 """Old and new names of settings and of their variables. The error for an old name says the new one."""
 
-FOLDERS: Final = ("data.dir", "models.dir")
+FOLDERS: Final = ("data.dir", "models.dir", "recall.trace_dir")
 """The settings whose value is a folder."""
 
-CONFIG_FILES: Final = ("default.toml", "agents.toml", "prompts")
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "prompts")
 """The files that are read from a configuration folder."""
 
 

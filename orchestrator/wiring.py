@@ -29,6 +29,10 @@ from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
 from orchestrator.presence import Presence
 from orchestrator.prompts import PromptFiles
+from orchestrator.recall import recipe
+from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.searcher import Searcher
+from orchestrator.recall.service import MemoryService
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
@@ -178,6 +182,18 @@ def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Rout
     from agents.routing.router import train_router
 
     return train_router(agents.examples, agents.sure_enough, embedder, settings.models.dir)
+
+
+def build_memory(
+    settings: Settings, store: Store, embedder: Embedder, overlay: Path | None = None
+) -> MemoryService:
+    """The search of long-term memory, with the recipes of `recall.toml`."""
+    recipes = recipe.load(configured("recall.toml", overlay))
+    chosen = settings.recall
+    recipes.get(chosen.recipe)
+    searcher = Searcher(store, embedder, SystemClock(), cache_bytes=chosen.cache_megabytes * 1024 * 1024)
+    tracing = TraceConfig(chosen.trace_enabled, chosen.trace_dir)
+    return MemoryService(store, searcher, recipes, recipe=chosen.recipe, tracing=tracing)
 
 
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:

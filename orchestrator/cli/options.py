@@ -91,6 +91,10 @@ def user_option(says: str) -> Callable[[_Command], _Command]:
     return click.option("--user", default="local", show_default=True, callback=_person, help=says)
 
 
+person_argument: Final = click.argument("user", callback=_person)
+"""The argument USER, with a check of the id."""
+
+
 def shared_options(command: _Command) -> _Command:
     """The options `--config` and `--data`, allowed before and after the command's name."""
     for name, says in (

@@ -19,6 +19,9 @@ from orchestrator.store.repositories.memory_index import SearchRow
 _POOL: Final = 40
 """So many of the best memories are compared with each other."""
 
+_HIGHEST_FLOOR: Final = 0.5
+"""The score of an average memory counts as 0, but at most this share of the best."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -65,12 +68,14 @@ def rank(
         return Ranking(searched=0, outside_period=outside, minimum=recipe.minimum)
     scored = signals.score(index, question, vector, recipe, now)
     best = float(scored.total[places].max(initial=0.0))
+    floor = min(float(np.median(scored.total[places])), _HIGHEST_FLOOR * best)
     strength = float(scored.match[places].max(initial=0.0))
-    final = scored.total * (strength / best if best > 0 else 0.0)
+    scale = strength / (best - floor) if best > 0 else 0.0
+    final = ((scored.total - floor) * scale).astype(np.float32)
     passing = places[final[places] >= recipe.minimum]
     order = passing[np.lexsort((passing, -final[passing]))]
     if question.asks_for_several:
-        order, final = _spread(index, order, final, recipe, strength)
+        order, final = _spread(index, order, final, recipe, best * scale)
     chosen = order[:most]
     descending = np.minimum.accumulate(final[chosen]) if len(chosen) else final[chosen]
     return Ranking(
@@ -88,26 +93,28 @@ def rank(
 
 
 def _spread(
-    index: PersonIndex, order: NDArray[np.intp], final: NDArray[np.float32], recipe: Recipe, strength: float
+    index: PersonIndex, order: NDArray[np.intp], final: NDArray[np.float32], recipe: Recipe, unit: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Choose one memory after the other. One that is like a better one, or of its episode, loses a little."""
+    """Choose one memory after the other. One that is like a better one, or of its episode, loses a little.
+
+    The losses are shares of `unit`.
+    """
     pool = order[:_POOL]
     if len(pool) < 2:
         return order, final
-    alike = index.own[pool] @ index.own[pool].T
-    same_episode = (index.episodes[pool][:, None] == index.episodes[pool][None, :]).astype(np.float32)
+    vectors, episodes = index.own[pool], index.episodes[pool]
     value = final[pool].copy()
     nearest, repeats = np.zeros(len(pool), np.float32), np.zeros(len(pool), np.float32)
     left = np.ones(len(pool), bool)
     chosen, final = [], final.copy()
     for _ in pool:
-        loss = strength * (recipe.several_difference * nearest + recipe.several_spread * repeats)
+        loss = unit * (recipe.several_difference * nearest + recipe.several_spread * repeats)
         at = int(np.argmax(np.where(left, value - loss, -np.inf)))
         final[pool[at]] = max(float(value[at] - loss[at]), 0.0)
         chosen.append(pool[at])
         left[at] = False
-        nearest = np.maximum(nearest, alike[at])
-        repeats += same_episode[at]
+        nearest = np.maximum(nearest, vectors @ vectors[at])
+        repeats += episodes == episodes[at]
     return np.concatenate([np.array(chosen, order.dtype), order[_POOL:]]), final
 
 

@@ -2,7 +2,8 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
+from functools import partial
 from threading import Lock
 from time import perf_counter
 from typing import Final
@@ -18,6 +19,7 @@ from orchestrator.recall.person_index import PersonIndex
 from orchestrator.recall.question import Question, named, read, without_names
 from orchestrator.recall.ranking import Ranking, rank
 from orchestrator.recall.recipe import Recipe
+from orchestrator.recall.repair import needs_repair, widened
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.memory_index import SearchRow
 
@@ -32,6 +34,7 @@ class Found:
     ranking: Ranking
     question: Question
     period: Period | None
+    is_repaired: bool
     milliseconds: float
     """Without the embedding of the query."""
 
@@ -39,7 +42,10 @@ class Found:
 class Searcher:
     """Finds memories. Thread-safe; indexes of people who were not searched for lately are dropped."""
 
-    def __init__(self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int, zone: tzinfo = UTC
+    ) -> None:
+        self._zone = zone
         self._store, self._embedder, self._clock = store, embedder, clock
         self._cache_bytes = cache_bytes
         self._indexes: OrderedDict[str, PersonIndex] = OrderedDict()
@@ -54,6 +60,7 @@ class Searcher:
         vector: Vectors | None = None,
         most: int | None = None,
         watched: tuple[str, ...] = (),
+        skip_repair: bool = False,
     ) -> Found:
         """Search the memories of one person. Reads the database; call it from a thread.
 
@@ -71,18 +78,27 @@ class Searcher:
         vector = self._vector(text, names, vector) if by_meaning else None
         began += perf_counter() - embedding_began
         with index.lock:
-            period = periods.read(text, now)
-            count = most or recipe.candidates
-            ranking = rank(
-                *(index, question, vector, recipe, now),
-                most=count,
-                within=None if period is None else _within(index, period),
+            period = periods.read(text, now, self._zone)
+            within = None if period is None else _within(index, period)
+            search = partial(
+                rank,
+                index,
+                vector=vector,
+                recipe=recipe,
+                now=now,
+                most=most or recipe.candidates,
                 watched=watched,
             )
+            ranking = search(question=question, within=within)
+            repaired = None if skip_repair else _widened(index, question, ranking)
+            if repaired is not None:
+                question = repaired
+                ranking = search(question=question, within=within)
             if period is not None and not ranking.candidates:
                 period = None
-                ranking = rank(index, question, vector, recipe, now, most=count, watched=watched)
-        return Found(ranking, question, period, (perf_counter() - began) * 1000)
+                ranking = search(question=question)
+        milliseconds = (perf_counter() - began) * 1000
+        return Found(ranking, question, period, repaired is not None, milliseconds)
 
     def _vector(self, text: str, names: list[str], vector: Vectors | None) -> Vectors:
         """The query's vector. If it names speakers, the mean with that of the query without the names."""
@@ -118,6 +134,14 @@ def _changed_since(tx: Transaction, user_id: str, version: int) -> tuple[list[Se
     """The rows that changed after a version, and the new one; None if nothing changed."""
     now = tx.memory_index.version(user_id)
     return None if now == version else (tx.memory_index.since(user_id, version), now)
+
+
+def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Question | None:
+    """A wider query for a second search; None if the first is good enough, or nothing similar is known."""
+    unknown = [term for term in question.terms if term not in index.words]
+    if not needs_repair(len(unknown), len(question.terms), len(ranking.candidates)):
+        return None
+    return widened(question, unknown, index.words.vocabulary)
 
 
 def _within(index: PersonIndex, period: Period) -> NDArray[np.bool_]:

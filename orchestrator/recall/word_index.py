@@ -38,6 +38,14 @@ class WordIndex:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    def __contains__(self, word: str) -> bool:
+        return word in self._texts
+
+    @property
+    def vocabulary(self) -> Iterable[str]:
+        """All words of all texts."""
+        return self._texts.keys()
+
     def add(self, words: Sequence[str]) -> None:
         """Add the next text."""
         place = len(self._lengths)
