@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents import roster
-from agents.ports import Brain, Embedded, Embedder, Recalled
+from agents.ports import Brain, Embedder
 from agents.roster import Roster
 from agents.safety import classifier, guard, language, output, wording
 from agents.safety.classifier import DangerClassifier
@@ -31,8 +31,10 @@ from orchestrator.presence import Presence
 from orchestrator.prompts import PromptFiles
 from orchestrator.recall import recipe
 from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.port import LongTermRecall
 from orchestrator.recall.searcher import Searcher
 from orchestrator.recall.service import MemoryService
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
@@ -49,14 +51,6 @@ if TYPE_CHECKING:
     from orchestrator.connection.rooms import Rooms
     from orchestrator.letta.agents import AgentRegistry
     from orchestrator.letta.upkeep import Upkeep
-
-
-class NothingRecalled:
-    """A placeholder for long-term memory, which is not searched yet."""
-
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
-        """Find nothing."""
-        return Recalled()
 
 
 def open_store(settings: Settings) -> Store:
@@ -217,11 +211,14 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
         letta_settings.remember(settings)
     selected = choose(settings, local, agents, prompts, toolbox, registry)
 
+    memory = build_memory(settings, store, embedder, overlay)
+    remembering = Remembering(store, embedder)
+
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
             brain=selected.brain,
             embedder=embedder,
-            recall=NothingRecalled(),
+            recall=LongTermRecall(memory, token_budget=settings.recall.token_budget),
             roster=agents,
             prompts=prompts,
             toolbox=toolbox,
@@ -232,6 +229,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,
             trace_content_characters=settings.limits.trace_content_characters,
+            remembering=remembering,
         )
 
     def server_info() -> ServerInfo:
@@ -256,7 +254,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 def _options(
     settings: Settings, store: Store, selected: SelectedBrain, registry: "AgentRegistry | None"
 ) -> OrchestratorOptions:
-    background: list[BackgroundWork] = []
+    background: list[BackgroundWork] = [_catch_up]
     if registry is not None:
         background.append(lambda services: build_upkeep(registry, store, services.sync).run())
     if (status := selected.status) is not None:
@@ -277,6 +275,12 @@ def _options(
         background=background,
         close=close,
     )
+
+
+async def _catch_up(services: TurnServices) -> None:
+    """Remember what an earlier process could not."""
+    if services.remembering is not None:
+        await services.remembering.catch_up()
 
 
 def load_registry(

@@ -88,5 +88,5 @@ def _values(name: str, sections: Mapping[str, dict[str, Any]], seen: tuple[str, 
     if base is None:
         return values
     if base in seen:
-        raise KeyError("extends")
+        return values  # a circle: the missing values are reported
     return {**_values(base, sections, (*seen, name)), **values}

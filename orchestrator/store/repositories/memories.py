@@ -36,6 +36,9 @@ _ERASED: Final[dict[str, Any]] = {
     "source_info": None,
 }
 
+_OUTDATED: Final[dict[str, Any]] = {"words": "", "model": None, "own_vector": None, "window_vector": None}
+"""The index row of a memory whose content has changed, until it is indexed again."""
+
 _table = Memory.table
 _alive = _table.c.deleted_at.is_(None)
 _is_memory = or_(_table.c.source_type.is_(None), _table.c.source_type != MEMORY_BLOCK)
@@ -72,7 +75,7 @@ _NOT_INDEXED = Statement(
         _table.c.user_id == bindparam("user_id"),
         _alive,
         _is_memory,
-        IndexedMemory.table.c.memory_id.is_(None),
+        IndexedMemory.table.c.model.is_(None),  # never indexed, or changed since
     )
     .order_by(_table.c.created_at, _table.c.id)
     .limit(bindparam("limit")),
@@ -196,7 +199,8 @@ class Memories(ById[Memory]):
             if not self.ledger.of_memory(user_id, id):  # it is older than the ledger
                 changes.insert(0, LedgerChange(id, "created", _ledger_body(memory)))
             version = self.ledger.append(user_id, changes, actor=actor)
-            self._unit.change(IndexedMemory, {"memory_id": id}, version=version)
+            outdated = _OUTDATED if "content" in columns else {}
+            self._unit.change(IndexedMemory, {"memory_id": id}, version=version, **outdated)
         return True
 
 
