@@ -243,6 +243,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
     options = _options(settings, store, selected, registry)
     orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
+    orchestrator.memory = memory
     if registry is not None:
         orchestrator.on_created(registry.prepare)
         orchestrator.include("agents", registry.check_health)

@@ -57,9 +57,15 @@ class PersonIndex:
         self.user_id, self.model, self.width = user_id, model, width
         self.version = -1
         self.lock = Lock()
-        self._clear()
+        self.clear()
 
-    def _clear(self) -> None:
+    @property
+    def count(self) -> int:
+        """How many memories it has, searchable or not."""
+        return len(self._place_of)
+
+    def clear(self) -> None:
+        """Forget all memories."""
         self.rows: list[SearchRow] = []
         self._place_of: dict[str, int] = {}
         self.words, self.window_words = WordIndex(), WordIndex()
@@ -135,7 +141,7 @@ class PersonIndex:
                 self._add(row)
         if len(self.rows) > 64 and len(self._place_of) < (1 - _MOST_OUTDATED) * len(self.rows):
             current = [self.rows[place] for place in sorted(self._place_of.values())]
-            self._clear()
+            self.clear()
             for row in current:
                 self._add(row)
         self._find_neighbours()

@@ -126,14 +126,21 @@ class Searcher:
         """Read what changed since the index was last used."""
         user_id, known = index.user_id, index.version
         changed = self._store.read_now(lambda tx: _changed_since(tx, user_id, known))
-        if changed is not None:
-            index.update(*changed)
+        if changed is None:
+            return
+        rows, version, count = changed
+        index.update(rows, version)
+        if index.count != count:  # rows were removed for good
+            index.clear()
+            index.update(self._store.read_now(lambda tx: tx.memory_index.since(user_id, -1)), version)
 
 
-def _changed_since(tx: Transaction, user_id: str, version: int) -> tuple[list[SearchRow], int] | None:
-    """The rows that changed after a version, and the new one; None if nothing changed."""
+def _changed_since(tx: Transaction, user_id: str, version: int) -> tuple[list[SearchRow], int, int] | None:
+    """The rows that changed after a version, the new one, and how many there are; None if nothing changed."""
     now = tx.memory_index.version(user_id)
-    return None if now == version else (tx.memory_index.since(user_id, version), now)
+    if now == version:
+        return None
+    return tx.memory_index.since(user_id, version), now, tx.memory_index.count(user_id)
 
 
 def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Question | None:

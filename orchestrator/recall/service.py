@@ -83,10 +83,11 @@ class MemoryService:
         trace.stage("assembly", final.memories, {"tokens": final.tokens})
         trace.finalize()
         tiers = final.tier_assignments if options.mode == "tiered" else None
+        best_first = tuple(sorted(final.memories, key=lambda each: each.position))
         return RetrievalResult(
-            memories=tuple(sorted(final.memories, key=lambda each: each.position)),
+            memories=best_first,
             injection_text=final.text,
-            citations=assembly.final_ids,
+            citations=tuple(each.id for each in best_first),
             retrieval_mode=options.mode,
             tier_assignments=tiers,
             expand_ids=None if tiers is None else tuple(each.id for each in tiers if each.tier != "L2"),
@@ -101,9 +102,25 @@ class MemoryService:
             scores=found.ranking.scores,
         )
 
-    def record(self, retrievals: Sequence[Retrieval]) -> None:
-        """Store the record of searches: the only thing that a search writes."""
-        self._store.write_now(lambda tx: tx.memory_index.record(retrievals))
+    def search_for(
+        self,
+        person_id: str,
+        query: str,
+        *,
+        limit: int | None,
+        mode: Mode,
+        token_budget: int | None,
+        recipe: str | None,
+        skip_repair: bool,
+    ) -> dict[str, Any]:
+        """Search for the person themselves, record it, and return the result as data."""
+        options = SearchOptions(limit, recipe, mode, token_budget, skip_repair)
+        result = self.search(person_id, query, options)
+        if result.retrieval_summary is not None:
+            self._store.write_now(
+                lambda tx: tx.memory_index.record([retrieval_row(result, tx, person_id, actor=person_id)])
+            )
+        return result.plain()
 
     def _with_contents(self, user_id: str, found: Found, leave_out: str) -> list[FoundMemory]:
         """The candidates with their contents. One that was deleted meanwhile is gone."""

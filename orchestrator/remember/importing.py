@@ -35,7 +35,7 @@ class Line(BaseModel):
     speaker: Short | None = None
     date: str | int | float | None = None
     episode: Annotated[str, Field(max_length=200)] | None = None
-    tags: tuple[Short, ...] | None = None
+    tags: list[Short] | None = None
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ def _item(user_id: str, line: Line, said_at: datetime | None, episode: str, cont
         speaker=line.speaker,
         context=context,
         external_id=line.id,
-        tags=line.tags or (),
+        tags=tuple(line.tags or ()),
     )
     new = NewMemory(
         content=item.text,

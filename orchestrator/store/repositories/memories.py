@@ -81,6 +81,17 @@ _NOT_INDEXED = Statement(
     .limit(bindparam("limit")),
     _without_padding,
 )
+_NEXT_IN_EPISODE = Statement(
+    all_of(IndexedMemory)
+    .where(
+        IndexedMemory.table.c.user_id == bindparam("user_id"),
+        IndexedMemory.table.c.episode == bindparam("episode"),
+        IndexedMemory.table.c.ordinal > bindparam("ordinal"),
+    )
+    .order_by(IndexedMemory.table.c.ordinal)
+    .limit(1),
+    IndexedMemory,
+)
 _RESTORE = Statement(
     update(_table).where(_table.c.id == bindparam("id")).values(deleted_at=None, updated_at=bindparam("now")),
     lambda: None,
@@ -177,9 +188,22 @@ class Memories(ById[Memory]):
         self._unit.change(Memory, {"id": id}, **_ERASED)
         self._unit.change(Memory, {"id": id}, deleted_at=self._unit.now)
         self._note(id, "erased", {}, by)
-        self._unit.remove(IndexedMemory, memory_id=id)
+        self._erase_from_index(memory.user_id, id)
         self.ledger.remove_bodies(memory.user_id, id)
         return True
+
+    def _erase_from_index(self, user_id: str, id: str) -> None:
+        """Remove a memory from the index, and from the context of the memory that was said after it."""
+        indexed = self._unit.find_one(IndexedMemory, user_id=user_id, memory_id=id)
+        if indexed is None:
+            return
+        here = {"user_id": user_id, "episode": indexed.episode, "ordinal": indexed.ordinal}
+        after = self._unit.first(_NEXT_IN_EPISODE, **here)
+        self._unit.remove(IndexedMemory, memory_id=id)
+        if after is not None:
+            which = {"memory_id": after.memory_id}
+            alone = {"context": "", "context_words": "", "window_vector": after.own_vector}
+            self._unit.change(IndexedMemory, which, version=indexed.version, **alone)
 
     def _row(self, new: NewMemory) -> Memory:
         given = {each.name: getattr(new, each.name) for each in fields(new)}

@@ -80,6 +80,7 @@ _LAST_OF_EPISODE = Statement(
 _LAST_PLACE = Statement(
     select(func.coalesce(func.max(_index.c.ordinal), 0)).where(_index.c.user_id == bindparam("user_id")), int
 )
+_COUNT = Statement(select(func.count()).where(_index.c.user_id == bindparam("user_id")), int)
 _EXTERNAL = Statement(
     select(_index.c.external_id, _index.c.memory_id, _index.c.digest, _index.c.model).where(
         _index.c.user_id == bindparam("user_id"), _index.c.external_id.is_not(None)
@@ -141,6 +142,10 @@ class MemoryIndex:
         """The contents of these memories, as far as they are this person's and not deleted."""
         found = self._unit.all(_CONTENTS[self._unit.dialect.name], user_id=user_id, ids=tuple(ids))
         return {each.id: each for each in found}
+
+    def count(self, user_id: str) -> int:
+        """How many rows a person has."""
+        return self._unit.first(_COUNT, user_id=user_id) or 0
 
     def external(self, user_id: str) -> dict[str, tuple[str, str, str | None]]:
         """For each imported id of a person: the memory, the digest of the indexed text, and the model."""
