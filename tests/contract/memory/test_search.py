@@ -176,8 +176,8 @@ def test_repair_is_skipped_only_on_request(store: Store, service: MemoryService)
     told(store, ANN, *HEALTH)
 
     summaries = [
-        service.search(ANN, "knee", SearchOptions(skip_repair=skip)).retrieval_summary
-        for skip in (True, False)
+        service.search(ANN, "knee", SearchOptions(skip_repair=skipped)).retrieval_summary
+        for skipped in (True, False)
     ]
 
     assert [summary.skip_repair for summary in summaries if summary] == [True, False]
