@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
+from memory_blocks.facts import FactChange
 from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, QuarantinedText, Revision, StoredBlock
 from memory_blocks.trace import digest
@@ -27,6 +28,7 @@ class InMemoryBlockStore:
         self._memory_ids: dict[str, dict[Label, str]] = {}
         self._blocks: dict[tuple[str, Label], _Record] = {}
         self._archive: dict[str, dict[int, ArchivedTurn]] = {}
+        self._fact_changes: dict[str, tuple[FactChange, ...]] = {}
         self._quarantined_texts: dict[str, list[QuarantinedText]] = {}
         self.quarantined: list[tuple[str, Label, str, str, str]] = []
 
@@ -120,6 +122,14 @@ class InMemoryBlockStore:
         record.revisions = [each for each in record.revisions if each.revision >= before]
         record.texts = {at: text for at, text in record.texts.items() if at >= before}
 
+    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
+        """Every change to the facts, in order."""
+        return self._fact_changes.get(conversation_id, ())
+
+    def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
+        """Append changes to the facts."""
+        self._fact_changes[conversation_id] = (*self.fact_changes(conversation_id), *changes)
+
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Put an invalid text into quarantine."""
         self.quarantined.append((conversation_id, label, text, reason, actor))
@@ -145,6 +155,10 @@ class InMemoryBlockStore:
         latest = replace(record.revisions[-1], digest=digest(text), size=len(text))
         record.revisions[-1] = latest
         record.text = record.texts[latest.revision] = text
+
+    def forget_fact_changes(self, conversation_id: str) -> None:
+        """Delete the changes to facts, as if the blocks were older than they are."""
+        self._fact_changes.pop(conversation_id, None)
 
     def last_archived_turn(self, conversation_id: str) -> int:
         """The id of the latest turn that has left the block."""

@@ -10,6 +10,7 @@ from orchestrator.cli import (
     doctor,
     evaluate,
     extract,
+    facts,
     letta,
     memory,
     memory_records,  # noqa: F401  adds commands to `memory`
@@ -27,7 +28,7 @@ from orchestrator.cli.options import Invocation, RootCommand, shared_options
     cls=RootCommand,
     sections={
         "Run it": ("serve", "open", "chat"),
-        "Inspect it": ("memory", "blocks", "traces", "doctor", "check"),
+        "Inspect it": ("memory", "blocks", "facts", "traces", "doctor", "check"),
         "Evaluate it": ("safety", "route", "extract", "eval"),
         "Maintain it": ("models", "letta", "db"),
     },
@@ -69,6 +70,7 @@ for _command in (
     traces.traces,
     memory.memory,
     blocks.blocks,
+    facts.facts,
     doctor.doctor,
     database.check,
     safety.safety,

@@ -99,7 +99,7 @@ def _verdict(
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
-    """Parse one line. A line that is not such a JSON object is the message itself."""
+    """Parse one line. A line that is not a JSON object with a text is taken as the message."""
     if line.lstrip().startswith("{"):
         try:
             said = json.loads(line)

@@ -21,6 +21,9 @@ from orchestrator.store import rows
 MEMORY_TOOLS: Final = ("core_memory_append", "core_memory_replace")
 """Letta's tools with which the extractor edits its blocks. No other agent has them."""
 
+FORMER_ROLES: Final = ("classifier",)
+"""Roles that agents had in earlier versions. Such an agent is a leftover, and is removed."""
+
 BLOCK_DESCRIPTIONS: Final[Mapping[Label, str]] = MappingProxyType(
     {
         Label.CONVERSATION_HISTORY: "The complete turn-by-turn conversation with full context, as JSON.",

@@ -1,4 +1,4 @@
-"""Checks the ledgers of long-term memory (I22): each is an unbroken chain that ends where its head says."""
+"""Checks the ledgers of long-term memory (I23): each is an unbroken chain that ends where its head says."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ def check_ledgers(unit: Unit) -> Found:
     for user_id in unit.all(_PEOPLE):
         entries, head = ledger.of_person(user_id), ledger.head(user_id)
         for number, why in departures(entries):
-            yield Violation("I22", why, (entries[0].memory_id, str(number)))
+            yield Violation("I23", why, (entries[0].memory_id, str(number)))
         last = (len(entries), entries[-1].digest if entries else None)
         if head is not None and (head.entries, head.digest) != last:
-            yield Violation("I22", WRONG_HEAD, (str(head.entries), str(len(entries))))
+            yield Violation("I23", WRONG_HEAD, (str(head.entries), str(len(entries))))

@@ -123,6 +123,7 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             assert body["metadata"] == row.meta
             assert row.actor == body["metadata"]["agent"] == "context_extractor"
             assert (0 < len(body["content"]) <= 300, "truncated" in body["metadata"]) == (True, False)
+            assert bool(body["metadata"].get("changed")) == (body["action"] != "retrieved")
         emitted = [by_id[trace.body["id"]].created_at for trace in traces]
         assert emitted == sorted(emitted)
         lines = [line["memory_trace_id"] for line in logged if line["event"] == "memory_traced"]

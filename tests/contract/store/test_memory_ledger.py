@@ -94,7 +94,7 @@ def test_a_changed_ledger_is_reported_without_what_it_says(loose_store: Store, s
 
     loose_store.write_now(lambda tx: tx.unit.connection.execute(spoil))
 
-    found = [each for each in check(loose_store) if each.invariant == "I22"]
+    found = [each for each in check(loose_store) if each.invariant == "I23"]
     assert rule in {each.why for each in found}
     assert "penicillin" not in repr(found)
 

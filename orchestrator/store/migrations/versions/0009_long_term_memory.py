@@ -8,7 +8,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0009"
-down_revision = "0007"
+down_revision = "0008"
 
 
 def upgrade() -> None:
