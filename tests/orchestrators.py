@@ -32,6 +32,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load, shipped_config
@@ -45,6 +46,7 @@ from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 from orchestrator.wiring import load_prompts
+from tests.memories import EMBEDDER, long_term_recall
 from tests.models import a_router, minilm, the_guard
 from tests.stores import empty_store
 
@@ -128,6 +130,7 @@ def an_orchestrator(
     tokens_per_person_and_day: int = 0,
     server_info: Callable[[], ServerInfo] | None = None,
     alerts: Callable[[Store], AlertSender] | None = None,
+    remembers: bool = False,
 ) -> Orchestrator:
     """An orchestrator over the store at that address; `async with an_orchestrator(…).open()` runs it."""
     tools = toolbox or (built_in_tools() if clock is None else Toolbox(built_in(partial(_today, clock))))
@@ -139,7 +142,7 @@ def an_orchestrator(
         return TurnServices(
             brain=brain,
             embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
-            recall=recall or ScriptedRecall(),
+            recall=recall or (long_term_recall(outbox.store, clock) if remembers else ScriptedRecall()),
             roster=using(toolbox),
             prompts=shipped_prompts(),
             toolbox=tools,
@@ -151,6 +154,7 @@ def an_orchestrator(
             attempts=attempts,
             trace_content_characters=trace_content_characters,
             tokens_per_person_and_day=tokens_per_person_and_day,
+            remembering=Remembering(outbox.store, EMBEDDER) if remembers else None,
         )
 
     return Orchestrator(
