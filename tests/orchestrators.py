@@ -44,7 +44,7 @@ from orchestrator.turn.outbox import Outbox
 from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
-from tests.models import a_router, minilm, the_guard
+from tests.models import a_router, minilm, the_guard, the_moves
 from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
@@ -81,6 +81,7 @@ def a_monitor() -> SafetyMonitor:
         output.load(rules),
         wording.load(rules, ""),
         language.load(rules, guard.vocabulary),
+        moves=the_moves(),
         store_wait_seconds=60,
     )
 
