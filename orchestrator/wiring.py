@@ -116,7 +116,7 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
 
     router = load_router(settings, agents, embedder)
     with our_errors():
-        return LocalBrain(agents, router, configured("lexicon.toml", overlay))
+        return LocalBrain(agents, router, configured("lexicon.toml", overlay), embedder)
 
 
 def model_files(settings: Settings) -> ModelFiles:

@@ -69,7 +69,7 @@ def using(toolbox: Toolbox | None) -> Roster:
 @cache
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
-    return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml")
+    return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml", minilm())
 
 
 @cache

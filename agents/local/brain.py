@@ -3,19 +3,23 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from agents.evaluation.follow_ups import Enrich
+from agents.facts import known_facts
 from agents.local.enriching import Enricher
+from agents.local.fact_readings import readings_of
 from agents.local.leaning import names_again
 from agents.local.lexicon import load
 from agents.local.patterns import INJECTED
 from agents.local.speaking import answer_to
-from agents.ports import Brief, Embedded
+from agents.ports import Brief, Embedded, Embedder, Situation
 from agents.questions import kinds_asked, last_question, name_of
 from agents.roster import Roster
 from agents.routing.router import Router
+from agents.stations.embed import embed
 from agents.tools.requests import find_tool_request, result_sentence
 from agents.utterance import wishes
 from agents.values import (
@@ -28,8 +32,9 @@ from agents.values import (
     UNCLEAR,
     Enrichment,
     Exchange,
-    Fact,
     Intent,
+    Understanding,
+    values_of,
 )
 from memory_blocks.models import Blocks, Turn
 
@@ -45,9 +50,10 @@ class LocalBrain:
 
     name = "local"
 
-    def __init__(self, roster: Roster, router: Router, lexicon: Path) -> None:
+    def __init__(self, roster: Roster, router: Router, lexicon: Path, embedder: Embedder) -> None:
         self._roster = roster
         self._router = router
+        self._embedder = embedder
         self._enricher = Enricher(load(lexicon))
 
     @staticmethod
@@ -55,8 +61,19 @@ class LocalBrain:
         """What makes messages stand on their own, without the rest of the brain: it needs no router."""
         return Enricher(load(lexicon)).enrich
 
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """What the message means after the last question, in words that stand on their own."""
+    async def understand(self, message: str, situation: Situation) -> Understanding:
+        """What the message means after the last question, which facts are new in it, and where it belongs."""
+        enrichment, now = self._enrich(message, situation), situation.blocks.next_turn
+        intent = _intent(UNCLEAR, 0.0, "Not routed, because the person may be in danger")
+        if not situation.urgent:
+            embedded = await embed(self._embedder, message, enrichment, values_of(enrichment.facts))
+            intent = self._classify(enrichment, situation.blocks, embedded)
+        changes = tuple(readings_of(enrichment, situation.facts, now))
+        return Understanding(enrichment=enrichment, intent=intent, changes=changes)
+
+    def _enrich(self, message: str, situation: Situation) -> Enrichment:
+        """The message in words that can be understood alone."""
+        blocks = situation.blocks
         turns, state = blocks.conversation_history.turns, blocks.active_session.conversation_state
         oldest = turns[0].turn_id if turns else blocks.next_turn
         return self._enricher.enrich(
@@ -64,15 +81,15 @@ class LocalBrain:
             tuple(Exchange(turn.turn_id, turn.user_message.content, _answer(turn)) for turn in turns),
             number=blocks.next_turn,
             archived=tuple(
-                Fact(kind=fact.kind, value=fact.value, turn=fact.turn)
-                for fact in blocks.active_session.facts or ()
+                fact
+                for fact in known_facts(situation.facts)
                 if fact.turn < oldest and KIND.fullmatch(fact.kind)
             ),
             topic=state.active_topic,
             phase=state.conversation_phase,
         )
 
-    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
+    def _classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
         """By what it is like; an answer to a question, a farewell and an order to us stay with their topic.
 
         Danger in an answer was heard before by the guard, which knows the question; a router does not.
@@ -146,6 +163,7 @@ class LocalBrain:
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The answer a few words at a time, giving way to others in between."""
+        brief = _with_facts(brief)
         worked, text = await _worked_out(brief), answer_to(brief, self._roster, self._enricher.is_clause)
         if worked:
             text = (worked + (_next_step(brief, text) if _only_asks(brief) else text)).rstrip()
@@ -154,6 +172,15 @@ class LocalBrain:
         for fragment in re.findall(r"(?:\S+\s*){1,8}|\s+", text):
             yield fragment
             await asyncio.sleep(0)
+
+
+def _with_facts(brief: Brief) -> Brief:
+    """The brief of a message that a model read, with the known facts in its enrichment."""
+    enrichment = brief.understanding.enrichment
+    if enrichment.facts:
+        return brief
+    enrichment = enrichment.model_copy(update={"facts": known_facts(brief.facts)})
+    return replace(brief, understanding=brief.understanding.model_copy(update={"enrichment": enrichment}))
 
 
 # --- understanding ----------------------------------------------------------------------------------------
@@ -182,7 +209,7 @@ def _running(blocks: Blocks) -> str | None:
 
 async def _worked_out(brief: Brief) -> str:
     """What the person asked to be worked out, told in a sentence; nothing where a tool could not."""
-    known = brief.enrichment.known
+    known = brief.understanding.enrichment.known
     wish = find_tool_request(
         brief.message,
         known.get("measures", ""),
@@ -200,8 +227,8 @@ _ASKED_WITH: Final = frozenset(("measures", "request", "asked_about", "about_who
 
 def _only_asks(brief: Brief) -> bool:
     """Whether a message says nothing beside what it asks to be worked out."""
-    now = brief.blocks.next_turn
-    return all(fact.kind in _ASKED_WITH for fact in brief.enrichment.facts if fact.turn == now)
+    now = brief.situation.blocks.next_turn
+    return all(fact.kind in _ASKED_WITH for fact in brief.understanding.enrichment.facts if fact.turn == now)
 
 
 def _next_step(brief: Brief, answer: str) -> str:
@@ -210,9 +237,9 @@ def _next_step(brief: Brief, answer: str) -> str:
     """
     if brief.specialist.agent_type == COORDINATOR:
         return ""
-    turns = brief.blocks.conversation_history.turns
+    turns = brief.situation.blocks.conversation_history.turns
     before = last_question(_answer(turns[-1])) if turns else None
-    if before and set(kinds_asked(before)) & set(brief.enrichment.passed_over):
+    if before and set(kinds_asked(before)) & set(brief.understanding.enrichment.passed_over):
         return before
     return last_question(answer) or ""
 

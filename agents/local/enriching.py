@@ -11,7 +11,7 @@ from agents.local.patterns import HAS_SPAN
 from agents.local.telling import Teller, recap
 from agents.local.understanding import Understanding
 from agents.questions import kinds_asked, last_question, name_of, questions, without_options
-from agents.stations.extract import slug
+from agents.stations.understand import slug
 from agents.values import MOST_ENRICHED, NEW_CONCERN, TOPIC_WANTED, Enrichment, Exchange, Fact
 
 FIRST: Final = "No previous context - first message"

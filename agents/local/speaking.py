@@ -89,7 +89,7 @@ class _Talk:
     @cached_property
     def known(self) -> dict[str, str]:
         """What is known by now."""
-        return self.brief.enrichment.known
+        return self.brief.understanding.enrichment.known
 
     @cached_property
     def subject(self) -> str:
@@ -102,7 +102,7 @@ class _Talk:
         """The earlier answers: their turn, who gave them, and what they say."""
         return tuple(
             (turn.turn_id, turn.agent_response.agent_type, turn.agent_response.content)
-            for turn in self.brief.blocks.conversation_history.turns
+            for turn in self.brief.situation.blocks.conversation_history.turns
             if turn.agent_response is not None
         )
 
@@ -114,7 +114,7 @@ class _Talk:
     @cached_property
     def said_of_this(self) -> str:
         """What was answered since the concern came up, where another was before: it is asked about anew."""
-        facts = [fact.turn for fact in self.brief.enrichment.facts if fact.kind in OF_CONCERN]
+        facts = [fact.turn for fact in self.brief.understanding.enrichment.facts if fact.kind in OF_CONCERN]
         since = min(facts, default=1) if {"concern", "earlier_concern"} <= self.known.keys() else 1
         return "\n".join(
             content for turn, _, content in self.answers if turn >= since or turn == self.answers[-1][0]
@@ -123,20 +123,20 @@ class _Talk:
     @cached_property
     def new(self) -> tuple[Fact, ...]:
         """What this message brought."""
-        now = self.brief.blocks.next_turn
-        return tuple(fact for fact in self.brief.enrichment.facts if fact.turn == now)
+        now = self.brief.situation.blocks.next_turn
+        return tuple(fact for fact in self.brief.understanding.enrichment.facts if fact.turn == now)
 
     # --- who asks whom ------------------------------------------------------------------------------------
 
     def coordinated(self) -> Sequence[str]:
         """The coordinator's answer: it greets, says goodbye, declines or asks one question."""
-        interview, intent = self.brief.specialist.interview, self.brief.intent.intent
+        interview, intent = self.brief.specialist.interview, self.brief.understanding.intent.intent
         likely = [
             self.roster.agents[each].scope
-            for each in (intent, *self.brief.intent.between)
+            for each in (intent, *self.brief.understanding.intent.between)
             if each in self.roster.agents and each not in (COORDINATOR, EMERGENCY)
         ]
-        if self.brief.enrichment.phase == "closing":
+        if self.brief.understanding.enrichment.phase == "closing":
             return (self.one_of(self.manner.farewell), interview.closing)
         if _HELLO.fullmatch(self.brief.message.strip()):
             return (self.one_of(self.manner.welcome),)
@@ -151,7 +151,7 @@ class _Talk:
     def interviewed(self) -> Sequence[str]:
         """A specialist's answer: what it heard, what it can tell, and the next question or the end."""
         interview = self.brief.specialist.interview
-        if self.brief.enrichment.phase == "closing":
+        if self.brief.understanding.enrichment.phase == "closing":
             return self.farewell()
         if self.answers and _WHY.search(self.brief.message) and (again := last_question(self.answers[-1][2])):
             return (self.one_of(self.manner.why), again)
@@ -188,7 +188,7 @@ class _Talk:
             if (
                 times == 1
                 and self.manner.again
-                and set(question.asks) & set(self.brief.enrichment.passed_over)
+                and set(question.asks) & set(self.brief.understanding.enrichment.passed_over)
                 and not self.answered_freely(question)
             ):
                 again = f"{self.one_of(self.manner.again)} {asked}"
@@ -208,7 +208,8 @@ class _Talk:
         asked = (self.asked(question.text), question.text)
         after = {turn + 1 for turn, _, content in self.answers if any(each in content for each in asked)}
         return not _OPEN.isdisjoint(question.asks) and any(
-            fact.kind == "mentioned" and fact.turn in after for fact in self.brief.enrichment.facts
+            fact.kind == "mentioned" and fact.turn in after
+            for fact in self.brief.understanding.enrichment.facts
         )
 
     def handed_over(self) -> str:
@@ -233,9 +234,11 @@ class _Talk:
 
     def earlier_topic(self) -> str:
         """What the person spoke of before this message, in a few words."""
-        now = self.brief.blocks.next_turn
-        facts = {fact.kind: fact.value for fact in self.brief.enrichment.facts if fact.turn < now}
-        session = {fact.kind: fact.value for fact in self.brief.blocks.active_session.facts or ()}
+        now = self.brief.situation.blocks.next_turn
+        facts = {
+            fact.kind: fact.value for fact in self.brief.understanding.enrichment.facts if fact.turn < now
+        }
+        session = {fact.kind: fact.value for fact in self.brief.situation.blocks.active_session.facts or ()}
         concern = facts.get("concern") or session.get("concern", "")
         return self.your(concern) if self.named(concern) else ""
 
@@ -276,7 +279,7 @@ class _Talk:
 
     def heard(self) -> str:
         """One sentence that shows what was understood of this message."""
-        enrichment = self.brief.enrichment
+        enrichment = self.brief.understanding.enrichment
         if enrichment.corrected and self.new and self.manner.corrected:
             value = ", ".join(_shown(fact) for fact in self.new if fact.kind not in _SILENT)
             return self.one_of(tuple(each.format(value=value) for each in self.manner.corrected))
@@ -377,18 +380,18 @@ class _Talk:
 
     def asks(self) -> bool:
         """Whether the message is a question rather than an answer."""
-        return bool(self.question) and not self.brief.enrichment.answers
+        return bool(self.question) and not self.brief.understanding.enrichment.answers
 
     @cached_property
     def question(self) -> str:
         """What the person asks, if they do: all they say, or what stands beside an answer."""
-        if self.brief.enrichment.trigger == TOPIC_WANTED:
+        if self.brief.understanding.enrichment.trigger == TOPIC_WANTED:
             return ""
         message = self.brief.message
         if misses_an_answer(message):
             return own_question(message) or message
         asked = own_question(message)
-        if self.brief.enrichment.answers:
+        if self.brief.understanding.enrichment.answers:
             return asked if asked != message.strip() else ""
         return message if asks_back(message) else asked
 
@@ -489,7 +492,7 @@ class _Talk:
         """A wording that was not used yet, else the one used longest ago; they take turns."""
         if not wordings:
             return ""
-        start = self.brief.blocks.next_turn if first is None else first
+        start = self.brief.situation.blocks.next_turn if first is None else first
         turned = [wordings[(start + at) % len(wordings)] for at in range(len(wordings))]
         return min(turned, key=self.said.rfind)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Collection
 from typing import Final
 
 from agents.ports import Embedded, Embedder
@@ -11,16 +12,16 @@ from agents.values import NEW_CONCERN, TOPIC_WANTED, WANTS, Enrichment
 _TOPICS: Final = ("concern", "request")
 
 
-async def embed(embedder: Embedder, message: str, enrichment: Enrichment) -> Embedded:
+async def embed(embedder: Embedder, message: str, enrichment: Enrichment, known: Collection[str]) -> Embedded:
     """The text that represents the message, with its vector, computed in a thread.
 
     This is the message itself if it can be understood alone, as one that names a complaint or a wish can. A
     short reply, or a question about something earlier, is embedded as it was enriched. If the person asks to
-    change the topic, only the new topic is embedded.
+    change the topic, only the new topic is embedded. `known` are the kinds of fact that are known by now.
     """
     depends = bool(enrichment.relevant_history) and (says_little(message) or asks_about_it(message))
     bare = enrichment.trigger != NEW_CONCERN and (depends or tells_of_it(message))
-    has_topic = not enrichment.known.keys().isdisjoint(_TOPICS)
+    has_topic = any(kind in known for kind in _TOPICS)
     text = enrichment.enriched_message if bare and has_topic else " ".join(message.split())
     if enrichment.trigger == TOPIC_WANTED:
         text, bare = re.split(r"; | \(", enrichment.enriched_message.removeprefix(WANTS))[0], False

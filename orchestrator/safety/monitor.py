@@ -74,7 +74,7 @@ class RuleGuard(Rules, Forms, Explainer, SaysNothing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Understanding:
+class UnderstoodMessage:
     """What a turn knows about its message. Each station of the turn adds to it."""
 
     text: str
@@ -139,7 +139,9 @@ class SafetyMonitor:
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
-    def message_understood(self, known: Understanding, before: TurnDecision | None = None) -> TurnDecision:
+    def message_understood(
+        self, known: UnderstoodMessage, before: TurnDecision | None = None
+    ) -> TurnDecision:
         """Decide what a turn does, by what it knows now. `before` is the decision of the step before.
 
         Without one, the turn starts, and what was recorded when the message came in counts.
@@ -156,7 +158,7 @@ class SafetyMonitor:
             return replace(decision, reply=decision.sentences[1:], intent=decision.assessment.intent)
         return replace(decision, intent=intent, preface=self._preface(known, decision))
 
-    def _preface(self, known: Understanding, decision: TurnDecision) -> tuple[str, ...]:
+    def _preface(self, known: UnderstoodMessage, decision: TurnDecision) -> tuple[str, ...]:
         """What is said before the specialist's answer."""
         marks, last = decision.assessment.verdict.rule_ids, known.record.earlier.verdict
         prefaces = (
@@ -185,7 +187,7 @@ class SafetyMonitor:
 
     # --- decisions ------------------------------------------------------------------------------------------
 
-    def _starting_decision(self, known: Understanding) -> TurnDecision:
+    def _starting_decision(self, known: UnderstoodMessage) -> TurnDecision:
         """The decision by what was recorded when the message came in."""
         record = known.record
         decision = self._first_decision(record, Assessment.from_events(record.events))
@@ -261,7 +263,7 @@ class SafetyMonitor:
 
     # --- checks ---------------------------------------------------------------------------------------------
 
-    def _check_newest(self, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_newest(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added, in view of the danger before.
 
         The message itself was checked when it came in. What only its enriched form shows, after a danger, is
@@ -277,25 +279,25 @@ class SafetyMonitor:
             return replace(found, verdict=Verdict()), intent
         return found, intent
 
-    def _check_denied(self, before: TurnDecision, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_denied(self, before: TurnDecision, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """What is found in the earlier message that the turn answers: nothing, since the person denied it."""
         intent = known.intent or NOT_CLASSIFIED
         if intent.intent == EMERGENCY:
             intent = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
         return Assessment(uncertain=UNSURE in before.assessment.verdict.rule_ids), intent
 
-    def _check_station(self, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_station(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added: the intent, the vector or the enrichment."""
         match known:
-            case Understanding(
+            case UnderstoodMessage(
                 enrichment=Enrichment() as enrichment,
                 embedded=Embedded() as embedded,
                 intent=Intent() as classified,
             ):
                 return self._check_intent(known.text, enrichment, embedded, classified)
-            case Understanding(enrichment=Enrichment(), embedded=Embedded()):
+            case UnderstoodMessage(enrichment=Enrichment(), embedded=Embedded()):
                 return Assessment(), NOT_CLASSIFIED
-            case Understanding(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
+            case UnderstoodMessage(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
                 return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
         return Assessment(), NOT_CLASSIFIED
 
