@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agents import roster
 from agents.ports import Brain, Embedder
 from agents.roster import Roster
-from agents.safety import classifier, guard, language, output, wording
+from agents.safety import classifier, guard, language, moves, output, wording
 from agents.safety.classifier import DangerClassifier
 from agents.safety.guard import Guard
 from agents.safety.language import Languages
@@ -177,6 +177,7 @@ def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
             wording.load(folder, region),
             load_languages(rules),
             load_classifier(settings, embedder),
+            moves.load(folder, embedder, settings.models.dir),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
 

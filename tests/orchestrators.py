@@ -47,7 +47,7 @@ from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 from orchestrator.wiring import load_prompts
 from tests.memories import EMBEDDER, long_term_recall
-from tests.models import a_router, minilm, the_guard
+from tests.models import a_router, minilm, the_guard, the_moves
 from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
@@ -91,6 +91,7 @@ def a_monitor() -> SafetyMonitor:
         output.load(rules),
         wording.load(rules, ""),
         language.load(rules, guard.vocabulary),
+        moves=the_moves(),
         store_wait_seconds=60,
     )
 
