@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.fact_kinds import SEVERAL
 from memory_blocks.facts import Decider, Op
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
@@ -39,23 +40,7 @@ class Fact(Value):
     turn: Annotated[int, Field(ge=1)]
 
 
-LISTS: Final = frozenset(
-    (
-        "associated_symptoms",
-        "medications",
-        "other_medicines",
-        "conditions",
-        "allergies",
-        "triggers",
-        "relief",
-        "measures",
-        "readings",
-        "family_history",
-        "noted",
-        "mentioned",
-        "earlier_concern",
-    )
-)
+LISTS: Final = SEVERAL
 """The kinds of fact that can have several values."""
 
 
