@@ -70,7 +70,7 @@ _STARTS: Final = (
     r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's|thats"
     r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will|please|pls|don't"
     r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye|goodbye|remember|forget|remind|back to"
-    r"|actually|anyway|no|yes|not|nothing|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
+    r"|actually|anyway|no|yes|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
 )
 _SPLIT: Final = re.compile(
     rf",\s+(?:and|but|so|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
@@ -205,7 +205,6 @@ def subject_of(low: str) -> str:
     i = _FIRST_I.search(low)
     if relative is not None:
         name = relative["rel"] or relative["bare"] or ""
-        name = {"mom": "mum", "mother": "mum", "father": "dad"}.get(name, name)
         after = low[relative.end() :].lstrip()
         if i is None:
             mine = re.search(r"\b(?:me|my (?!%s))" % RELATIVES, after)

@@ -174,9 +174,7 @@ def _write(file: Path, linear: Linear) -> None:
     scratch = file.with_suffix(f".{id(linear):x}.tmp")
     try:
         with scratch.open("wb") as opened:
-            np.savez(
-                opened, weights=linear.weights, bias=linear.bias, sharpness=np.float64(linear.sharpness)
-            )
+            np.savez(opened, weights=linear.weights, bias=linear.bias, sharpness=np.float64(linear.sharpness))
         scratch.rename(file)
     except OSError:
         with suppress(OSError):

@@ -8,9 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-_WORDS: Final = (
-    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|twenty|thirty|forty"
-)
+_WORDS: Final = "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|twenty|thirty|forty"
 NUMBERS: Final = {word: number for number, word in enumerate(_WORDS.split("|")[:17])} | {
     "twenty": 20,
     "thirty": 30,
@@ -19,21 +17,17 @@ NUMBERS: Final = {word: number for number, word in enumerate(_WORDS.split("|")[:
 _N: Final = rf"(?:\d+(?:[.,]\d+)?|{_WORDS})"
 _UNIT: Final = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|wks?|weekends?|months?|mths?|years?|yrs?|decades?)"
 _ABOUT: Final = (
-    r"(?:(?:about|around|approx(?:imately)?|roughly|almost|nearly|over|just|only|maybe|like|probably|at least|more than|less than"
+    r"(?:(?:about|around|approx(?:imately)?|going on|roughly|almost|nearly|over|just|only|maybe|like|probably|at least|more than|less than"
     r"|up to|for|the (?:last|past)|a good|good|some|well over|getting on for|going on|easily) )*"
 )
-_AMOUNT: Final = (
-    rf"(?:{_N}(?: ?(?:-|to|or|and a) ?(?:{_N}|half))?|an?|half an?|a few|few|a couple(?: of)?|couple(?: of)?|several|many|quite a few)"
-)
+_AMOUNT: Final = rf"(?:{_N}(?: ?(?:-|to|or|and a) ?(?:{_N}|half))?|an?|half an?|a few|few|a couple(?: of)?|couple(?: of)?|several|many|quite a few)"
 SPAN: Final = (
     rf"{_ABOUT}(?:{_AMOUNT} ?(?:more |full |whole |solid )?{_UNIT}(?: or (?:so|two|more|longer))?(?: and a half)?|\d+ ?(?:d|w|h|mo|hrs?|mins?|wks?|yrs?|m)\b"
     r"|ages|(?:quite )?a (?:long |short |good |little )?while|(?:all |my |his |her )?(?:my |his |her )?(?:whole|entire|all my) life"
     r"|(?:many )?(?:years|months|weeks|days|hours)|forever|a long time|all (?:day|night|week|month|year|morning|summer|winter)|not (?:very |that )?long)"
 )
 _DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_MONTH: Final = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
-)
+_MONTH: Final = r"(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 _PART: Final = r"(?:morning|afternoon|evening|night|lunchtime|noon|midnight)"
 MOMENT: Final = (
     rf"(?:(?:early |late |earlier |late on |the )?(?:this (?:{_PART}|week|month|year|spring|summer|winter)|last (?:{_PART}|week|weekend|month|year|spring|summer|autumn|fall|winter|christmas|{_DAY})"
@@ -44,7 +38,9 @@ MOMENT: Final = (
 )
 _SPAN: Final = re.compile(rf"\b{SPAN}(?!\w)(?! ago| old| pregnant| back\b| away)")
 _MOMENT: Final = re.compile(rf"\b(?:since |from |started |began )?{MOMENT}")
-_SINCE: Final = re.compile(rf"\b(?:ever )?since (?:about |around |like )?(?!then\b|it\b)({MOMENT}|(?:i|we|my|the|a) [^.,;!?]{{3,50}})")
+_SINCE: Final = re.compile(
+    rf"\b(?:ever )?since (?:about |around |like )?(?!then\b|it\b)({MOMENT}|(?:i|we|my|the|a) [^.,;!?]{{3,50}})"
+)
 _STARTED: Final = re.compile(
     rf"\b(?:started|starting|began|begun|came on|first noticed(?: it)?|noticed it|got it|happened|hurt it|did it|fell|slipped|twisted it)\b[^.,;]{{0,25}}?\b({MOMENT})"
 )
@@ -56,9 +52,11 @@ _OFTEN: Final = re.compile(
 _RATED: Final = re.compile(rf"\b({_N})(?: ?(?:-|to|or) ?{_N})? ?(?:/ ?|out of |over )(10|ten)\b")
 _BARE: Final = (
     r"(?:(?:it's|its|it is|i'd|i would|say|give it|probably|maybe|about|around|roughly|like|a|an|at|more like|perhaps|i think|i guess|around a|between|just|only|definitely|easily"
-    r"|well|um+|er+m?|hmm+|so|oh|solid|now|it was|was|hm|mm|tbh|honestly|today|right now|or|to|and|up to|close to|nearly|almost|of pain|on the scale|pain|[.,!]) ?)*"
+    r"|well|um+|er+m?|hmm+|so|oh|solid|now|it was|was|hm|mm|prolly|i'd put it at|put it at|he says|she says|says|rate it|i rate it|still|pretty much|tbh|honestly|today|right now|or|to|and|up to|close to|nearly|almost|of pain|on the scale|pain|[.,!]) ?)*"
 )
-_BARE_RATING: Final = re.compile(rf"{_BARE}({_N})(?: ?(?:-|to|or|and|/) ?({_N}))?{_BARE}(?:out of (?:10|ten))?{_BARE}\W*")
+_BARE_RATING: Final = re.compile(
+    rf"{_BARE}({_N})(?: ?(?:-|to|or|and|/) ?({_N}))?{_BARE}(?:out of (?:10|ten))?{_BARE}\W*"
+)
 _BARE_NUMBER: Final = re.compile(rf"{_BARE}({_N})(?: ?(?:-|to|or|and) ?({_N}))?{_BARE}\W*")
 _TEMPERATURE: Final = re.compile(
     r"\b((?:3[4-9]|4[0-3])(?:[.,]\d)?|9\d(?:[.,]\d)?|10[0-8](?:[.,]\d)?) ?(?:°|degrees|deg)? ?(c|f|celsius|fahrenheit)?\b(?!\s?(?:/|over|kg|mg|%|years?|weeks?|days?|bpm|cm|yo\b))"
@@ -67,7 +65,9 @@ _PRESSURE: Final = re.compile(r"\b([6-9]\d|1\d\d|2[0-4]\d) ?(?:/|over) ?([3-9]\d
 _READING: Final = re.compile(
     r"\b\d+(?:[.,]\d+)? ?(?:mg/dl|mmol(?:/l)?|mmhg|bpm|%)(?!\w)|\b(?:hba1c|a1c|peak flow|sugars?|glucose|blood sugar|pulse|heart rate|sats|oxygen|cholesterol|ferritin|tsh|inr|egfr|psa)\b[^.,;?!]{0,25}?\b\d+(?:[.,]\d+)?(?:%| ?bpm)?"
 )
-_DOSE: Final = re.compile(rf"\b{_N} ?(?:x ?\d+ ?)?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?|drops?|caps?(?:ules?)?)(?!\w)(?: (?:once|twice|{_N} times) (?:a|per) (?:day|week))?(?: (?:daily|a day|at night|in the morning|every \w+))?")
+_DOSE: Final = re.compile(
+    rf"\b{_N} ?(?:x ?\d+ ?)?(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?|drops?|caps?(?:ules?)?)(?!\w)(?: (?:once|twice|{_N} times) (?:a|per) (?:day|week))?(?: (?:daily|a day|at night|in the morning|every \w+))?"
+)
 _AGE: Final = re.compile(
     r"\b(?:(\d{1,3}(?:\.\d)?)[ -]?(?:years?|yrs?|yo|y/o|y\.o\.?)(?:[ -]old)?\b|(\d{1,2})[ -](months?|weeks?|days?)[ -]old)(?! (?:ago|now|since|of))"
 )
@@ -77,10 +77,18 @@ _AGED: Final = re.compile(
 _WEIGHT: Final = re.compile(
     r"\b\d{1,3}(?:[.,]\d+)? ?(?:kg|kgs|kilos?|kilograms?|lbs?|pounds|stone|st)(?: \d{1,2}(?: ?(?:lbs?|pounds))?)?(?!\w)"
 )
-_HEIGHT: Final = re.compile(r"\b(?:[12][.,]\d{1,2} ?(?:m|metres?|meters?)?(?= |$|\W)|1\d\d ?cm|\d ?(?:ft|foot|feet|')(?: ?\d{1,2}(?:\"| ?in(?:ches)?)?)?)")
-_PREGNANT: Final = re.compile(rf"\b(?:{_N} (?:weeks?|wks?|months?) )?(?:pregnant|expecting(?= a| our|$))(?: (?:with (?:my|our) \w+|{_N} (?:weeks?|months?)))?|\b{_N} (?:weeks?|wks?) along\b")
-_HOURS: Final = re.compile(rf"{_ABOUT}{_AMOUNT} ?(?:hours?|hrs?|h)\b|\b(?:badly|poorly|terribly|well|fine|ok|okay|hardly|barely|not (?:much|well|great|at all))\b")
-_NAME: Final = re.compile(r"\b(?:my name is|my name's|i'm called|call me|this is) ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)")
+_HEIGHT: Final = re.compile(
+    r"\b(?:[12][.,]\d{1,2} ?(?:m|metres?|meters?)?(?= |$|\W)|1\d\d ?cm|\d ?(?:ft|foot|feet|')(?: ?\d{1,2}(?:\"| ?in(?:ches)?)?)?)"
+)
+_PREGNANT: Final = re.compile(
+    rf"\b(?:{_N} (?:weeks?|wks?|months?) )?(?:pregnant|expecting(?= a| our|$))(?: (?:with (?:my|our) \w+|{_N} (?:weeks?|months?)))?|\b{_N} (?:weeks?|wks?) along\b"
+)
+_HOURS: Final = re.compile(
+    rf"{_ABOUT}{_AMOUNT} ?(?:hours?|hrs?|h)\b|\b(?:badly|poorly|terribly|well|fine|ok|okay|hardly|barely|not (?:much|well|great|at all))\b"
+)
+_NAME: Final = re.compile(
+    r"\b(?:my name is|my name's|i'm called|call me|this is) ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)"
+)
 _PROGRESS: Final = re.compile(
     r"\b(?:(?:a (?:bit|little|lot)|much|slightly|slowly|gradually|steadily|getting|got|gotten|definitely|way|even|still|about|just|pretty much) )*(?:better|worse|the same|same|no (?:change|better|worse)|unchanged|improv\w+|easing|stayed the same|up and down|spreading|bigger|smaller)\b"
 )
@@ -117,15 +125,18 @@ def _number(text: str) -> float:
 
 
 def rating(low: str, *, asked: bool, top: int = 10) -> str | None:
-    """A rating, such as `8 out of 10`. Without `out of`, only in reply to a question for it."""
+    """A rating, such as `8/10`. Without `out of`, only in reply to a question for it."""
     found = _RATED.search(low) or (_BARE_RATING.fullmatch(low) if asked else None)
     if found is None and asked:
-        found = re.search(rf"\b(?:a|about|maybe|say|probably|around) ({_N})(?: or ({_N}))?(?=\s*(?:$|[,.]|at|when|today|now|but|out))", low)
+        found = re.search(
+            rf"\b(?:a|about|maybe|say|probably|around) ({_N})(?: or ({_N}))?(?=\s*(?:$|[,.]|at|when|today|now|but|out))",
+            low,
+        )
     if found is None or not 0 <= _number(found[1]) <= top:
         return None
     second = found[2] if found.re is not _RATED and found.lastindex == 2 and found[2] else None
     text = f"{_number(found[1]):g}" + (f"-{_number(second):g}" if second and _number(second) <= top else "")
-    return f"{text} out of {top}"
+    return f"{text}/{top}"
 
 
 def when(low: str) -> str | None:
@@ -133,13 +144,18 @@ def when(low: str) -> str | None:
     found = _SINCE.search(low) or _STARTED.search(low)
     if found:
         return found[1].strip()
-    bare = re.fullmatch(rf"(?:(?:it|that|this) )?(?:(?:was|started|began|since|from|about|around|on|in|i think|maybe|probably|just|only|it's|its|been|like|sometime|first|dunno|er+m?|um+|oh|well|late|early)[, ]+)*({MOMENT})\W*(?:or so|i think|maybe|probably|ish)?\W*", low)
+    bare = re.fullmatch(
+        rf"(?:(?:it|that|this) )?(?:(?:was|started|began|since|from|about|around|on|in|i think|maybe|probably|just|only|it's|its|been|like|sometime|first|dunno|er+m?|um+|oh|well|late|early)[, ]+)*({MOMENT})\W*(?:or so|i think|maybe|probably|ish)?\W*",
+        low,
+    )
     return bare[1].strip() if bare else None
 
 
 def span(low: str) -> str | None:
     """How long something has lasted: `about 3 weeks`."""
-    if re.search(r"\b(?:ago|pregnant|old|every|wait|until|course|appointment in|in (?:a|two|three|\d) \w+ time)\b", low):
+    if re.search(
+        r"\b(?:ago|pregnant|old|every|wait|until|course|appointment in|in (?:a|two|three|\d) \w+ time)\b", low
+    ):
         return None
     found = _SPAN.search(low)
     return re.sub(r"^(?:for|like|just|only|maybe|probably) ", "", found[0]).strip() if found else None
@@ -148,7 +164,10 @@ def span(low: str) -> str | None:
 def whole_span(low: str) -> bool:
     """Whether a clause is nothing but a span or a moment."""
     return bool(
-        re.fullmatch(rf"(?:(?:it's|its|been|it has been|it's been|for|since|now|well|oh|er+m?|um+|i think|i'd say|maybe|probably|dunno|on|from|ever|has been|i've had it)[, ]*)*(?:{SPAN}|{MOMENT})(?: (?:now|already|so far|or so|i think|maybe|ish|on and off))*\W*", low)
+        re.fullmatch(
+            rf"(?:(?:it's|its|been|it has been|it's been|for|since|now|well|oh|er+m?|um+|i think|i'd say|maybe|probably|dunno|on|from|ever|has been|i've had it)[, ]*)*(?:{SPAN}|{MOMENT})(?: (?:now|already|so far|or so|i think|maybe|ish|on and off))*\W*",
+            low,
+        )
     )
 
 
