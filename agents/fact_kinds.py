@@ -13,7 +13,7 @@ class FactKind:
     `asks`: the pattern of the questions that ask for it. `reads`: the type of its values, by which a reader
     of the brain without a model finds them; `words` stands for the person's own words. `name`: how it is
     called in a sentence, if the kind itself would not be understood. `stable`: it lasts beyond this episode.
-    `volunteered`: a value counts although nobody asked. `several`: it can have several values.
+    `volunteered`: a value counts although nobody asked.
     """
 
     kind: str
@@ -22,7 +22,6 @@ class FactKind:
     name: str = ""
     stable: bool = False
     volunteered: bool = False
-    several: bool = False
 
 
 TABLE: Final = (
@@ -98,14 +97,12 @@ TABLE: Final = (
     FactKind(
         "relief",
         name="what helps",
-        several=True,
         asks=r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it"
         r"|them|the pain|things|you feel) (?:any |feel )?better\b(?! or)|\bease[sd]?\b"
         r"|\bhelped\b",
     ),
     FactKind(
         "triggers",
-        several=True,
         asks=r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|bad)\b"
         r"|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b|\bbrought (?:it"
         r"|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
@@ -116,7 +113,6 @@ TABLE: Final = (
     FactKind(
         "associated_symptoms",
         name="other symptoms",
-        several=True,
         asks=r"\b(?:other|further|additional|associated|accompanying|more|any) (?:symptoms?"
         r"|complaints?)\b|\bother (?:problems?|changes?)\b|\balong(?:side)? with (?:it|this"
         r"|that)\b|\banything else\b|\bwhat else\b|\bcomes? with it\b"
@@ -128,7 +124,6 @@ TABLE: Final = (
         reads="medicines",
         stable=True,
         volunteered=True,
-        several=True,
         asks=r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en|ing) (?:anything"
         r"|something)\b|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b"
         r"|\b(?<!the )pills?\b|\bsupplements?\b|\bprescri|\btried (?:anything|taking|any (?:med"
@@ -147,7 +142,6 @@ TABLE: Final = (
         reads="conditions",
         stable=True,
         volunteered=True,
-        several=True,
         asks=r"\bmedical (?:history|conditions?|problems?|issues?)\b|\bdiagnos|\bconditions?\b"
         r"|\b(?:health|chronic|long-term|underlying) (?:problems?|issues?|illness|illnesses"
         r"|diseases?)\b|\bsurger|\boperations?\b|\binjur",
@@ -164,7 +158,6 @@ TABLE: Final = (
         reads="allergens",
         stable=True,
         volunteered=True,
-        several=True,
         asks=r"\ballerg|\bintoleran",
     ),
     FactKind(
@@ -194,7 +187,6 @@ TABLE: Final = (
         "family_history",
         name="family history",
         stable=True,
-        several=True,
         asks=r"\b(?:in|of) (?:the|your) family\b|\bfamily history\b|\b(?:relatives?|parents?"
         r"|siblings)\b.{0,40}\b(?:had|have|has|with|suffer)\b",
     ),
@@ -208,7 +200,6 @@ TABLE: Final = (
         "readings",
         reads="reading",
         volunteered=True,
-        several=True,
         asks=r"\breadings?\b|\bvalues\b|\bblood (?:pressure|sugar) (?:been|now|today|lately|like)\b"
         r"|\ba1c\b|\bpeak flow\b|\bwhat (?:is|was|were|are) your (?:latest |last |usual "
         r"|recent )?(?:blood|glucose|level)",
@@ -218,7 +209,6 @@ TABLE: Final = (
         reads="measures",
         stable=True,
         volunteered=True,
-        several=True,
         asks=r"\bhow much do you weigh\b|\bhow tall\b|\byour (?:current )?(?:weight|height|bmi)\b",
     ),
     FactKind(
@@ -281,7 +271,6 @@ TABLE: Final = (
         name="other medicines",
         reads="medicines",
         stable=True,
-        several=True,
         asks=r"\bwhat else do you take\b|\bother (?:medicines|medications|tablets)\b",
     ),
     FactKind(
@@ -333,7 +322,6 @@ TABLE: Final = (
     FactKind(
         "mentioned",
         name="also mentioned",
-        several=True,
     ),
     FactKind(
         "asked_about",
@@ -342,12 +330,10 @@ TABLE: Final = (
     FactKind(
         "noted",
         name="yes-or-no",
-        several=True,
     ),
     FactKind(
         "earlier_concern",
         name="earlier",
-        several=True,
     ),
     FactKind("name", name="name", stable=True, volunteered=True),
 )
@@ -357,9 +343,6 @@ BY_NAME: Final[Mapping[str, FactKind]] = {row.kind: row for row in TABLE}
 
 ASKED_BY: Final[Mapping[str, re.Pattern[str]]] = {row.kind: re.compile(row.asks) for row in TABLE if row.asks}
 """The pattern of the questions for each kind that can be asked for."""
-
-SEVERAL: Final = frozenset(row.kind for row in TABLE if row.several)
-"""The kinds that can have several values."""
 
 
 def name_of(kind: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.roster import Specialist
-from agents.values import Enrichment, Intent
+from agents.values import Understanding
 from memory_blocks.facts import CurrentFact
 from memory_blocks.models import Blocks
 
@@ -119,31 +119,38 @@ class NoTools:
 
 
 @dataclass(frozen=True, slots=True)
+class Situation:
+    """What a brain knows when a message comes in: the blocks and facts before this turn, and the time.
+
+    `urgent`: the person may be in danger, so the message is read at once, without a model.
+    """
+
+    blocks: Blocks
+    facts: tuple[CurrentFact, ...]
+    now: datetime
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
-    """Everything a brain gets to write an answer. `said` is the beginning of an answer to continue."""
+    """Everything a brain gets to write an answer. `said` is the beginning of an answer to continue.
+
+    `situation` is as before the turn; `facts` are those that hold after the changes of this turn.
+    """
 
     specialist: Specialist
     message: str
-    enrichment: Enrichment
-    intent: Intent
-    blocks: Blocks
+    understanding: Understanding
+    situation: Situation
+    facts: tuple[CurrentFact, ...]
     recalled: Recalled
     prompt: Prompt
     said: str = ""
     tools: ToolUser = field(default_factory=NoTools)
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a brain knows when a message comes in: the blocks and facts before this turn, and the time."""
-
-    blocks: Blocks
-    facts: tuple[CurrentFact, ...]
-    now: datetime
-
-
 class Brain(Protocol):
-    """Understands messages, classifies them and writes answers, with rules or with a model.
+    """Understands messages and writes answers, with rules or with a model.
 
     A call returns a valid value or raises `BrainFailed`. A brain keeps no conversation between calls.
     """
@@ -152,11 +159,8 @@ class Brain(Protocol):
     def name(self) -> str:
         """The brain's name in traces and in ServerInfo."""
 
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """Return what a message means, given the blocks."""
-
-    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """Return the intent of an enriched message. `embedded` is the message with its vector."""
+    async def understand(self, message: str, situation: Situation) -> Understanding:
+        """Return what a message means, which facts it changes, and where it belongs."""
 
     def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """Yield the answer in fragments. The generator can be closed after any of them."""

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.fact_kinds import SEVERAL
+from memory_blocks.facts import LISTS as LISTS
 from memory_blocks.facts import Decider, Op
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
@@ -38,10 +38,6 @@ class Fact(Value):
     kind: Annotated[str, Field(pattern=f"^{KIND.pattern}$")]
     value: Annotated[str, Field(min_length=1, max_length=200)]
     turn: Annotated[int, Field(ge=1)]
-
-
-LISTS: Final = SEVERAL
-"""The kinds of fact that can have several values."""
 
 
 NONE: Final = "none reported"

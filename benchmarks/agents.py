@@ -12,19 +12,20 @@ from time import perf_counter
 
 from agents.evaluation.routing import RoutingFigures, load_cases, route_lines
 from agents.local import LocalBrain
-from agents.ports import Brain, Brief, Embedder, Recalled
+from agents.ports import Brain, Brief, Embedder, Recalled, Situation
 from agents.roster import Roster, pick
 from agents.routing.router import Router
 from agents.sentences import sentences
-from agents.stations.classify import classify
 from agents.stations.embed import embed
-from agents.stations.extract import extract
+from agents.stations.understand import understand
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
+from memory_blocks.fact_view import changes_in
+from memory_blocks.facts import current_facts
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
 from orchestrator.ops.clock import SystemClock
 from orchestrator.prompts import PromptFiles
 from orchestrator.safety.assessment import SafetyRecord
-from orchestrator.safety.monitor import SafetyMonitor, Understanding
+from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
 from orchestrator.settings import load, shipped_config
 from orchestrator.wiring import (
     build_monitor,
@@ -51,7 +52,7 @@ SHELF = PromptFiles(shipped_config() / "prompts")
 async def _turn(
     brain: Brain, embedder: Embedder, monitor: SafetyMonitor, roster: Roster, blocks: Blocks, text: str
 ) -> tuple[float, float, Blocks]:
-    """Run one turn: extract, embed, route, answer.
+    """Run one turn: understand, embed, answer.
 
     Returns the seconds of the agents, the seconds of the guard, and the blocks after the turn.
     """
@@ -59,16 +60,17 @@ async def _turn(
     monitor.message_received(text)
     listened = perf_counter() - before
     began = perf_counter()
-    enrichment = await extract(brain, text, blocks)
-    embedded = await embed(embedder, text, enrichment)
-    intent = await classify(brain, enrichment, blocks, embedded, roster.intents)
+    situation = Situation(blocks, current_facts(changes_in(blocks.active_session)), SystemClock().now())
+    understanding = await understand(brain, text, situation, roster.intents)
+    enrichment, intent = understanding.enrichment, understanding.intent
+    embedded = await embed(embedder, text, enrichment, enrichment.known)
     who = pick(intent, roster)
-    brief = Brief(who, text, enrichment, intent, blocks, Recalled(), SHELF.prompt(who))
+    brief = Brief(who, text, understanding, situation, situation.facts, Recalled(), SHELF.prompt(who))
     async with aclosing(sentences(brain.speak(brief))) as spoken:
         answer = "".join([sentence async for sentence in spoken])
     took, number, now = perf_counter() - began, blocks.next_turn, SystemClock().now()
     before = perf_counter()
-    known = Understanding(text, SafetyRecord(1), blocks, enrichment)
+    known = UnderstoodMessage(text, SafetyRecord(1), blocks, enrichment)
     decision = monitor.message_understood(known, monitor.message_understood(known))
     monitor.message_understood(replace(known, embedded=embedded), decision)
     listened += perf_counter() - before
@@ -137,7 +139,7 @@ def main() -> None:
     settings, roster = load(), load_roster()
     embedder = load_embedder(settings)
     router = load_router(settings, roster, embedder)
-    brain = LocalBrain(roster, router, configured("lexicon.toml", None))
+    brain = LocalBrain(roster, router, configured("local", None), embedder, settings.models.dir)
     sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
     texts = [case.text for path in sets for case in load_cases(path)]
     alone, whole, guarded, again = asyncio.run(

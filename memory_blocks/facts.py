@@ -17,6 +17,25 @@ from memory_blocks.models import MAX_LINE, Id, Model, Moment, Share, Slug, depar
 PERSON: Final = "person"
 """The subject of a fact about the person who writes. Other subjects are named: "daughter", "dog"."""
 
+LISTS: Final = frozenset(
+    (
+        "associated_symptoms",
+        "medications",
+        "other_medicines",
+        "conditions",
+        "allergies",
+        "triggers",
+        "relief",
+        "measures",
+        "readings",
+        "family_history",
+        "noted",
+        "mentioned",
+        "earlier_concern",
+    )
+)
+"""The kinds of fact that can have several values."""
+
 
 class Op(StrEnum):
     """What a change does.

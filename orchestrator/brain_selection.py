@@ -134,8 +134,7 @@ def choose(
     else:
         return SelectedBrain(local, _local_name(local), _local_name(local))
 
-    from agents.models.fallback import ConfidenceThresholds, ModelBrain, ModelOptions
-    from agents.models.prompts import CLASSIFIER, EXTRACTOR
+    from agents.models.fallback import ModelBrain, ModelOptions
 
     async def check() -> None:
         with our_errors():
@@ -147,13 +146,9 @@ def choose(
         model,
         local,
         roster,
-        {
-            EXTRACTOR: prompts.prompt_named("context_extractor").text,
-            CLASSIFIER: prompts.prompt_named("intent_classifier").text,
-        },
+        prompts.prompt_named("context_extractor").text,
         ModelOptions(
             tools=toolbox.tools,
-            thresholds=ConfidenceThresholds(rules.sure_context, rules.sure_intent),
             retry_policy=RetryPolicy(
                 rules.reply_seconds, rules.stall_seconds, rules.budget_seconds, rules.attempts
             ),
@@ -184,7 +179,7 @@ def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | C
 
 def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
     from agents.models.openai import ChatModel
-    from agents.models.prompts import CLASSIFIER, EXTRACTOR
+    from agents.models.prompts import EXTRACTOR
 
     chat = settings.chat
     if not chat.model:
@@ -194,6 +189,6 @@ def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
         chat.endpoint,
         chat.api_key.get_secret_value(),
         chat.model,
-        {EXTRACTOR: chat.extractor_model, CLASSIFIER: chat.classifier_model},
+        {EXTRACTOR: chat.extractor_model},
     )
     return model, BrainName(ModelInfo(name=model.name, provider="openai-style"), "chat")

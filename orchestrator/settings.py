@@ -195,10 +195,8 @@ class Blocks(Section):
 
 
 class Brain(Section):
-    """When a model is asked instead of the local brain, and how long its answer may take."""
+    """How long a model may take, and how often it is asked again."""
 
-    sure_intent: Annotated[float, Field(ge=0, le=2)]
-    sure_context: Annotated[float, Field(ge=0, le=2)]
     reply_seconds: Seconds
     stall_seconds: Seconds
     budget_seconds: Seconds
@@ -214,7 +212,6 @@ class Chat(Section):
     api_key: SecretStr
     model: str
     extractor_model: str
-    classifier_model: str
 
 
 class Safety(Section):
@@ -250,7 +247,6 @@ class Letta(Section):
     api_key: SecretStr
     model: Annotated[str, Field(min_length=1)]
     extractor_model: str
-    classifier_model: str
     embedding: Annotated[str, Field(min_length=1)]
     context_window: Annotated[Count, Field(ge=4_000)]
     temperature: Annotated[float, Field(ge=0, le=2)]
@@ -337,6 +333,20 @@ _RENAMED: Final = {
 }
 RENAMED: Final = _RENAMED | {_variable(old): _variable(new) for old, new in _RENAMED.items()}
 """Old and new names of settings and of their variables. The error for an old name says the new one."""
+
+_ALWAYS_ASKED: Final = (
+    "A model that is configured now reads every message, except a bare number on the scale that was just "
+    "asked for and a bare yes or no to a plain question. Remove it."
+)
+_ONE_CALL: Final = "One call now reads a message and decides where it belongs: its model is `{}`."
+_WITHOUT_SUCCESSOR: Final = {
+    "brain.sure_context": _ALWAYS_ASKED,
+    "brain.sure_intent": _ALWAYS_ASKED,
+    "chat.classifier_model": _ONE_CALL.format("chat.extractor_model"),
+    "letta.classifier_model": _ONE_CALL.format("letta.extractor_model"),
+}
+REMOVED: Final = _WITHOUT_SUCCESSOR | {_variable(old): hint for old, hint in _WITHOUT_SUCCESSOR.items()}
+"""Settings that do not exist any more, and their variables, with what the error says about each."""
 
 FOLDERS: Final = ("data.dir", "models.dir")
 """The settings whose value is a folder."""
@@ -488,6 +498,8 @@ def _unknown(where: str, key: str, known: Mapping[str, object] | tuple[str, ...]
 
     if new := RENAMED.get(key):
         hint = f"It is called `{new}` now."
+    elif gone := REMOVED.get(key):
+        hint = gone
     elif nearest := get_close_matches(key, known, n=1):
         hint = f"Did you mean `{nearest[0]}`?"
     else:

@@ -10,26 +10,24 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from agents.models.fallback import ConfidenceThresholds, Model, ModelBrain, ModelOptions
+from agents.models.fallback import Model, ModelBrain, ModelOptions
 from agents.models.letta import LettaAgents
 from agents.models.openai import ChatModel
-from agents.models.prompts import CLASSIFIER, ENRICHMENT, EXTRACTOR, intent_schema
+from agents.models.prompts import EXTRACTOR
 from agents.models.retries import Breaker, RetryPolicy
+from agents.models.understanding import understanding_schema
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
 from agents.roster import pick
 from agents.sentences import sentences
 from agents.tools.toolbox import Tool
-from agents.values import Enrichment, Intent
+from agents.values import Enrichment, Intent, Understanding
 from memory_blocks.models import Label, render
 from orchestrator.prompts import PromptFiles
 from orchestrator.settings import shipped_config
-from tests.builders import some_blocks
+from tests.builders import a_situation, some_blocks
 from tests.orchestrators import agents, local_brain
 from tools.model_endpoint import MODEL, ModelEndpoint
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
-
-ASKS_ALL: Final = ConfidenceThresholds(context=2.0, intent=2.0)
-"""Thresholds that the local brain never reaches, so that the model is always asked."""
 
 PATIENT: Final = RetryPolicy(reply_seconds=30.0, stall_seconds=30.0, budget_seconds=60.0)
 """Timeouts long enough for a busy machine."""
@@ -47,18 +45,15 @@ class Using:
         return ToolOutcome(True, {"bmi": 23.1, "range": "within"})
 
 
-def prompts() -> dict[str, str]:
-    """The shipped prompts of the extractor and the classifier."""
-    shelf = PromptFiles(shipped_config() / "prompts")
-    names = {EXTRACTOR: "context_extractor", CLASSIFIER: "intent_classifier"}
-    return {role: shelf.prompt_named(name).text for role, name in names.items()}
+def extractor_prompt() -> str:
+    """The shipped prompt of the call that reads a message."""
+    return PromptFiles(shipped_config() / "prompts").prompt_named("context_extractor").text
 
 
 @asynccontextmanager
 async def chat_brain(
     endpoint: ModelEndpoint | str,
     *,
-    thresholds: ConfidenceThresholds | None = None,
     retry_policy: RetryPolicy | None = None,
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
@@ -67,7 +62,7 @@ async def chat_brain(
     url = endpoint if isinstance(endpoint, str) else endpoint.url
     model = ChatModel(url, "a key", MODEL)
     try:
-        yield _around(model, thresholds, retry_policy, breaker, tools)
+        yield _around(model, retry_policy, breaker, tools)
     finally:
         await model.close()
 
@@ -77,7 +72,6 @@ async def letta_brain(
     base_url: str,
     agent_for: Callable[[str, str], Awaitable[str]],
     *,
-    thresholds: ConfidenceThresholds | None = None,
     retry_policy: RetryPolicy | None = None,
     breaker: Breaker | None = None,
     tools: Sequence[Tool] = (),
@@ -85,14 +79,13 @@ async def letta_brain(
     """A brain that uses the agents of a Letta server."""
     model = LettaAgents(base_url, "", LETTA_MODEL, agent_for)
     try:
-        yield _around(model, thresholds, retry_policy, breaker, tools)
+        yield _around(model, retry_policy, breaker, tools)
     finally:
         await model.close()
 
 
 def _around(
     model: Model,
-    thresholds: ConfidenceThresholds | None,
     retry_policy: RetryPolicy | None,
     breaker: Breaker | None,
     tools: Sequence[Tool],
@@ -101,10 +94,8 @@ def _around(
         model,
         local_brain(),
         agents(),
-        prompts(),
-        ModelOptions(
-            tools, thresholds or ConfidenceThresholds(), retry_policy or PATIENT, breaker or Breaker()
-        ),
+        extractor_prompt(),
+        ModelOptions(tools, retry_policy or PATIENT, breaker or Breaker()),
     )
 
 
@@ -123,7 +114,7 @@ class Cast:
 
     def _make(self, role: str) -> str:
         blocks = some_blocks(0)
-        schemas = {EXTRACTOR: ENRICHMENT, CLASSIFIER: intent_schema(agents().intents)}
+        schemas = {EXTRACTOR: understanding_schema(agents().intents)}
         agent: dict[str, Any] = {
             "name": f"{role}-{secrets.token_hex(6)}",
             "agent_type": "letta_v1_agent",
@@ -131,7 +122,7 @@ class Cast:
             "message_buffer_autoclear": True,
             "model": LETTA_MODEL,
             "embedding": LETTA_EMBEDDING,
-            "system": prompts().get(role, "Be kind."),
+            "system": extractor_prompt() if role == EXTRACTOR else "Be kind.",
             "memory_blocks": [{"label": label, "value": render(label, blocks)} for label in Label],
         }
         if schema := schemas.get(role):
@@ -161,9 +152,13 @@ def a_brief(message: str, tools: ToolUser | None = None, said: str = "") -> Brie
     intent = Intent(intent="GENERAL_HEALTH", confidence=0.9, reasoning="As told")
     enrichment = Enrichment(previous_context="Nothing", enriched_message=f'User says: "{message}"')
     prompt = Prompt(name="a", text="Be kind.", revision="1")
-    blocks, specialist = some_blocks(0), pick(intent, agents())
+    understanding, situation = (
+        Understanding(enrichment=enrichment, intent=intent),
+        a_situation(some_blocks(0)),
+    )
+    specialist = pick(intent, agents())
     return Brief(
-        specialist, message, enrichment, intent, blocks, Recalled(), prompt, said, tools or NoTools()
+        specialist, message, understanding, situation, (), Recalled(), prompt, said, tools or NoTools()
     )
 
 

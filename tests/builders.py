@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from agents.ports import Situation
 from memory_blocks import edits
 from memory_blocks.edits import CompletedTurn
+from memory_blocks.fact_view import changes_in
+from memory_blocks.facts import CurrentFact, current_facts
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import (
     AgentResponse,
@@ -123,3 +126,9 @@ def some_blocks(turns: int, limits: Limits = DEFAULTS) -> Blocks:
         at = START + timedelta(minutes=turn_id, seconds=30)
         blocks = edits.complete_turn(blocks, a_completed_turn(turn_id), at, limits)
     return blocks
+
+
+def a_situation(blocks: Blocks, facts: Sequence[CurrentFact] | None = None) -> Situation:
+    """What a brain knows with these blocks; the facts are those of the blocks, if not given."""
+    known = current_facts(changes_in(blocks.active_session)) if facts is None else tuple(facts)
+    return Situation(blocks, known, START + timedelta(hours=1))

@@ -13,21 +13,21 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agents.facts import changes_of, known_values
 from agents.local import LocalBrain
 from agents.ports import Brief, Prompt, Recalled
 from agents.roster import pick
-from agents.stations.classify import classify
-from agents.stations.embed import embed
-from agents.stations.extract import extract
+from agents.stations.understand import understand
 from agents.values import COORDINATOR, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
+from memory_blocks.facts import FactChange, current_facts
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
 from orchestrator.ops import logs
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.store import migrations
 from orchestrator.wiring import build_monitor
-from tests.builders import HandClock, a_conversation
+from tests.builders import HandClock, a_conversation, a_situation
 from tests.models import minilm
 from tests.orchestrators import agents, an_orchestrator, history, local_brain
 from tests.protocol_client import conversing
@@ -58,25 +58,30 @@ class Talk:
         self._clock = HandClock()
         self.blocks = empty(a_conversation())
         self.results: list[TurnResult] = []
+        self._changes: tuple[FactChange, ...] = ()
 
     async def say(self, message: str, *, label: str = "", answer: str | None = None) -> TurnResult:
         """Send a message; `label` names the expected agent, `answer` replaces its answer."""
-        enrichment = await extract(self._brain, message, self.blocks)
-        intent = _as_labelled(label) or await classify(
-            self._brain,
-            enrichment,
-            self.blocks,
-            await embed(minilm(), message, enrichment),
-            self._roster.intents,
+        situation = a_situation(self.blocks, current_facts(self._changes))
+        understanding = await understand(self._brain, message, situation, self._roster.intents)
+        intent = _as_labelled(label) or understanding.intent
+        understanding = understanding.model_copy(update={"intent": intent})
+        enrichment, number = understanding.enrichment, len(self.results) + 1
+        agent, moment = pick(intent, self._roster), self._clock.tick()
+        self._changes += changes_of(
+            understanding.changes,
+            turn=number,
+            message_id=f"msg_{number}",
+            answer_id=f"resp_{number}",
+            said_at=moment,
         )
-        agent = pick(intent, self._roster)
-        brief = Brief(agent, message, enrichment, intent, self.blocks, Recalled(), PROMPT)
+        facts = current_facts(self._changes)
+        brief = Brief(agent, message, understanding, situation, facts, Recalled(), PROMPT)
         if answer is None:
             answer = "".join([fragment async for fragment in self._brain.speak(brief)])
-        number = len(self.results) + 1
         turn = CompletedTurn(
             turn_id=number,
-            timestamp=self._clock.tick(),
+            timestamp=moment,
             user_message=UserMessage(content=message, message_id=f"msg_{number}"),
             enrichment=enrichment.for_block(),
             intent=intent.for_block(),
@@ -85,7 +90,7 @@ class Talk:
             topic=enrichment.topic,
             trigger=enrichment.trigger,
             phase=enrichment.phase,
-            facts=enrichment.known,
+            facts=known_values(facts),
         )
         self.blocks = complete_turn(self.blocks, turn, self._clock.now())
         self.results.append(TurnResult(enrichment, intent, agent.agent_type, answer, self.blocks))

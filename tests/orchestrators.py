@@ -34,6 +34,7 @@ from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.settings import load as load_settings
 from orchestrator.settings import shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
 from orchestrator.store.checks.invariants import check
@@ -69,7 +70,9 @@ def using(toolbox: Toolbox | None) -> Roster:
 @cache
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
-    return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml")
+    return LocalBrain(
+        agents(), a_router(), shipped_config() / "local", minilm(), settings.load(environment={}).models.dir
+    )
 
 
 @cache

@@ -30,13 +30,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agents.local import LocalBrain
-from agents.ports import Brief, Embedder, Prompt, Recalled
+from agents.ports import Brief, Embedder, Prompt, Recalled, Situation
 from agents.roster import Roster, pick
-from agents.stations.embed import embed
 from agents.tools.requests import ToolRequest, find_tool_request, result_sentence
-from agents.values import Enrichment, Intent
+from agents.values import Intent
 from memory_blocks.edits import empty
 from memory_blocks.errors import BlockInvalid
+from memory_blocks.facts import Decider, FactChange, Op, current_facts
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Blocks, Conversation, Label, from_texts
 from orchestrator.settings import load
@@ -261,7 +261,9 @@ class _LocalModel:
         self._roster: Roster = load_roster()
         self._embedder: Embedder = load_embedder(settings)
         router = load_router(settings, self._roster, self._embedder)
-        self._brain = LocalBrain(self._roster, router, configured("lexicon.toml", None))
+        self._brain = LocalBrain(
+            self._roster, router, configured("local", None), self._embedder, settings.models.dir
+        )
 
     def embed(self, texts: Sequence[str], width: int) -> Any:
         """A vector per text, padded with zeros to `width`."""
@@ -278,27 +280,26 @@ class _LocalModel:
         )
         last = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
         schema = ((asked.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
-        fields = schema.get("properties", {})
-        if "enriched_message" in fields:
-            return _assistant(json.dumps(_enrichment(await self._extract(_tagged("message", last), blocks))))
-        if "intent" in fields:
-            intent = await self._classify(_tagged("enriched_message", last), blocks)
-            return _assistant(intent.model_dump_json(include={"intent", "confidence", "reasoning"}))
+        if "enriched_message" in schema.get("properties", {}):
+            situation = None if blocks is None else _situation(blocks, _tagged("facts", last))
+            return _assistant(json.dumps(await self._understand(_tagged("message", last), situation)))
         return await self._answer(asked, last, blocks)
 
-    async def _extract(self, message: str, blocks: Blocks | None) -> Enrichment:
-        if blocks is None:
-            return Enrichment(
-                previous_context="None was shown", enriched_message=f'User says: "{message[:300]}"'
-            )
-        return await self._brain.extract(message, blocks)
-
-    async def _classify(self, enriched: str, blocks: Blocks | None) -> Intent:
-        enrichment = Enrichment(previous_context="None was shown", enriched_message=enriched or "nothing")
-        embedded = await embed(self._embedder, enriched, enrichment)
-        if blocks is None:
-            return Intent(intent="UNCLEAR", confidence=0.5, reasoning="No blocks were shown")
-        return await self._brain.classify(enrichment, blocks, embedded)
+    async def _understand(self, message: str, situation: Situation | None) -> dict[str, Any]:
+        if situation is None:
+            enriched = {
+                "previous_context": "None was shown",
+                "enriched_message": f'User says: "{message[:300]}"',
+            }
+            intent = {"intent": "UNCLEAR", "confidence": 0.5, "reasoning": "No blocks were shown"}
+            return {**enriched, **_NOTHING_READ, **intent}
+        found = await self._brain.understand(message, situation)
+        return {
+            **found.enrichment.model_dump(mode="json", include=_SHOWN),
+            "acts": [act.model_dump(mode="json") for act in found.acts],
+            "changes": [change.model_dump(mode="json", exclude={"decided_by"}) for change in found.changes],
+            **found.intent.model_dump(mode="json", include={"intent", "confidence", "reasoning"}),
+        }
 
     async def _answer(self, asked: Mapping[str, Any], last: str, blocks: Blocks | None) -> dict[str, Any]:
         message, offered = _tagged("message", last) or last, asked.get("tools") or []
@@ -314,12 +315,14 @@ class _LocalModel:
         intent = Intent(
             intent=_tagged("intent", last) or "UNCLEAR", confidence=0.9, reasoning="As the prompt says"
         )
+        situation = _situation(blocks, _tagged("facts", last))
+        reading = await self._brain.understand(message, situation)
         brief = Brief(
             pick(intent, self._roster),
             message,
-            await self._extract(message, blocks),
-            intent,
-            blocks,
+            reading.model_copy(update={"intent": intent}),
+            situation,
+            situation.facts,
             Recalled(),
             Prompt("none", "", "0"),
             _tagged("said_so_far", last),
@@ -360,9 +363,35 @@ def _tagged(name: str, text: str) -> str:
     return html.unescape(found[1]) if found else ""
 
 
-def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
-    fields = enrichment.model_dump(mode="json", exclude={"asked_before", "passed_over"})
-    return fields | {"sentiment": fields["sentiment"] or "neutral"}
+_SHOWN: Final = {"previous_context", "enriched_message", "relevant_history", "topic", "trigger", "phase"}
+_NOTHING_READ: Final[Mapping[str, Any]] = {
+    "relevant_history": [],
+    "topic": "conversation",
+    "trigger": "new_message",
+    "phase": "opening",
+    "acts": [],
+    "changes": [],
+}
+_FACT_LINE: Final = re.compile(r"(f\d+): ([^:\n]+): (\w+)(?: of ([^=\n]+?))? = ([^\n]+)")
+
+
+def _situation(blocks: Blocks, facts: str) -> Situation:
+    """What the prompt shows: the blocks, and the facts with their labels as ids."""
+    now = blocks.active_session.session_info.last_activity
+    shown = tuple(
+        FactChange(
+            id=label,
+            op=Op.ADD,
+            kind=kind,
+            subject=subject,
+            about=about or "",
+            value=value[:200],
+            said_at=now,
+            decided_by=Decider.LOCAL,
+        )
+        for label, subject, kind, about, value in _FACT_LINE.findall(facts)
+    )
+    return Situation(blocks, current_facts(shown), now)
 
 
 def _result_sentence(wish: ToolRequest, result: str) -> str:

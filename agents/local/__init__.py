@@ -1,4 +1,3 @@
 """The brain without a language model. `LocalBrain` is its only public name."""
 
 from agents.local.brain import LocalBrain as LocalBrain
-from agents.local.brain import LocalFiles as LocalFiles

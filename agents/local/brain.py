@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agents.evaluation.follow_ups import Enrich
@@ -20,34 +19,28 @@ from agents.values import COORDINATOR, UNCLEAR, Understanding
 from memory_blocks.models import Turn as KeptTurn
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFiles:
-    """What the brain reads: its word list, the folder with its examples and wording, and where it keeps what it learned."""
-
-    lexicon: Path
-    folder: Path
-    kept: Path | None = None
-
-
 class LocalBrain:
     """Quick, offline and predictable. It quotes what was said and asks; it does not diagnose or interpret."""
 
     name = "local"
 
-    def __init__(self, roster: Roster, router: Router, embedder: Embedder, files: LocalFiles) -> None:
+    def __init__(
+        self, roster: Roster, router: Router, folder: Path, embedder: Embedder, kept: Path | None = None
+    ) -> None:
+        """`folder` has the word list, the examples and the wording; `kept` keeps what is learned from them."""
         self._router, self._embedder = router, embedder
-        self._listener = Listener(files.lexicon, files.folder, embedder, files.kept)
+        self._listener = Listener(folder, embedder, kept)
         self._replies = Replies(
-            replies.load(files.folder / "replies.toml"),
-            medicines.load(files.folder / "medicines.toml"),
+            replies.load(folder / "replies.toml"),
+            medicines.load(folder / "medicines.toml"),
             roster.specialists,
             embedder.embed,
         )
 
     @staticmethod
-    def follow_ups(files: LocalFiles, embedder: Embedder | None = None) -> Enrich:
+    def follow_ups(folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> Enrich:
         """What makes messages stand on their own, without the rest of the brain: it needs no router."""
-        return Listener(files.lexicon, files.folder, embedder, files.kept).enrich
+        return Listener(folder, embedder, kept).enrich
 
     async def understand(self, message: str, situation: Situation) -> Understanding:
         """What a message does, which facts it changes, what it means, and where it belongs."""
@@ -83,12 +76,13 @@ class LocalBrain:
     def _reply(self, brief: Brief) -> str:
         if brief.specialist.says:
             return brief.specialist.says
-        understanding = brief.understanding
+        understanding, talk = brief.understanding, talk_of(brief.situation)
+        acts = understanding.acts or self._listener.understand(brief.message, talk, brief.situation.now).acts
         return self._replies.reply(
             Turn(
                 message=brief.message,
-                talk=talk_of(brief.situation),
-                acts=understanding.acts,
+                talk=talk,
+                acts=acts,
                 changes=understanding.changes,
                 facts=brief.facts,
                 specialist=brief.specialist,

@@ -52,7 +52,8 @@ def intent_of(
         return _intent(str(before), 0.95, what)
     if ActKind.TOPIC_RESUMED in kinds and (resumed := _resumed(message, talk)):
         return _intent(resumed, _STAYING, "Goes back to what was spoken of before")
-    text, bare = text_to_embed(message, enrichment)
+    known = {fact.kind for fact in talk.facts} | {change.kind for change in changes}
+    text, bare = text_to_embed(message, enrichment, known)
     routed = router.route(
         Embedded(text, embedder.embed([text])[0], bare), before if before in router.intents else None
     )

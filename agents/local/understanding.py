@@ -47,10 +47,8 @@ class Understood:
 class Listener:
     """Reads messages with a word list, forms and a classifier of clauses. Without one, forms decide alone."""
 
-    def __init__(
-        self, words: Path, folder: Path, embedder: Embedder | None = None, kept: Path | None = None
-    ) -> None:
-        self.reader = FactReader(lexicon.load(words))
+    def __init__(self, folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> None:
+        self.reader = FactReader(lexicon.load(folder / "lexicon.toml"))
         self._changes = ChangeReader(self.reader)
         self._forms = load_forms(folder / "kinds.toml")
         self._embedder = embedder

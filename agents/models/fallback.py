@@ -1,7 +1,7 @@
-"""The brain with a language model. A fallback brain goes first, and does the model's work where it fails."""
+"""The brain with a language model, and with a fallback brain that does the model's work where it fails."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,25 +10,16 @@ from typing import Final, Protocol, TypeVar
 
 from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
 from agents.models import usage
-from agents.models.prompts import (
-    CLASSIFIER,
-    EXTRACTOR,
-    ModelRequest,
-    answer_request,
-    classify_request,
-    extract_request,
-    message_with_repair,
-    parse_enrichment,
-    parse_intent,
-    without_control_characters,
-)
+from agents.models.gate import is_sure_without_model
+from agents.models.prompts import ModelRequest, answer_request, message_with_repair, understand_request
+from agents.models.replies import without_control_characters
 from agents.models.retries import Breaker, RetryPolicy, call_with_retries
-from agents.ports import Brain, Brief, Embedded, ToolUser
+from agents.models.understanding import parse_understanding
+from agents.ports import Brain, Brief, Situation, ToolUser
 from agents.roster import Roster
 from agents.sentences import has_whole_sentence
 from agents.tools.toolbox import Tool
-from agents.values import UNCLEAR, Enrichment, Intent
-from memory_blocks.models import Blocks
+from agents.values import Understanding
 
 T = TypeVar("T")
 
@@ -58,27 +49,18 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceThresholds:
-    """From this confidence on, the fallback brain's enrichment (`context`) or intent is used as it is."""
-
-    context: float = 0.75
-    intent: float = 0.6
-
-
-@dataclass(frozen=True, slots=True)
 class ModelOptions:
     """What may differ between brains with a model."""
 
     tools: Sequence[Tool] = ()
-    thresholds: ConfidenceThresholds = field(default_factory=ConfidenceThresholds)
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: Breaker = field(default_factory=Breaker)
 
 
 class ModelBrain:
-    """Asks a model what the fallback brain is not sure of.
+    """Asks a model what a message means and what to answer; the fallback brain does what the model cannot.
 
-    `prompts` are the system prompts of the extractor and the classifier, by role.
+    `prompt` is the system prompt of the call that reads a message.
     """
 
     def __init__(
@@ -86,12 +68,12 @@ class ModelBrain:
         model: Model,
         fallback: Brain,
         roster: Roster,
-        prompts: Mapping[str, str],
+        prompt: str,
         options: ModelOptions | None = None,
     ) -> None:
         options = options or ModelOptions()
-        self._model, self._fallback, self._roster, self._prompts = model, fallback, roster, prompts
-        self._tools, self._thresholds = tuple(options.tools), options.thresholds
+        self._model, self._fallback, self._roster, self._prompt = model, fallback, roster, prompt
+        self._tools = tuple(options.tools)
         self._policy, self.breaker = options.retry_policy, options.breaker
 
     @property
@@ -99,28 +81,25 @@ class ModelBrain:
         """The model's name."""
         return self._model.name
 
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """The fallback brain's enrichment if it is sure, else the model's together with the known facts."""
-        local = await self._fallback.extract(message, blocks)
-        if local.quality >= self._thresholds.context:
-            return local
-        request = extract_request(self._prompts[EXTRACTOR], message, blocks)
-        found, failure = await self._decide(request, parse_enrichment)
-        if found is None:
-            usage.current().add_reasoning(f"The local brain read the message, since {failure}")
-            return local
-        facts = dict.fromkeys((*local.facts, *found.facts))
-        still_open = {"asked_before": local.asked_before, "passed_over": local.passed_over}
-        return found.model_copy(update={"facts": tuple(facts), **still_open})
+    async def understand(self, message: str, situation: Situation) -> Understanding:
+        """The model's reading. The fallback brain's only if it cannot be wrong, or if the model fails.
 
-    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """The fallback brain's intent if it is sure, else the model's. The reasoning says which one it is."""
-        local, sure = await self._fallback.classify(enrichment, blocks, embedded), self._thresholds.intent
-        if local.intent != UNCLEAR and local.confidence >= sure:
-            return _because(local, f"sure without the model: {local.confidence:.2f} is at least {sure:.2f}")
-        request = classify_request(self._prompts[CLASSIFIER], enrichment, blocks, self._roster)
-        found, failure = await self._decide(request, partial(parse_intent, intents=self._roster.intents))
-        return found or _because(local, f"the local brain decided, since {failure}")
+        The reasoning says who decided, and whether the two readings differ.
+        """
+        local = await self._fallback.understand(message, situation)
+        if situation.urgent:
+            return local
+        if is_sure_without_model(message, _last_answer(situation)):
+            return _with_reason(local, "decided locally, since it answers a plain question plainly")
+        request = understand_request(self._prompt, message, situation, self._roster)
+        parse = partial(parse_understanding, situation=situation, intents=self._roster.intents)
+        found, failure = await self._decide(request, parse)
+        if found is None:
+            return _with_reason(local, f"decided locally, since {failure}")
+        kept = ("asked_before", "passed_over", "sentiment")
+        update = {name: getattr(local.enrichment, name) for name in kept}
+        found = found.model_copy(update={"enrichment": found.enrichment.model_copy(update=update)})
+        return _with_reason(found, "; ".join(("decided by the model", *differences(found, local))))
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """The model's answer; the fallback brain's if the model fails before its first whole sentence.
@@ -155,17 +134,15 @@ class ModelBrain:
             return None, _UNREADABLE
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call the model with retries. After a final failure the model is not called again in this turn."""
+        """Call the model with retries. A decision that failed does not forbid the answer."""
         turn_usage = usage.current()
-        if turn_usage.given_up:
-            raise ModelTrouble("given_up")
         try:
             if self._seconds_left() <= 0:
                 raise ModelTrouble("budget", counts_against_model=False)
             deadline = monotonic() + self._seconds_left()
             return await call_with_retries(call, self.breaker, self._policy, deadline)
         except ModelTrouble as trouble:
-            turn_usage.given_up, turn_usage.fallback_reason = True, trouble.kind
+            turn_usage.fallback_reason = trouble.kind
             raise
 
     async def _reply(self, request: ModelRequest) -> str:
@@ -231,5 +208,24 @@ class ModelBrain:
             raise ModelTrouble(kind, retryable=self._model.repeatable) from None
 
 
-def _because(intent: Intent, why: str) -> Intent:
-    return intent.model_copy(update={"reasoning": f"{intent.reasoning}; {why}"})
+def differences(found: Understanding, local: Understanding) -> Iterator[str]:
+    """In what a local reading of the same message differs from the model's."""
+    if local.intent.intent != found.intent.intent:
+        yield f"the local reading would be {local.intent.intent}"
+    readings = [
+        {(each.op, each.kind, each.subject.casefold(), each.value.casefold()) for each in reading.changes}
+        for reading in (found, local)
+    ]
+    if readings[0] != readings[1]:
+        yield "the local reading would change other facts"
+
+
+def _with_reason(reading: Understanding, who: str) -> Understanding:
+    reasoning = f"{reading.intent.reasoning}; {who}"
+    return reading.model_copy(update={"intent": reading.intent.model_copy(update={"reasoning": reasoning})})
+
+
+def _last_answer(situation: Situation) -> str:
+    turns = situation.blocks.conversation_history.turns
+    answer = turns[-1].agent_response if turns else None
+    return answer.content if answer else ""

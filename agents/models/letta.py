@@ -13,7 +13,8 @@ from typing import Any, Final
 from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.http import HttpClient, text_or_empty
-from agents.models.prompts import ModelRequest, message_with_results, without_control_characters
+from agents.models.prompts import ModelRequest, message_with_results
+from agents.models.replies import without_control_characters
 from agents.models.retries import AgentBreakers, Breaker
 from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
 from agents.ports import ToolUser

@@ -8,7 +8,8 @@ from typing import Any
 from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.http import HttpClient, text_or_empty
-from agents.models.prompts import ModelRequest, without_control_characters
+from agents.models.prompts import ModelRequest
+from agents.models.replies import without_control_characters
 from agents.models.tool_calls import MAX_ROUNDS, ToolCall, run_tool_calls
 from agents.ports import ToolUser
 from agents.tools.toolbox import Tool

@@ -1,42 +1,20 @@
-"""Requests to a model, and the parsing of its structured replies. A reply must fit its schema."""
+"""Requests to a model. How a structured reply is parsed is in `understanding`."""
 
 import html
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from pydantic import ValidationError
-
-from agents.errors import UnreadableReply
-from agents.ports import Brief
+from agents.models.replies import Schema
+from agents.models.understanding import labelled, understanding_schema
+from agents.ports import Brief, Situation
 from agents.roster import Roster
 from agents.tools.toolbox import Tool
-from agents.values import Enrichment, Intent, Value
-from memory_blocks.models import Blocks, Label, Sentiment, render
+from memory_blocks.facts import CurrentFact
+from memory_blocks.models import Blocks, Label, render
 
 EXTRACTOR: Final = "extractor"
-CLASSIFIER: Final = "classifier"
-"""The roles with structured replies. A model that answers has its specialist's type as its role."""
-
-MAX_REPLY: Final = 16_000
-"""Maximum length of a structured reply."""
-
-Parsed = TypeVar("Parsed", bound=Value)
-
-_MAX_TEXT: Final = 600
-"""Maximum length of `previous_context` and `reasoning`. Longer text is cut."""
-
-_FENCED: Final = re.compile(r"\s*```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE)
-_CONTROL_CHARACTERS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """The JSON Schema of a structured reply."""
-
-    name: str
-    schema: Mapping[str, Any]
+"""The role with a structured reply. A model that answers has its specialist's type as its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +36,36 @@ class ModelRequest:
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-def extract_request(prompt: str, message: str, blocks: Blocks) -> ModelRequest:
-    """Ask what a message means, given the blocks."""
-    return _request(EXTRACTOR, prompt, blocks, _tag("message", message), ENRICHMENT)
-
-
-def classify_request(prompt: str, enrichment: Enrichment, blocks: Blocks, roster: Roster) -> ModelRequest:
-    """Ask which intent an enriched message has."""
+def understand_request(prompt: str, message: str, situation: Situation, roster: Roster) -> ModelRequest:
+    """Ask what a message means, which facts it changes and where it belongs."""
+    blocks = situation.blocks
     session = blocks.active_session
     agents = "\n".join(f"{each.agent_type}: {each.description}" for each in roster.agents.values())
+    facts = "\n".join(f"{label}: {_fact_line(fact)}" for label, fact in labelled(situation.facts).items())
     parts = (
-        _tag("enriched_message", enrichment.enriched_message),
+        _tag("facts", facts or "none"),
         _tag("running_topic", session.conversation_state.active_topic or "none"),
         _tag("last_agent", session.agent_context.last_intent or "none"),
         _tag("agents", agents),
+        _tag("message", message),
     )
-    return _request(CLASSIFIER, prompt, blocks, "\n".join(parts), intent_schema(roster.intents))
+    return _request(EXTRACTOR, prompt, blocks, "\n".join(parts), understanding_schema(roster.intents))
+
+
+def _fact_line(fact: CurrentFact) -> str:
+    """A fact in one line: whose, what, about what, when, and whether it is doubtful."""
+    about = f" of {fact.about}" if fact.about else ""
+    when = f", {fact.true_when}" if fact.true_when else ""
+    doubt = "" if fact.sure else ", not sure"
+    return f"{fact.subject}: {fact.kind}{about} = {fact.value}{when}{doubt}"
 
 
 def answer_request(brief: Brief, tools: Sequence[Tool]) -> ModelRequest:
     """Ask a specialist for its answer."""
     parts = [
         _tag("message", brief.message),
-        _tag("enriched_message", brief.enrichment.enriched_message),
-        _tag("intent", brief.intent.intent),
+        _tag("enriched_message", brief.understanding.enrichment.enriched_message),
+        _tag("intent", brief.understanding.intent.intent),
     ]
     if remembered := "\n".join(hit.content for hit in brief.recalled.memories):
         parts.append(_tag("remembered", remembered))
@@ -90,7 +74,7 @@ def answer_request(brief: Brief, tools: Sequence[Tool]) -> ModelRequest:
     if brief.said:
         parts.append(_continue_after(brief.said))
     role, prompt = brief.specialist.agent_type, brief.prompt.text
-    return _request(role, prompt, brief.blocks, "\n".join(parts), None, tuple(tools))
+    return _request(role, prompt, brief.situation.blocks, "\n".join(parts), None, tuple(tools))
 
 
 def message_with_repair(message: str, rule: str) -> str:
@@ -134,82 +118,3 @@ def _render_blocks(blocks: Blocks) -> str:
 def _tag(name: str, text: str) -> str:
     """Text of others inside a tag. It is escaped, so that it cannot close its own tag."""
     return f"<{name}>\n{html.escape(text, quote=False)}\n</{name}>"
-
-
-# --- replies ------------------------------------------------------------------------------------------------
-
-
-def parse_enrichment(reply: str) -> Enrichment:
-    """Parse a reply of the extractor, or raise `UnreadableReply`."""
-    found = _parse(Enrichment, reply)
-    return found.model_copy(update={"previous_context": found.previous_context[:_MAX_TEXT]})
-
-
-def parse_intent(reply: str, intents: Collection[str]) -> Intent:
-    """Parse a reply of the classifier. Raises `UnreadableReply`, also for an intent that does not exist."""
-    found = _parse(Intent, reply)
-    if found.intent not in intents:
-        raise UnreadableReply("intent is none of the listed ones")
-    return found.model_copy(update={"reasoning": found.reasoning[:_MAX_TEXT]})
-
-
-def without_control_characters(text: str) -> str:
-    """A model's text without characters that frames and databases cannot hold."""
-    return _CONTROL_CHARACTERS.sub("", text)
-
-
-def _parse(kind: type[Parsed], reply: str) -> Parsed:
-    if len(reply) > MAX_REPLY:
-        raise UnreadableReply("it is too long")
-    if "\\u0000" in reply:
-        raise UnreadableReply("it has a NUL")
-    fenced = _FENCED.fullmatch(reply)
-    try:
-        return kind.model_validate_json(without_control_characters(fenced[1] if fenced else reply))
-    except ValidationError as refused:
-        first = refused.errors(include_input=False, include_url=False, include_context=False)[0]
-        rule = f"{'.'.join(map(str, first['loc'])) or 'it'} breaks the rule {first['type']}"
-    raise UnreadableReply(rule)
-
-
-# --- schemas: strict endpoints require every property to be listed as required ------------------------------
-
-_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
-_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT}
-_NUMBER: Final[Mapping[str, Any]] = {"type": "number"}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-ENRICHMENT: Final = Schema(
-    "enrichment",
-    _object(
-        previous_context=_TEXT,
-        enriched_message=_TEXT,
-        relevant_history=_TEXTS,
-        topic=_TEXT,
-        trigger=_TEXT,
-        phase=_TEXT,
-        facts={"type": "array", "items": _object(kind=_TEXT, value=_TEXT, turn={"type": "integer"})},
-        answers=_TEXTS,
-        corrected={"type": "boolean"},
-        sentiment={"type": "string", "enum": [each.value for each in Sentiment]},
-        quality=_NUMBER,
-    ),
-)
-"""Schema of the extractor's reply."""
-
-
-def intent_schema(intents: Collection[str]) -> Schema:
-    """Schema of the classifier's reply."""
-    return Schema(
-        "intent",
-        _object(intent={"type": "string", "enum": sorted(intents)}, confidence=_NUMBER, reasoning=_TEXT),
-    )

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
-from agents.ports import Brief, Embedded, MemoryHit, Recalled
-from agents.values import Enrichment, Intent
-from memory_blocks.models import Blocks
+from agents.ports import Brief, Embedded, MemoryHit, Recalled, Situation
+from agents.values import Enrichment, FactReading, Intent, Understanding
 
 Value = TypeVar("Value")
 Step: TypeAlias = Value | Exception | asyncio.Event
@@ -17,7 +16,7 @@ REPLY: Final = ("I understand. ", "How severe is it on a scale of 1 to 10?")
 
 
 class ScriptedBrain:
-    """Follows one script per method. A call takes steps until the first value.
+    """Follows one script for each part of a reading, and one for answers. A call takes steps until a value.
 
     An exception in a script is raised. An event is waited for; if it is never set, the call hangs. An answer
     may be an endless iterator. After the end of a script, a default value is returned.
@@ -30,20 +29,23 @@ class ScriptedBrain:
         *,
         enrichments: Iterable[Step[Enrichment]] = (),
         intents: Iterable[Step[Intent]] = (),
+        changes: Iterable[Step[tuple[FactReading, ...]]] = (),
         answers: Iterable[Answer] = (),
     ) -> None:
         self._enrichments = iter(enrichments)
         self._intents = iter(intents)
+        self._changes = iter(changes)
         self._answers = iter(answers)
         self.messages: list[str] = []
-        self.classified: list[Enrichment] = []
+        self.situations: list[Situation] = []
         self.briefs: list[Brief] = []
         self.closed = 0
 
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """Return the next scripted enrichment."""
+    async def understand(self, message: str, situation: Situation) -> Understanding:
+        """Return the next scripted enrichment, intent and changes."""
         self.messages.append(message)
-        turns = blocks.conversation_history.turns
+        self.situations.append(situation)
+        turns = situation.blocks.conversation_history.turns
         default = Enrichment(
             previous_context="A turn came before" if turns else "No previous context - first message",
             enriched_message=f'User says: "{message[:300]}"',
@@ -51,12 +53,11 @@ class ScriptedBrain:
             topic="scripted_conversation",
             trigger="new_message" if turns else "new_session",
         )
-        return await _next(self._enrichments, default)
-
-    async def classify(self, enrichment: Enrichment, blocks: Blocks, embedded: Embedded) -> Intent:
-        """Return the next scripted intent."""
-        self.classified.append(enrichment)
-        return await _next(self._intents, GENERAL)
+        return Understanding(
+            enrichment=await _next(self._enrichments, default),
+            intent=await _next(self._intents, GENERAL),
+            changes=await _next(self._changes, ()),
+        )
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
         """Yield the next scripted answer, fragment by fragment."""

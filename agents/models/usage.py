@@ -16,8 +16,7 @@ class ModelUsage:
     """Counts model requests, their tokens and their reasoning during one turn.
 
     `fallback_reason` says why the fallback brain did what a model should have done; it is empty if the model
-    did it. Once `given_up` is set, the model is not asked again in this turn. `cut_reason` says why an answer
-    ended early.
+    did it. `cut_reason` says why an answer ended early.
     """
 
     started: float = field(default_factory=monotonic)
@@ -27,7 +26,6 @@ class ModelUsage:
     completion_tokens: int = 0
     reasoning: list[str] = field(default_factory=list)
     fallback_reason: str = ""
-    given_up: bool = False
     cut_reason: str = ""
 
     def add_tokens(self, prompt_tokens: object, completion_tokens: object) -> None:

@@ -1,1 +1,1 @@
-"""The steps of a turn that ask a brain or the embedding model: extract, classify, embed."""
+"""The steps of a turn that ask a brain or the embedding model: understand, embed."""

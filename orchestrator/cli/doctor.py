@@ -214,7 +214,7 @@ def letta(settings: "Settings") -> Finding:
     if found.status != "ok":
         return found
     models = {
-        "/v1/models/": ("model", "extractor_model", "classifier_model"),
+        "/v1/models/": ("model", "extractor_model"),
         "/v1/models/embedding": ("embedding",),
     }
     for path, names in models.items():

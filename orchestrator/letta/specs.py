@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agents.models.prompts import CLASSIFIER, ENRICHMENT, EXTRACTOR, Schema, intent_schema
+from agents.models.prompts import EXTRACTOR
+from agents.models.replies import Schema
+from agents.models.understanding import understanding_schema
 from agents.roster import Roster
 from memory_blocks.limits import Limits
 from memory_blocks.models import Label
@@ -45,7 +47,7 @@ _PROVIDERS: Final = frozenset(
     }
 )
 _SCHEMA_SETTING: Final = {"google_ai": "response_schema", "google_vertex": "response_schema"}
-_PROMPT_NAMES: Final = {EXTRACTOR: "context_extractor", CLASSIFIER: "intent_classifier"}
+_PROMPT_NAMES: Final = {EXTRACTOR: "context_extractor"}
 
 
 class AgentSpecs:
@@ -99,12 +101,11 @@ class AgentSpecs:
 
     def has_role(self, role: str) -> bool:
         """Whether this role exists in the current `agents.toml`."""
-        return role in (EXTRACTOR, CLASSIFIER) or role in self._roster.agents
+        return role == EXTRACTOR or role in self._roster.agents
 
     def agent_settings(self, role: str) -> dict[str, Any]:
         """The settings of a role's agent in Letta, without its names, tools and blocks."""
-        model = {EXTRACTOR: self._letta.extractor_model, CLASSIFIER: self._letta.classifier_model}.get(role)
-        model = model or self._letta.model
+        model = (self._letta.extractor_model if role == EXTRACTOR else "") or self._letta.model
         return {
             "system": self._system_prompt(role),
             "model": model,
@@ -150,7 +151,7 @@ class AgentSpecs:
         return drift
 
     def _model_settings(self, role: str, provider: str) -> dict[str, Any]:
-        """Extractor and classifier reply in the form of a schema, always the same to the same message."""
+        """The extractor replies in the form of a schema, always the same to the same message."""
         schema = self._schema(role)
         if schema is None:
             return {
@@ -177,8 +178,7 @@ class AgentSpecs:
         return self._prompts.prompt(self._roster.agents[role]).text
 
     def _schema(self, role: str) -> Schema | None:
-        schemas = {EXTRACTOR: ENRICHMENT, CLASSIFIER: intent_schema(self._roster.intents)}
-        return schemas.get(role)
+        return understanding_schema(self._roster.intents) if role == EXTRACTOR else None
 
     # --- blocks ---------------------------------------------------------------------------------------------
 

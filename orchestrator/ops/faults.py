@@ -29,8 +29,8 @@ IN_IDLE_SESSIONS: Final = ("before_settle_commit", "after_settle_commit")
 
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
-    "after_extract",
-    "after_classify",
+    "after_understand",
+    "after_recall",
     "before_send",
     "after_send",
     "before_tool_commit",

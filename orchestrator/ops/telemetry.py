@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 Station: TypeAlias = Literal[
-    "guard", "read", "extract", "embed", "recall", "classify", "pick", "answer", "write", "mirror", "remember"
+    "guard", "read", "understand", "embed", "recall", "pick", "answer", "write", "mirror", "remember"
 ]
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "timed_out", "interrupted", "set_aside"]
 Action: TypeAlias = Literal["retrieved", "stored", "updated"]

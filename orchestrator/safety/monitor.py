@@ -108,7 +108,7 @@ class DangerClassifier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Understanding:
+class UnderstoodMessage:
     """What a turn knows about its message. Each station of the turn adds to it."""
 
     text: str
@@ -164,7 +164,9 @@ class SafetyMonitor:
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
-    def message_understood(self, known: Understanding, before: TurnDecision | None = None) -> TurnDecision:
+    def message_understood(
+        self, known: UnderstoodMessage, before: TurnDecision | None = None
+    ) -> TurnDecision:
         """Decide what a turn does, by what it knows now. `before` is the decision of the step before.
 
         Without one, the turn starts, and what was recorded when the message came in counts.
@@ -206,7 +208,7 @@ class SafetyMonitor:
 
     # --- decisions ------------------------------------------------------------------------------------------
 
-    def _starting_decision(self, known: Understanding) -> TurnDecision:
+    def _starting_decision(self, known: UnderstoodMessage) -> TurnDecision:
         """The decision by what was recorded when the message came in."""
         record = known.record
         decision = self._first_decision(record, Assessment.from_events(record.events))
@@ -286,7 +288,7 @@ class SafetyMonitor:
 
     # --- checks ---------------------------------------------------------------------------------------------
 
-    def _check_newest(self, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_newest(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added, in view of the danger before.
 
         A possible danger after a certain one of its kind belongs to it. The question about a possible danger
@@ -306,17 +308,17 @@ class SafetyMonitor:
             found = replace(found, verdict=Verdict(), uncertain=True)
         return found, intent
 
-    def _check_denied(self, before: TurnDecision, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_denied(self, before: TurnDecision, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """What is found in the earlier message that the turn answers: nothing, since the person denied it."""
         intent = known.intent or NOT_CLASSIFIED
         if intent.intent == EMERGENCY:
             intent = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
         return Assessment(uncertain=before.meaning == "unsure"), intent
 
-    def _check_station(self, known: Understanding) -> tuple[Assessment, Intent]:
+    def _check_station(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added: the intent, the vector or the enrichment."""
         match known:
-            case Understanding(
+            case UnderstoodMessage(
                 enrichment=Enrichment() as enrichment,
                 embedded=Embedded() as embedded,
                 intent=Intent() as classified,
@@ -324,9 +326,9 @@ class SafetyMonitor:
                 found, intent = self._check_intent(known.text, enrichment, embedded, classified)
                 earlier = known.record.earlier
                 return found.raised_by(self._check_topic(known.text, enrichment, intent, earlier)), intent
-            case Understanding(enrichment=Enrichment() as enrichment, embedded=Embedded() as embedded):
+            case UnderstoodMessage(enrichment=Enrichment() as enrichment, embedded=Embedded() as embedded):
                 return self._check_meaning(known.text, enrichment, embedded), NOT_CLASSIFIED
-            case Understanding(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
+            case UnderstoodMessage(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
                 return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
         return Assessment(), NOT_CLASSIFIED
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -13,12 +14,12 @@ import structlog
 from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.usage import ModelUsage
-from agents.ports import Recalled, ToolUser
+from agents.ports import Recalled, Situation, ToolUser
 from agents.tools.toolbox import Toolbox
-from agents.values import EMERGENCY, Enrichment
+from agents.values import EMERGENCY, Understanding
 from memory_blocks.errors import StaleRevision
+from memory_blocks.facts import CurrentFact
 from memory_blocks.ledger import ReadResult, WriteResult
-from memory_blocks.models import Blocks
 from memory_blocks.ports import ForeignChange
 from orchestrator.errors import (
     FENCED,
@@ -31,7 +32,7 @@ from orchestrator.errors import (
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision
-from orchestrator.safety.monitor import Understanding
+from orchestrator.safety.monitor import UnderstoodMessage
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
@@ -141,8 +142,8 @@ class Answer:
         """The message that is answered: the turn's own, or an earlier one whose possible danger it denies."""
         return self._safety.decision.resumes or self._turn.message.contents
 
-    async def begin(self) -> Blocks:
-        """Start the answer and read the blocks, as they were before this turn.
+    async def begin(self) -> Situation:
+        """Start the answer and read the blocks and facts, as they were before this turn.
 
         A person in danger gets the first sentence before any block or copy of a block is read. An answer of
         which a dead process had sent a sentence is not answered again; a message that fails too often is set
@@ -162,22 +163,26 @@ class Answer:
             self._record.adopt(write, changes)
             return self._record.read(write)
 
-        async def start_and_read() -> tuple[ReadResult, Blocks]:
+        async def start_and_read() -> tuple[ReadResult, Situation]:
             reading = await self._commit(work, step="begin")
             self._stream.is_started = True
-            return reading, self._record.keep(reading)
+            return reading, self._record.keep(reading, urgent=self.in_danger)
 
-        reading, blocks = await uninterrupted(start_and_read())
+        reading, situation = await uninterrupted(start_and_read())
         await self._services.sync.copy(self._record.conversation, reading.stored, changes)
-        turns = blocks.conversation_history.turns
+        turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
-        return without_last_turn(blocks) if is_resumed else blocks
+        return replace(situation, blocks=without_last_turn(situation.blocks)) if is_resumed else situation
+
+    def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:
+        """Take the changes to the facts that the message makes; return the facts that hold after them."""
+        return self._record.change_facts(understanding.changes, self._stream.answer_id)
 
     async def _start_with_safety(self) -> None:
         await self._commit(lambda write: self._stream.start(write, self._safety.decision), step="begin")
         self._stream.is_started = True
 
-    async def assess(self, known: Understanding) -> TurnDecision:
+    async def assess(self, known: UnderstoodMessage) -> TurnDecision:
         """Decide by what the turn knows now; record what is new, and say at once what cannot wait."""
         decision = self._safety.understand(known)
         if decision.notes:
@@ -232,9 +237,10 @@ class Answer:
             turn.client_has_tools,
         )
 
-    async def reply(self, enrichment: Enrichment, decision: TurnDecision) -> None:
+    async def reply(self, understanding: Understanding, decision: TurnDecision) -> None:
         """Say what safety answers in a specialist's place."""
-        self.route(Routing(enrichment, decision.intent, self._services.roster.agents[EMERGENCY]))
+        understanding = understanding.model_copy(update={"intent": decision.intent})
+        self.route(Routing(understanding, self._services.roster.agents[EMERGENCY]))
         for sentence in decision.reply or ():
             await self.say(sentence)
 

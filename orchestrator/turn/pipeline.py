@@ -1,20 +1,17 @@
 """One turn, top to bottom: from a stored message to a finished answer and the blocks that remember it."""
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
-from agents.ports import Brief, Embedded, Recalled
+from agents.facts import known_values
+from agents.ports import Brief
 from agents.roster import pick
 from agents.sentences import sentences
-from agents.stations.classify import classify
 from agents.stations.embed import embed
-from agents.stations.extract import extract, extract_quickly
-from agents.values import Enrichment, Intent
-from memory_blocks.models import Blocks
+from agents.stations.understand import understand
 from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
-from orchestrator.safety.monitor import Understanding
+from orchestrator.safety.monitor import UnderstoodMessage
 from orchestrator.turn.answer import answering
 from orchestrator.turn.queue import ClaimedTurn
 from orchestrator.turn.record import Routing
@@ -27,51 +24,52 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     async with answering(claimed, services) as answer:
         text = answer.message
         with station("read"):
-            blocks = await answer.begin()
+            situation = await answer.begin()
 
-        with station("extract"):
-            extract_message = extract_quickly if answer.in_danger else extract
-            enrichment = await extract_message(services.brain, text, blocks)
-        faults.point("after_extract")
+        with station("understand"):
+            understanding = await understand(services.brain, text, situation, services.roster.intents)
+        faults.point("after_understand")
+        enrichment, intent = understanding.enrichment, understanding.intent
+        facts = answer.understand(understanding)
 
-        known = Understanding(turn.message.contents, turn.safety, blocks, enrichment)
+        known = UnderstoodMessage(turn.message.contents, turn.safety, situation.blocks, enrichment)
         with station("guard"):
             decision = await answer.assess(known)
         if decision.reply is not None and not decision.needs_classifier:
-            await answer.reply(enrichment, decision)  # grave danger does not wait for the embedding model
+            await answer.reply(understanding, decision)  # grave danger does not wait for the embedding model
             return
 
         with station("embed"):
-            embedded = await embed(services.embedder, text, enrichment)
+            embedded = await embed(services.embedder, text, enrichment, known_values(facts))
         known = replace(known, embedded=embedded)
         with station("guard"):
             decision = await answer.assess(known)
         if decision.reply is not None:
-            await answer.reply(enrichment, decision)
+            await answer.reply(understanding, decision)
             return
 
-        recalled, intent = await _recall_and_classify(
-            services, turn.conversation.user_id, enrichment, blocks, embedded
-        )
-        faults.point("after_classify")
+        with station("recall"):
+            recalled = await services.recall.search(embedded, turn.conversation.user_id)
+        faults.point("after_recall")
         decision = await answer.assess(replace(known, intent=intent))
         await answer.show_understanding(recalled, intent.reasoning)
         if decision.reply is not None:
-            await answer.reply(enrichment, decision)
+            await answer.reply(understanding, decision)
             return
 
         with station("pick"):
             specialist = pick(decision.intent, services.roster)
-        answer.route(Routing(enrichment, decision.intent, specialist))
+        understanding = understanding.model_copy(update={"intent": decision.intent})
+        answer.route(Routing(understanding, specialist))
 
         for sentence in decision.preface:
             await answer.say(sentence)
         brief = Brief(
             specialist,
             text,
-            enrichment,
-            decision.intent,
-            blocks,
+            understanding,
+            situation,
+            facts,
             recalled,
             services.prompts.prompt(specialist),
             turn.said,
@@ -81,21 +79,3 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
             async with aclosing(sentences(services.brain.speak(brief))) as spoken:
                 async for sentence in spoken:
                     await answer.say_checked(sentence)
-
-
-async def _recall_and_classify(
-    services: TurnServices, person_id: str, enrichment: Enrichment, blocks: Blocks, embedded: Embedded
-) -> tuple[Recalled, Intent]:
-    """Search long-term memory and classify the message, at the same time."""
-
-    async def search() -> Recalled:
-        with station("recall"):
-            return await services.recall.search(embedded, person_id)
-
-    async def find_intent() -> Intent:
-        with station("classify"):
-            return await classify(services.brain, enrichment, blocks, embedded, services.roster.intents)
-
-    async with asyncio.TaskGroup() as group:
-        searching, classifying = group.create_task(search()), group.create_task(find_intent())
-    return searching.result(), classifying.result()

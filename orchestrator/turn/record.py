@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
+from agents.facts import changes_of, known_values
+from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import next_topics
-from agents.values import COORDINATOR, EMERGENCY, Enrichment, Intent
+from agents.values import COORDINATOR, EMERGENCY, FactReading, Understanding
 from memory_blocks.adopt import adopt
 from memory_blocks.edits import CompletedTurn, complete_turn
+from memory_blocks.fact_view import changes_in
+from memory_blocks.facts import CurrentFact, FactChange, current_facts
 from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from memory_blocks.ports import ForeignChange
@@ -30,8 +35,7 @@ EARLIER_SESSIONS: Final = 3
 class Routing:
     """How a message was understood and which specialist answers it."""
 
-    enrichment: Enrichment
-    intent: Intent
+    understanding: Understanding
     specialist: Specialist
 
 
@@ -57,6 +61,9 @@ class TurnRecord:
     def __init__(self, turn: OpenTurn, ledger: Ledger) -> None:
         self._turn, self._ledger = turn, ledger
         self._reading: ReadResult | None = None
+        self._known: tuple[FactChange, ...] = ()
+        self._changes: tuple[FactChange, ...] = ()
+        self._read_at: datetime = turn.message.created_at
         self.conversation = Conversation(
             turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
         )
@@ -67,12 +74,26 @@ class TurnRecord:
             self._read_earlier_sessions(write)
         reading = self._ledger.read(SqlBlockStore(write.tx.blocks), self.conversation, actor=ACTOR)
         self._trace(write, reading.receipts)
+        self._read_at = write.tx.now
         return reading
 
-    def keep(self, reading: ReadResult) -> Blocks:
-        """Remember what was read, once the transaction is committed; the blocks without this turn."""
+    def keep(self, reading: ReadResult, *, urgent: bool) -> Situation:
+        """Remember what was read, once the transaction is committed; all of it without this turn."""
         self._reading = reading
-        return self._before_this_turn(reading.blocks)
+        blocks = self._before_this_turn(reading.blocks)
+        self._known = changes_in(blocks.active_session)
+        return Situation(blocks, current_facts(self._known), self._read_at, urgent)
+
+    def change_facts(self, readings: Iterable[FactReading], answer_id: str) -> tuple[CurrentFact, ...]:
+        """Take what was read from the message as changes; the facts that hold after them."""
+        self._changes = changes_of(
+            readings,
+            turn=self._before_this_turn(self._reading.blocks).next_turn if self._reading else 1,
+            message_id=self._turn.message.id,
+            answer_id=answer_id,
+            said_at=self._turn.message.created_at,
+        )
+        return current_facts((*self._known, *self._changes))
 
     def forget(self) -> None:
         """Forget what was read: another writer has changed the blocks, so they are read again."""
@@ -91,7 +112,8 @@ class TurnRecord:
     ) -> WriteResult:
         """Write the completed turn to the blocks."""
         reading = self.adopt(write, changes) or self._reading or self.read(write)
-        completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result)
+        facts = current_facts((*self._known, *self._changes))
+        completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result, facts)
         blocks = complete_turn(reading.blocks, completed, write.tx.now, self._ledger.limits)
         written = self._ledger.write(
             SqlBlockStore(write.tx.blocks),
@@ -139,8 +161,10 @@ def without_last_turn(blocks: Blocks) -> Blocks:
     return replace(blocks, conversation_history=history)
 
 
-def _completed_turn(turn: OpenTurn, before: Blocks, result: TurnResult) -> CompletedTurn:
-    """The turn as the blocks keep it. `before` are the blocks without it."""
+def _completed_turn(
+    turn: OpenTurn, before: Blocks, result: TurnResult, facts: Sequence[CurrentFact]
+) -> CompletedTurn:
+    """The turn as the blocks keep it. `before` are the blocks without it; `facts` are those after it."""
     turns, created = before.conversation_history.turns, turn.message.created_at
     routing, content = result.routing, turn.said + result.answer
     unrouted = EMERGENCY if result.in_danger else COORDINATOR
@@ -162,12 +186,12 @@ def _completed_turn(turn: OpenTurn, before: Blocks, result: TurnResult) -> Compl
     )
     if routing is None:
         return completed
-    enrichment, specialist = routing.enrichment, routing.specialist
-    known = enrichment.known
+    enrichment, specialist = routing.understanding.enrichment, routing.specialist
+    known = known_values(facts)
     return replace(
         completed,
         enrichment=enrichment.for_block(),
-        intent=routing.intent.for_block(),
+        intent=routing.understanding.intent.for_block(),
         agent_name=specialist.display_name,
         agent_scope=specialist.scope,
         topic=enrichment.topic,

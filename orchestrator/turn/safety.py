@@ -10,7 +10,7 @@ from orchestrator.safety.assessment import (
     TurnDecision,
     write_notes,
 )
-from orchestrator.safety.monitor import SafetyMonitor, Understanding
+from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
 from orchestrator.turn.outbox import ConversationWrite
 from orchestrator.turn.queue import OpenTurn
 
@@ -21,9 +21,9 @@ class TurnSafety:
     def __init__(self, monitor: SafetyMonitor, turn: OpenTurn) -> None:
         self._monitor = monitor
         self._message = MessageRef(turn.conversation_id, turn.message.id, turn.number)
-        self.decision = monitor.message_understood(Understanding(turn.message.contents, turn.safety))
+        self.decision = monitor.message_understood(UnderstoodMessage(turn.message.contents, turn.safety))
 
-    def understand(self, known: Understanding) -> TurnDecision:
+    def understand(self, known: UnderstoodMessage) -> TurnDecision:
         """Decide by what the turn knows now."""
         self.decision = self._monitor.message_understood(known, self.decision)
         return self.decision

@@ -8,13 +8,11 @@ import pytest
 
 from agents.ports import Brief, Recalled
 from agents.roster import load, pick
-from agents.stations.embed import embed
 from agents.values import Intent
 from memory_blocks.edits import empty
 from tests.brains import Using, a_brief
-from tests.builders import a_conversation
+from tests.builders import a_conversation, a_situation
 from tests.kept_conversations import PROMPT, Talk, TurnResult
-from tests.models import minilm
 from tests.orchestrators import a_monitor, agents, local_brain
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")
@@ -242,10 +240,12 @@ async def test_no_question_is_asked_twice_and_the_interview_ends() -> None:
 async def test_a_stopped_answer_continues_where_it_stopped() -> None:
     brain, blocks = local_brain(), empty(a_conversation())
     message = "I am having a headache"
-    enrichment = await brain.extract(message, blocks)
-    intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+    situation = a_situation(blocks)
+    understood = await brain.understand(message, situation)
     said = "I understand you're experiencing a headache. "
-    brief = Brief(pick(intent, ROSTER), message, enrichment, intent, blocks, Recalled(), PROMPT, said)
+    brief = Brief(
+        pick(understood.intent, ROSTER), message, understood, situation, (), Recalled(), PROMPT, said
+    )
 
     rest = "".join([fragment async for fragment in brain.speak(brief)])
 
@@ -254,9 +254,11 @@ async def test_a_stopped_answer_continues_where_it_stopped() -> None:
 
 async def test_a_message_between_two_intents_is_clarified_with_one_question_about_both() -> None:
     brain, blocks, message = local_brain(), empty(a_conversation()), "my tablets keep me up at night"
-    enrichment = await brain.extract(message, blocks)
+    situation = a_situation(blocks)
+    understood = await brain.understand(message, situation)
     unsure = Intent(intent="UNCLEAR", confidence=0.7, reasoning="Two fit", between=("SLEEP", "MEDICATION"))
-    brief = Brief(pick(unsure, ROSTER), message, enrichment, unsure, blocks, Recalled(), PROMPT)
+    understood = understood.model_copy(update={"intent": unsure})
+    brief = Brief(pick(unsure, ROSTER), message, understood, situation, (), Recalled(), PROMPT)
 
     asked = "".join([fragment async for fragment in brain.speak(brief)])
 

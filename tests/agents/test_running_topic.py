@@ -243,7 +243,7 @@ async def test_a_question_that_refers_back_is_embedded_with_its_topic() -> None:
     await talk.say("How do I live with rheumatoid arthritis?")
     result = await talk.say("does exercise make it worse?")
 
-    heard = await embed(minilm(), "does exercise make it worse?", result.enrichment)
+    heard = await embed(minilm(), "does exercise make it worse?", result.enrichment, result.enrichment.known)
 
     assert heard.bare
     assert "arthritis" in heard.text

@@ -11,12 +11,12 @@ from agents.safety.classifier import DangerClassifier
 from agents.safety.detector import DangerDetector
 from agents.safety.guard import Guard
 from agents.stations.embed import embed
-from agents.stations.extract import extract
+from agents.stations.understand import understand
 from orchestrator.safety.assessment import SafetyRecord
-from orchestrator.safety.monitor import SafetyMonitor, Understanding
+from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier, load_embedder
-from tests.builders import some_blocks
+from tests.builders import a_situation, some_blocks
 from tests.models import the_guard
 from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
@@ -48,17 +48,17 @@ def flagged_in_turn(texts: list[str], monitor: SafetyMonitor, brain: LocalBrain,
 
 async def _first_turn(text: str, monitor: SafetyMonitor, brain: LocalBrain, embedder: Embedder) -> bool:
     blocks = some_blocks(0)
-    enrichment = await extract(brain, text, blocks)
-    embedded = await embed(embedder, text, enrichment)
+    understanding = await understand(brain, text, a_situation(blocks))
+    enrichment = understanding.enrichment
+    embedded = await embed(embedder, text, enrichment, enrichment.known)
     if monitor.message_received(text).is_danger:
         return True
-    known = Understanding(text, SafetyRecord(1), blocks, enrichment)
+    known = UnderstoodMessage(text, SafetyRecord(1), blocks, enrichment)
     decision = monitor.message_understood(known, monitor.message_understood(known))
     known = replace(known, embedded=embedded)
     decision = monitor.message_understood(known, decision)
     if not decision.assessment.is_danger:
-        intent = await brain.classify(enrichment, blocks, embedded)
-        decision = monitor.message_understood(replace(known, intent=intent), decision)
+        decision = monitor.message_understood(replace(known, intent=understanding.intent), decision)
     return decision.assessment.is_danger
 
 

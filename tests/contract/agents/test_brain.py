@@ -13,13 +13,10 @@ from agents.models.scripted import ScriptedBrain
 from agents.ports import Brain, Brief, Prompt, Recalled
 from agents.roster import load, pick
 from agents.sentences import sentences
-from agents.stations.classify import classify
-from agents.stations.embed import embed
-from agents.stations.extract import extract
+from agents.stations.understand import understand
 from memory_blocks.models import Blocks
-from tests.brains import ASKS_ALL, Cast, chat_brain, letta_brain
-from tests.builders import some_blocks
-from tests.models import minilm
+from tests.brains import Cast, chat_brain, letta_brain
+from tests.builders import a_situation, some_blocks
 from tests.orchestrators import local_brain
 from tools.servers.letta import Address
 
@@ -29,7 +26,7 @@ ROSTER = load(Path(__file__).parents[3] / "config" / "agents.toml")
 @asynccontextmanager
 async def over_http(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
     """A model behind an OpenAI-style endpoint, which is asked everything."""
-    async with chat_brain(request.getfixturevalue("model_endpoint"), thresholds=ASKS_ALL) as brain:
+    async with chat_brain(request.getfixturevalue("model_endpoint")) as brain:
         yield brain
 
 
@@ -37,7 +34,7 @@ async def over_http(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
 async def over_letta(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
     """Agents of a real Letta server, which are asked everything."""
     cast: Cast = request.getfixturevalue("letta_cast")
-    async with letta_brain(cast.base_url, cast.agent_for, thresholds=ASKS_ALL) as brain:
+    async with letta_brain(cast.base_url, cast.agent_for) as brain:
         yield brain
 
 
@@ -86,11 +83,10 @@ async def brain(request: pytest.FixtureRequest) -> AsyncIterator[Brain]:
 
 
 async def a_brief(brain: Brain, message: str, blocks: Blocks) -> Brief:
-    enrichment = await extract(brain, message, blocks)
-    embedded = await embed(minilm(), message, enrichment)
-    intent = await classify(brain, enrichment, blocks, embedded, ROSTER.intents)
+    situation = a_situation(blocks)
+    found = await understand(brain, message, situation, ROSTER.intents)
     prompt = Prompt(name="a", text="Be kind.", revision="1")
-    return Brief(pick(intent, ROSTER), message, enrichment, intent, blocks, Recalled(), prompt)
+    return Brief(pick(found.intent, ROSTER), message, found, situation, situation.facts, Recalled(), prompt)
 
 
 def speaking(brain: Brain, brief: Brief) -> AsyncGenerator[str, None]:
@@ -103,7 +99,7 @@ def test_it_has_a_name(brain: Brain) -> None:
 
 @pytest.mark.requirement("001-002", "001-016")
 @pytest.mark.parametrize(("brain", "number", "turns"), CASES, indirect=["brain"])
-async def test_it_extracts_classifies_and_answers_any_message(brain: Brain, number: int, turns: int) -> None:
+async def test_it_understands_and_answers_any_message(brain: Brain, number: int, turns: int) -> None:
     blocks = some_blocks(turns)
 
     brief = await a_brief(brain, MESSAGES[number], blocks)
@@ -111,11 +107,15 @@ async def test_it_extracts_classifies_and_answers_any_message(brain: Brain, numb
         answer = [sentence async for sentence in stream]
 
     existing = {f"turn_{number}" for number in range(1, turns + 1)}
-    assert set(brief.enrichment.relevant_history) <= existing
-    assert len(brief.enrichment.enriched_message) <= 400
-    assert brief.intent.intent in ROSTER.intents
+    found = brief.understanding
+    assert set(found.enrichment.relevant_history) <= existing
+    assert len(found.enrichment.enriched_message) <= 400
+    assert found.intent.intent in ROSTER.intents
     assert "".join(answer).strip()
-    assert brief.enrichment.for_block().enriched_message == brief.enrichment.enriched_message
+    assert found.enrichment.for_block().enriched_message == found.enrichment.enriched_message
+    targets = {fact.id for fact in brief.situation.facts}
+    assert {change.target for change in found.changes} <= {None, *targets}
+    assert all(change.subject for change in found.changes)
 
 
 @pytest.mark.parametrize("fragments", [0, 1, 2])
@@ -132,11 +132,11 @@ async def test_it_can_be_closed_at_any_fragment(brain: Brain, fragments: int) ->
 
 async def test_conversations_do_not_affect_each_other(brain: Brain) -> None:
     blocks = some_blocks(0)
-    alone = await brain.extract("My knee hurts", blocks)
+    alone = await brain.understand("My knee hurts", a_situation(blocks))
 
-    await brain.extract("I have a terrible rash", some_blocks(3))
+    await brain.understand("I have a terrible rash", a_situation(some_blocks(3)))
 
-    assert await brain.extract("My knee hurts", blocks) == alone
+    assert await brain.understand("My knee hurts", a_situation(blocks)) == alone
 
 
 async def test_it_answers_several_conversations_at_once(brain: Brain) -> None:

@@ -219,7 +219,7 @@ async def test_another_answer_is_a_sibling_of_the_first_and_replaces_it(address:
         now = await turn(orchestrator, message_id)
         assert (now.number, now.answer_id, now.state) == (1, third, "completed")
         assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "Where?")]
-        assert [len(brief.blocks.conversation_history.turns) for brief in brain.briefs] == [0, 0, 0]
+        assert [len(brief.situation.blocks.conversation_history.turns) for brief in brain.briefs] == [0, 0, 0]
         await peer.ask("And now?")
 
 

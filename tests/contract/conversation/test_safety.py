@@ -12,17 +12,16 @@ import pytest
 
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
-from agents.models.scripted import ScriptedBrain
-from agents.ports import Vectors
+from agents.models.scripted import GENERAL, ScriptedBrain
+from agents.ports import Situation, Vectors
 from agents.safety import after_danger as after
 from agents.safety import wording
 from agents.safety.classifier import Likeness
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
 from agents.safety.verdict import Verdict
-from agents.values import Enrichment, Intent
+from agents.values import Enrichment, Intent, Understanding
 from memory_blocks.mirrors.no_mirror import NoMirror
-from memory_blocks.models import Blocks
 from memory_blocks.ports import ForeignChange
 from orchestrator.cli.chat import show
 from orchestrator.client.client import Client
@@ -175,7 +174,7 @@ def hanging() -> Iterator[asyncio.Event]:
 async def test_a_brain_that_hangs_or_fails_changes_nothing_in_a_safety_answer(
     address: str, trouble: str
 ) -> None:
-    script: Any = hanging() if trouble == "hangs" else [BrainFailed("scripted", "extract")]
+    script: Any = hanging() if trouble == "hangs" else [BrainFailed("scripted", "understand")]
     brain = ScriptedBrain(enrichments=script)
     async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         frames = await peer.ask(CHEST)
@@ -212,7 +211,7 @@ async def test_a_write_that_hangs_does_not_hold_back_the_first_sentence(
 ) -> None:
     scripts: dict[str, dict[str, Any]] = {
         "the brain hangs": {"enrichments": hanging()},
-        "the brain fails": {"enrichments": [BrainFailed("scripted", "extract")]},
+        "the brain fails": {"enrichments": [BrainFailed("scripted", "understand")]},
         "an answer runs": {"answers": [["One. ", "Two. ", "Thr", asyncio.Event()]]},
     }
     brain = ScriptedBrain(**scripts.get(trouble, {}))
@@ -898,7 +897,7 @@ async def test_neither_memory_nor_a_model_lowers_the_verdict(address: str, lower
         frames = await peer.ask(PILLS)
 
         assert_safety_first(frames, "crisis", 3)
-        assert brain.classified == []
+        assert brain.briefs == []
 
 
 async def test_the_danger_classifier_may_raise_the_verdict_and_its_failure_changes_nothing(
@@ -1266,8 +1265,9 @@ async def test_an_illness_of_years_ago_is_no_emergency(address: str) -> None:
 class Asking(ScriptedBrain):
     """Understands like the local brain, and says a script."""
 
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        return await local_brain().extract(message, blocks)
+    async def understand(self, message: str, situation: Situation) -> Understanding:
+        found = await local_brain().understand(message, situation)
+        return found.model_copy(update={"intent": GENERAL})
 
 
 async def test_a_number_is_checked_with_the_question_that_it_answers(address: str) -> None:

@@ -12,8 +12,8 @@ import structlog
 from agents.errors import BrainFailed
 from agents.models.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
-from agents.values import Enrichment, Intent
-from memory_blocks.models import Blocks, TurnStatus
+from agents.values import Intent
+from memory_blocks.models import TurnStatus
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memories import NewMemory
 from tests.orchestrators import (
@@ -357,8 +357,7 @@ async def test_features_that_change_between_two_messages_change_the_next_answer(
 # --- turns that go wrong ------------------------------------------------------------------------------------
 
 WRONG: dict[str, dict[str, Any]] = {
-    "extract": {"enrichments": [BrainFailed("scripted", "extract")]},
-    "classify": {"intents": [BrainFailed("scripted", "classify")]},
+    "understand": {"enrichments": [BrainFailed("scripted", "understand")]},
     "speak": {"answers": [(BrainFailed("scripted", "speak"),)]},
     "speak on": {"answers": [("One. ", "Two. ", "Thr", BrainFailed("scripted", "speak"))]},
 }
@@ -546,27 +545,17 @@ async def test_a_whole_answer_that_is_too_large_for_a_frame_fails_once_and_the_n
         assert after[-1].type == ASSISTANT_MESSAGE
 
 
-class Looking(ScriptedBrain):
-    """Keeps the blocks that it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: list[Blocks] = []
-
-    async def extract(self, message: str, blocks: Blocks) -> Enrichment:
-        """Answer as the base class does."""
-        self.given.append(blocks)
-        return await super().extract(message, blocks)
-
-
 @pytest.mark.requirement("001-001")
 async def test_a_message_is_understood_with_the_four_blocks(address: str) -> None:
-    brain = Looking()
+    brain = ScriptedBrain()
     async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("I am having a headache")
         frames = await peer.ask("8")
 
     read = {frame.body["metadata"]["label"] for frame in frames if frame.type == TRACE}
     assert read == set(BLOCKS)
-    assert brain.given[1].conversation_history.turns[0].user_message.content == "I am having a headache"
-    assert brain.given[1].active_session.conversation_state.current_turn == 1
+    assert (
+        brain.situations[1].blocks.conversation_history.turns[0].user_message.content
+        == "I am having a headache"
+    )
+    assert brain.situations[1].blocks.active_session.conversation_state.current_turn == 1

@@ -150,7 +150,7 @@ async def test_a_message_that_kills_every_server_before_the_first_sentence_is_se
 ) -> None:
     client = Client()
 
-    run = await converse(deployment, client, SAID, faults=["after_extract:1"] * ATTEMPTS)
+    run = await converse(deployment, client, SAID, faults=["after_understand:1"] * ATTEMPTS)
 
     assert run.problems == []
     assert list(client.ends.values()) == [["failed"], ["completed"], ["completed"]]

@@ -20,12 +20,10 @@ from agents.models.fallback import ModelBrain
 from agents.models.letta import LettaAgents
 from agents.models.prompts import EXTRACTOR, ModelRequest
 from agents.models.retries import RetryPolicy
-from agents.stations.embed import embed
 from agents.tools.built_in import built_in
-from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
-from tests.builders import START, some_blocks
+from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.builders import START, a_situation, some_blocks
 from tests.faults.http_proxy import Fault, HttpProxy, before, listening
-from tests.models import minilm
 from tests.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
 
@@ -105,23 +103,22 @@ async def test_a_missing_answer_is_not_requested_again(
         "It sounds like sleep.",
         '{"intent": "SLEEP", "confid',
         "",
-        json.dumps({"intent": "ASTROLOGY", "confidence": 0.9, "reasoning": "The stars"}),
+        json.dumps({"enriched_message": "x", "intent": "ASTROLOGY", "confidence": 0.9}),
     ],
     ids=["F7-garbage", "F7-cut", "F7-empty", "F8-intent"],
 )
 async def test_an_invalid_decision_is_left_to_the_local_brain(
     cast: Cast, models: ModelEndpoint, word: str, reply: str
 ) -> None:
-    models.script(word, Step(), *[Step(text=reply)] * 2)
-    blocks, message = some_blocks(0), f"I cannot sleep, {word}"
-    async with a_way(cast, thresholds=ASKS_ALL) as (_, brain):
+    models.script(word, *[Step(text=reply)] * 2)
+    situation, message = a_situation(some_blocks(0)), f"I cannot sleep, {word}"
+    async with a_way(cast) as (_, brain):
         with usage.record() as used:
-            enrichment = await brain.extract(message, blocks)
-            intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+            intent = (await brain.understand(message, situation)).intent
 
     assert intent.intent in agents().intents
-    assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
-    assert (used.requests, used.fallback_reason) == (3, "reply_unreadable")
+    assert intent.reasoning.endswith("decided locally, since the model's reply could not be read")
+    assert (used.requests, used.fallback_reason) == (2, "reply_unreadable")
 
 
 async def test_an_unknown_tool_is_not_used_and_the_turn_is_answered(

@@ -488,7 +488,7 @@ def test_configured_servers_that_answer_are_ok(
         ("/elsewhere", {}, "answers with 404"),
         ("/letta", {"LETTA_API_KEY": "another"}, "rejects the key"),
         ("/letta", {"ANAMNESIS_LETTA_MODEL": "openai/nosuch"}, "letta.model = openai/nosuch"),
-        ("/letta", {"ANAMNESIS_LETTA_CLASSIFIER_MODEL": "nosuch"}, "letta.classifier_model = nosuch"),
+        ("/letta", {"ANAMNESIS_LETTA_EXTRACTOR_MODEL": "nosuch"}, "letta.extractor_model = nosuch"),
         ("/letta", {"ANAMNESIS_LETTA_EMBEDDING": "openai/other"}, "letta.embedding = openai/other"),
     ],
 )

@@ -9,7 +9,7 @@ import structlog
 from letta_client import Letta
 
 from agents.errors import ModelTrouble
-from agents.models.prompts import CLASSIFIER, EXTRACTOR
+from agents.models.prompts import EXTRACTOR
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
@@ -40,8 +40,8 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        extractor, classifier, specialist = [
-            await registry.agent("c1", role) for role in (EXTRACTOR, CLASSIFIER, "GENERAL_HEALTH")
+        extractor, nutritionist, specialist = [
+            await registry.agent("c1", role) for role in (EXTRACTOR, "NUTRITION", "GENERAL_HEALTH")
         ]
 
     with Letta(base_url=letta.base_url, max_retries=0) as client:
@@ -52,39 +52,35 @@ async def test_the_extractor_has_the_four_blocks_and_the_others_share_them(
             agent_id: {each.label: each for each in client.agents.blocks.list(agent_id=agent_id)}
             for agent_id in agents
         }
-    assert set(agents) == {extractor, classifier, specialist}
+    assert set(agents) == {extractor, nutritionist, specialist}
     assert agents[extractor].name == f"{tag}-c1-extractor"
     assert set(agents[extractor].tags) == {tag, "conversation:c1", "role:extractor"}
     assert {each.name for each in agents[extractor].tools} == set(MEMORY_TOOLS)
-    assert agents[classifier].tools == agents[specialist].tools == []
+    assert agents[nutritionist].tools == agents[specialist].tools == []
     blocks = shared[extractor]
     assert {label: (each.limit, each.description, each.read_only) for label, each in blocks.items()} == {
         label: (Limits().of(label), BLOCK_DESCRIPTIONS[label], False) for label in Label
     }
-    for others in (shared[classifier], shared[specialist]):
+    for others in (shared[nutritionist], shared[specialist]):
         assert {label: each.id for label, each in others.items()} == {
             label: each.id for label, each in blocks.items()
         }
 
 
-async def test_extractor_and_classifier_use_temperature_0_and_may_have_their_own_models(
+async def test_the_extractor_uses_temperature_0_and_may_have_its_own_model(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         made = await registry.agent("c1", EXTRACTOR)
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         result = client.agents.retrieve(agent_id=made).llm_config
-    other = some_specs(letta.base_url, tag, classifier_model="anthropic/claude-haiku-4-5")
+    other = some_specs(letta.base_url, tag, extractor_model="anthropic/claude-haiku-4-5")
 
     assert (result.temperature, result.reasoning_effort) == (0.0, "low")
-    assert (
-        other.agent_settings(EXTRACTOR)["model"]
-        == other.agent_settings("GENERAL_HEALTH")["model"]
-        == LETTA_MODEL
-    )
-    assert other.agent_settings(CLASSIFIER)["model"] == "anthropic/claude-haiku-4-5"
-    assert other.agent_settings(CLASSIFIER)["model_settings"]["provider_type"] == "anthropic"
-    assert other.agent_settings(EXTRACTOR)["model_settings"]["provider_type"] == "openai"
+    assert other.agent_settings("GENERAL_HEALTH")["model"] == LETTA_MODEL
+    assert other.agent_settings(EXTRACTOR)["model"] == "anthropic/claude-haiku-4-5"
+    assert other.agent_settings(EXTRACTOR)["model_settings"]["provider_type"] == "anthropic"
+    assert other.agent_settings("GENERAL_HEALTH")["model_settings"]["provider_type"] == "openai"
 
 
 def test_the_extractors_prompt_describes_its_memory_tools() -> None:
@@ -250,18 +246,18 @@ async def test_an_agent_removed_while_its_specification_changed_gets_the_same_bl
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
         before = await registry.agent("c1", EXTRACTOR)
-        classifier = await registry.agent("c1", CLASSIFIER)
+        nutritionist = await registry.agent("c1", "NUTRITION")
         blocks = {label: row.block_id for label, row in blocks_of(opened).items()}
         await registry.server.delete_block(blocks.pop(Label.MEMORY_METADATA))
         await registry.server.delete_agent(before)
         opened.write_now(lambda tx: tx.letta.record_applied("c1", {label.value: "0" * 64 for label in Label}))
     async with a_registry(letta.base_url, opened, tag, context_window=48_000) as registry:
         after = await registry.agent("c1", EXTRACTOR)
-        assert await registry.agent("c1", CLASSIFIER) == classifier
+        assert await registry.agent("c1", "NUTRITION") == nutritionist
         there = {each.id: each for each in await registry.server.agents(tag)}
 
     known = blocks_of(opened)
-    for agent_id in (after, classifier):
+    for agent_id in (after, nutritionist):
         attached = {label: block.id for label, block in there[agent_id].blocks.items()}
         assert attached == {label: row.block_id for label, row in known.items()}
     assert after != before
@@ -305,7 +301,7 @@ async def test_a_removed_conversation_leaves_nothing_in_letta(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        await registry.agent("c1", CLASSIFIER)
+        await registry.agent("c1", "NUTRITION")
 
         await registry.remover.remove_conversation("c1")
 

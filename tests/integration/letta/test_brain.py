@@ -11,13 +11,11 @@ import pytest
 from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.fallback import ModelBrain
-from agents.models.prompts import CLASSIFIER, EXTRACTOR
-from agents.stations.embed import embed
+from agents.models.prompts import EXTRACTOR
 from agents.tools.built_in import built_in
-from tests.brains import ASKS_ALL, Cast, Using, a_brief, letta_brain, local_words, said
-from tests.builders import START, some_blocks
+from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.builders import START, a_situation, some_blocks
 from tests.faults.tcp_proxy import between
-from tests.models import minilm
 from tests.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
@@ -44,31 +42,31 @@ async def runs_of(cast: Cast, role: str) -> list[Mapping[str, Any]]:
 async def test_agents_decide_by_their_schema_and_their_usage_is_recorded(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
-    blocks, message = some_blocks(0), f"I cannot sleep, {word}"
-    async with a_brain(cast, thresholds=ASKS_ALL) as brain:
+    situation, message = a_situation(some_blocks(0)), f"I cannot sleep, {word}"
+    async with a_brain(cast) as brain:
         with usage.record() as used:
-            enrichment = await brain.extract(message, blocks)
-            intent = await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+            found = await brain.understand(message, situation)
 
-    assert (used.requests, used.repairs, used.fallback_reason) == (2, 0, "")
-    assert word in enrichment.enriched_message
-    assert intent.intent in agents().intents
+    assert (used.requests, used.repairs, used.fallback_reason) == (1, 0, "")
+    assert word in found.enrichment.enriched_message
+    assert found.intent.intent in agents().intents
+    assert "decided by the model" in found.intent.reasoning
     assert used.prompt_tokens > 500
     forms = [each["response_format"]["json_schema"]["name"] for each in models.asked(word)]
-    assert forms == ["enrichment", "intent"]
-    assert set(cast.made) >= {EXTRACTOR, CLASSIFIER}
+    assert forms == ["understanding"]
+    assert set(cast.made) >= {EXTRACTOR}
 
 
 async def test_an_invalid_decision_is_requested_once_more(
     cast: Cast, models: ModelEndpoint, word: str
 ) -> None:
     models.script(word, Step(text='{"previous_context": "cut of'), Step())
-    async with a_brain(cast, thresholds=ASKS_ALL) as brain:
+    async with a_brain(cast) as brain:
         with usage.record() as used:
-            enrichment = await brain.extract(f"I cannot sleep, {word}", some_blocks(0))
+            found = await brain.understand(f"I cannot sleep, {word}", a_situation(some_blocks(0)))
 
     assert (used.repairs, used.fallback_reason) == (1, "")
-    assert word in enrichment.enriched_message
+    assert word in found.enrichment.enriched_message
 
 
 async def test_a_tool_runs_in_the_orchestrator_and_the_agent_uses_its_result(cast: Cast) -> None:

@@ -43,7 +43,6 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 from tools.servers.process import free_port
 
 AT_ONCE = 4
-NEVER = 2.0
 """A threshold above every confidence."""
 
 READER, AGENT = "context_extractor", "letta:context_extractor"
@@ -54,7 +53,7 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 
 @asynccontextmanager
 async def a_letta_orchestrator(
-    base_url: str, folder: Path, tag: str, *, patient: bool = True, sure_context: float | None = None
+    base_url: str, folder: Path, tag: str, *, patient: bool = True
 ) -> AsyncIterator[Orchestrator]:
     """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`."""
     given: dict[str, object] = {
@@ -67,8 +66,6 @@ async def a_letta_orchestrator(
     if patient:
         waits = ("letta.sync_seconds", "brain.reply_seconds", "brain.budget_seconds")
         given.update(dict.fromkeys(waits, 60.0))
-    if sure_context is not None:
-        given["brain.sure_context"] = sure_context
     async with build_orchestrator(load(given=given, environment={})).open() as orchestrator:
         yield orchestrator
 
@@ -90,7 +87,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     letta: Address, tag: str, tmp_path: Path
 ) -> None:  # F21
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        async with a_letta_orchestrator(letta.base_url, tmp_path, tag, sure_context=NEVER) as orchestrator:
+        async with a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator:
             async with a_conversation(orchestrator, tmp_path) as (peer, opening):
                 conversation_id = peer.conversation_id
                 first = await peer.ask("I am having a headache")
@@ -124,7 +121,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     assert "23.1" in said(third)
     (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
     assert result["result"]["bmi"] == 23.1
-    for frames, asked in ((first, 2), (second, 2), (third, 3)):
+    for frames, asked in ((first, 2), (second, 1), (third, 3)):
         assert frames[-1].meta["model.asked"] == asked
         assert frames[-1].meta["model.prompt_tokens"] > 500
         assert "model.stood_in" not in frames[-1].meta

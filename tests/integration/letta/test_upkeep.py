@@ -254,15 +254,15 @@ async def test_changed_agents_and_blocks_are_reported_and_repaired(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_letta_setup(letta.base_url, opened, tag) as setup:
-        extractor, classifier = [
-            await setup.registry.agent("c1", role) for role in ("extractor", "classifier")
+        extractor, nutritionist = [
+            await setup.registry.agent("c1", role) for role in ("extractor", "NUTRITION")
         ]
         setup.take_turns(1)
         await setup.upkeep.run_once()
         blocks = opened.read_now(lambda tx: tx.letta.blocks("c1"))
         with Letta(base_url=letta.base_url, max_retries=0) as client:
-            client.agents.update(agent_id=classifier, system="You are a pirate.")
-            client.agents.blocks.detach(agent_id=classifier, block_id=blocks["active_session"].block_id)
+            client.agents.update(agent_id=nutritionist, system="You are a pirate.")
+            client.agents.blocks.detach(agent_id=nutritionist, block_id=blocks["active_session"].block_id)
             client.blocks.update(
                 block_id=blocks["context_summary"].block_id, limit=100, description="Mine.", read_only=True
             )
@@ -274,16 +274,16 @@ async def test_changed_agents_and_blocks_are_reported_and_repaired(
 
         assert result == {
             ("drifted", "agent extractor: tools"),
-            ("drifted", "agent classifier: system, blocks"),
+            ("drifted", "agent NUTRITION: system, blocks"),
             ("drifted", "block context_summary: limit, description, read_only"),
         }
         assert left == []
         assert {each.state for each in await setup.upkeep.inspect()} == {"ok"}
         there = {each.id: each for each in await setup.registry.server.agents(tag)}
-    assert set(there) == {extractor, classifier}
+    assert set(there) == {extractor, nutritionist}
     assert there[extractor].tools == set(MEMORY_TOOLS)
-    assert "pirate" not in there[classifier].settings["system"]
-    assert there[classifier].blocks["active_session"].id == blocks["active_session"].block_id
+    assert "pirate" not in there[nutritionist].settings["system"]
+    assert there[nutritionist].blocks["active_session"].id == blocks["active_session"].block_id
     assert there[extractor].blocks["context_summary"].limit == Limits().of(Label.CONTEXT_SUMMARY)
 
 
@@ -291,14 +291,14 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_letta_setup(letta.base_url, opened, tag) as setup:
-        before = [await setup.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        before = [await setup.registry.agent("c1", role) for role in ("extractor", "NUTRITION")]
         setup.take_turns(21)
         await setup.upkeep.run_once()
         blocks = {each.id for each in await setup.registry.server.blocks(tag)}
     async with a_letta_setup(letta.base_url, opened, f"{tag}-new") as setup:
         result = {each.what for each in await setup.upkeep.inspect() if each.state == "drifted"}
         left = await setup.upkeep.sync()
-        after = [await setup.registry.agent("c1", role) for role in ("extractor", "classifier")]
+        after = [await setup.registry.agent("c1", role) for role in ("extractor", "NUTRITION")]
         states = {each.state for each in await setup.upkeep.inspect()}
         server = setup.registry.server
         under_the_first = [*await server.agents(tag), *await server.blocks(tag)]
@@ -307,11 +307,11 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
         moved = {each.id for each in await server.blocks(f"{tag}-new")}
         archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
 
-    assert {"agent extractor: tags", "agent classifier: tags", "block active_session: tags"} <= result
+    assert {"agent extractor: tags", "agent NUTRITION: tags", "block active_session: tags"} <= result
     assert (left, states) == ([], {"ok"})
     assert (after, moved) == (before, blocks)
     assert under_the_first == []
-    assert names == {f"{tag}-new-c1-extractor", f"{tag}-new-c1-classifier"}
+    assert names == {f"{tag}-new-c1-extractor", f"{tag}-new-c1-NUTRITION"}
     assert people == [f"{tag}-new:ann"]
     assert archives == [f"{tag}-new-c1-extractor's Archive"]
 
@@ -407,7 +407,7 @@ async def test_a_process_that_lost_its_claim_leaves_the_rest_of_the_archiving_to
 async def test_pruning_does_not_remove_what_is_being_created(letta: Address, tag: str, opened: Store) -> None:
     async with a_letta_setup(letta.base_url, opened, tag) as setup:
         await setup.registry.agent("c1", "extractor")
-        await setup.registry.agent("c1", "classifier")
+        await setup.registry.agent("c1", "NUTRITION")
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c3"))
         server = setup.registry.server
@@ -497,7 +497,7 @@ async def test_agents_of_ended_conversations_are_removed_in_the_background(
         opened.write_now(lambda tx: tx.conversations.create("bob", id="c2"))
         setup.take_turns(1)
         for conversation_id in ("c1", "c2"):
-            await setup.registry.agent(conversation_id, "classifier")
+            await setup.registry.agent(conversation_id, "NUTRITION")
         if status == "archived":
             opened.write_now(lambda tx: tx.conversations.update("c1", status=status))
         else:

@@ -9,17 +9,17 @@ from time import monotonic
 import pytest
 
 from agents.errors import AnswerCut
-from agents.models import prompts, usage
-from agents.models.fallback import MAX_ANSWER, ConfidenceThresholds, ModelBrain
+from agents.models import usage
+from agents.models.fallback import MAX_ANSWER, ModelBrain
 from agents.models.retries import Breaker, RetryPolicy
+from agents.models.understanding import understanding_schema
 from agents.models.usage import ModelUsage
 from agents.ports import Brief
-from agents.stations.embed import embed
 from agents.tools.built_in import built_in
-from agents.values import Enrichment, Intent
+from agents.values import Enrichment, Intent, Understanding
 from orchestrator.orchestrator import Orchestrator
-from tests.brains import ASKS_ALL, PATIENT, Using, a_brief, chat_brain, local_words, said
-from tests.builders import START, some_blocks
+from tests.brains import PATIENT, Using, a_brief, chat_brain, local_words, said
+from tests.builders import START, a_situation, some_blocks
 from tests.models import minilm
 from tests.orchestrators import agents, an_orchestrator, local_brain, meta
 from tests.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
@@ -36,16 +36,27 @@ GARBAGE = {
     "not_json": "{'previous_context': None}",
     "deep": "[" * 5_000 + "]" * 5_000,
     "long": json.dumps({"previous_context": "a" * 1_000_000, "enriched_message": "b"}),
-    "infinite": '{"intent": "SLEEP", "confidence": Infinity, "reasoning": "x"}',
-    "unknown_intent": '{"intent": "HAIRDRESSING", "confidence": 1.0, "reasoning": "x"}',
-    "nul": '{"intent": "SLEEP", "confidence": 1.0, "reasoning": "\\u0000"}',
+    "infinite": '{"enriched_message": "x", "intent": "SLEEP", "confidence": Infinity, "reasoning": "x"}',
+    "unknown_intent": '{"enriched_message": "x", "intent": "HAIRDRESSING", "confidence": 1.0}',
+    "nul": '{"enriched_message": "\\u0000", "intent": "SLEEP", "confidence": 1.0}',
+    "nobody": '{"enriched_message": "x", "intent": "SLEEP", "confidence": 1.0, "changes": [{"op": "add", '
+    '"kind": "severity", "value": "8/10", "subject": ""}]}',
 }
 
 
+def a_reply(**fields: object) -> str:
+    """A whole reply of the model that reads messages."""
+    found = {"enriched_message": "User says so", "intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}
+    return json.dumps(found | fields)
+
+
 async def heard(brain: ModelBrain, message: str) -> tuple[Enrichment, Intent]:
-    blocks = some_blocks(0)
-    enrichment = await brain.extract(message, blocks)
-    return enrichment, await brain.classify(enrichment, blocks, await embed(minilm(), message, enrichment))
+    found = await brain.understand(message, a_situation(some_blocks(0)))
+    return found.enrichment, found.intent
+
+
+async def locally(message: str) -> Understanding:
+    return await local_brain().understand(message, a_situation(some_blocks(0)))
 
 
 async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Exception | None]:
@@ -62,47 +73,55 @@ async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Ex
 # --- what is asked, and what is not -------------------------------------------------------------------------
 
 
-async def test_if_the_local_brain_is_sure_no_model_is_asked(model_endpoint: ModelEndpoint) -> None:
-    blocks = some_blocks(1)
+async def test_for_a_bare_number_on_the_scale_asked_for_no_model_is_asked(
+    model_endpoint: ModelEndpoint,
+) -> None:
+    situation = a_situation(some_blocks(1))
     async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
-            enrichment = await brain.extract("8", blocks)
-            intent = await brain.classify(enrichment, blocks, await embed(minilm(), "8", enrichment))
+            found = await brain.understand("8", situation)
 
+    local = await local_brain().understand("8", situation)
     assert used == ModelUsage(started=used.started)
-    assert enrichment == await local_brain().extract("8", blocks)
-    assert intent.intent == "GENERAL_HEALTH"
-    assert intent.reasoning.endswith("sure without the model: 0.95 is at least 0.60")
+    assert (found.enrichment, found.changes) == (local.enrichment, local.changes)
+    assert found.intent.intent == "GENERAL_HEALTH"
+    assert found.intent.reasoning.endswith("; decided locally, since it answers a plain question plainly")
 
 
-async def test_if_the_local_brain_is_not_sure_the_model_decides(
-    model_endpoint: ModelEndpoint, word: str
-) -> None:
-    said = {"intent": "SLEEP", "confidence": 0.8, "reasoning": "It is about nights"}
-    model_endpoint.script(word, Step(), Step(text=json.dumps(said)))
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+async def test_what_a_message_means_is_asked_in_one_call(model_endpoint: ModelEndpoint, word: str) -> None:
+    enriched = f"User cannot sleep, {word}"
+    model_endpoint.script(word, Step(text=a_reply(enriched_message=enriched, reasoning="It is about nights")))
+    async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
             enrichment, intent = await heard(brain, f"{word} again")
 
-    assert (intent.intent, intent.reasoning) == ("SLEEP", "It is about nights")
-    assert word in enrichment.enriched_message
-    assert (used.requests, used.repairs, used.fallback_reason) == (2, 0, "")
+    assert intent.intent == "SLEEP"
+    assert intent.reasoning.startswith("It is about nights; decided by the model")
+    assert enrichment.enriched_message == enriched
+    assert (used.requests, used.repairs, used.fallback_reason) == (1, 0, "")
     assert used.prompt_tokens > 100
     assert used.completion_tokens > 10
-    first, second = model_endpoint.asked(word)
-    assert first["response_format"]["json_schema"]["schema"] == prompts.ENRICHMENT.schema
-    assert set(second["response_format"]["json_schema"]["schema"]["properties"]["intent"]["enum"]) == set(
-        agents().intents
+    (asked,) = model_endpoint.asked(word)
+    assert asked["response_format"]["json_schema"]["schema"] == understanding_schema(agents().intents).schema
+
+
+async def test_the_local_reading_never_overrules_the_models_and_the_reason_says_where_they_differ(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    husband = {"op": "add", "target": None, "kind": "temperature", "subject": "husband", "value": "39 °C"}
+    model_endpoint.script(word, Step(text=a_reply(changes=[husband])))
+    async with chat_brain(model_endpoint) as brain:
+        found = await brain.understand(f"I have a headache {word}", a_situation(some_blocks(0)))
+
+    (change,) = found.changes
+    assert (change.subject, change.kind, change.value, change.decided_by) == (
+        "husband",
+        "temperature",
+        "39 °C",
+        "model",
     )
-
-
-async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, word: str) -> None:
-    async with chat_brain(model_endpoint, thresholds=ConfidenceThresholds(context=0.0, intent=1.5)) as brain:
-        await heard(brain, f"I cannot sleep, {word}")
-
-    assert [each["response_format"]["json_schema"]["name"] for each in model_endpoint.asked(word)] == [
-        "intent"
-    ]
+    assert "the local reading would be GENERAL_HEALTH" in found.intent.reasoning
+    assert "the local reading would change other facts" in found.intent.reasoning
 
 
 # --- replies that cannot be read (F7, F8) -------------------------------------------------------------------
@@ -110,12 +129,12 @@ async def test_a_threshold_decides_who_is_asked(model_endpoint: ModelEndpoint, w
 
 @pytest.mark.parametrize("kind", GARBAGE)
 async def test_an_invalid_reply_is_repaired_once(model_endpoint: ModelEndpoint, word: str, kind: str) -> None:
-    model_endpoint.script(word, Step(text=GARBAGE[kind]), Step(), Step(text=GARBAGE[kind]), Step())
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+    model_endpoint.script(word, Step(text=GARBAGE[kind]), Step())
+    async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
             _, intent = await heard(brain, f"I cannot sleep, {word}")
 
-    assert (used.requests, used.repairs, used.fallback_reason) == (4, 2, "")
+    assert (used.requests, used.repairs, used.fallback_reason) == (2, 1, "")
     assert intent.intent in agents().intents
     assert "could not be read" in json.dumps(model_endpoint.asked(word)[1])
 
@@ -124,22 +143,20 @@ async def test_an_invalid_reply_is_repaired_once(model_endpoint: ModelEndpoint, 
 async def test_after_two_invalid_replies_the_local_brain_decides_and_says_so(
     model_endpoint: ModelEndpoint, word: str, kind: str
 ) -> None:
-    model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 4)
+    model_endpoint.script(word, *[Step(text=GARBAGE[kind])] * 2)
     message = f"I cannot sleep, {word}"
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+    async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
             enrichment, intent = await heard(brain, message)
 
-    assert enrichment == await local_brain().extract(message, some_blocks(0))
-    assert intent.reasoning.endswith("the local brain decided, since the model's reply could not be read")
-    assert (used.requests, used.fallback_reason) == (4, "reply_unreadable")
-    assert used.reasoning == ["The local brain read the message, since the model's reply could not be read"]
+    assert enrichment == (await locally(message)).enrichment
+    assert intent.reasoning.endswith("decided locally, since the model's reply could not be read")
+    assert (used.requests, used.fallback_reason) == (2, "reply_unreadable")
 
 
 async def test_a_fenced_reply_is_parsed(model_endpoint: ModelEndpoint, word: str) -> None:
-    said = '```json\n{"intent": "SLEEP", "confidence": 0.8, "reasoning": "Nights"}\n```'
-    model_endpoint.script(word, Step(), Step(text=said))
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+    model_endpoint.script(word, Step(text=f"```json\n{a_reply()}\n```"))
+    async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
             _, intent = await heard(brain, word)
 
@@ -199,27 +216,25 @@ async def test_a_retry_after_beyond_the_budget_is_not_waited_for(
 
 async def test_without_an_endpoint_the_local_brain_does_everything(word: str) -> None:
     brief = a_brief(word)
-    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1", thresholds=ASKS_ALL) as brain:
+    async with chat_brain(f"http://127.0.0.1:{free_port()}/v1") as brain:
         with usage.record() as used:
             enrichment, intent = await heard(brain, word)
             words = await said(brain, brief)
 
-    assert enrichment == await local_brain().extract(word, some_blocks(0))
-    assert intent.reasoning.endswith("the local brain decided, since the model did not answer")
+    assert enrichment == (await locally(word)).enrichment
+    assert intent.reasoning.endswith("decided locally, since the model did not answer")
     assert "".join(words) == await local_words(brief)
-    assert (used.fallback_reason, used.given_up) == ("unreachable", True)
+    assert used.fallback_reason == "unreachable"
 
 
-async def test_a_failed_model_is_not_asked_again_in_the_same_turn(
-    model_endpoint: ModelEndpoint, word: str
-) -> None:
-    model_endpoint.script(word, *[Step(status=400)] * 9)
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL) as brain:
+async def test_a_failed_decision_does_not_forbid_the_answer(model_endpoint: ModelEndpoint, word: str) -> None:
+    model_endpoint.script(word, Step(status=400), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint) as brain:
         with usage.record():
             await heard(brain, word)
-            await said(brain, a_brief(word))
+            words = await said(brain, a_brief(word))
 
-    assert len(model_endpoint.asked(word)) == 1
+    assert words == ["Well. ", "Rest."]
 
 
 async def test_a_model_that_keeps_failing_is_paused_and_then_tried_once(
@@ -271,23 +286,20 @@ async def test_a_model_that_never_answers_is_given_up(model_endpoint: ModelEndpo
     assert ("".join(words), used.fallback_reason) == (await local_words(brief), "timed_out")
 
 
-@pytest.mark.parametrize("answered", [0, 1, 2])
+@pytest.mark.parametrize("answered", [0, 1])
 async def test_all_questions_of_a_turn_share_one_budget(
     model_endpoint: ModelEndpoint, word: str, answered: int
 ) -> None:
     """Each request alone could wait for half a minute; the one that exceeds the budget is the last."""
-    steps = (Step(), Step(), Step(text="Well. Rest."))
-    model_endpoint.script(word, *steps[:answered], *[Step(hang=True)] * 3)
+    model_endpoint.script(word, *[Step()][:answered], *[Step(hang=True)] * 3)
     brief = a_brief(word)
-    async with chat_brain(
-        model_endpoint, thresholds=ASKS_ALL, retry_policy=replace(PATIENT, budget_seconds=3.0)
-    ) as brain:
+    async with chat_brain(model_endpoint, retry_policy=replace(PATIENT, budget_seconds=3.0)) as brain:
         with usage.record() as used:
             await heard(brain, f"I cannot sleep, {word}")
             words = await said(brain, brief)
 
     assert "".join(words) == await local_words(brief)
-    assert (used.fallback_reason, used.given_up) == ("budget", True)
+    assert used.fallback_reason == "budget"
     assert len(model_endpoint.asked(word)) <= answered + 1
 
 
@@ -295,7 +307,7 @@ async def test_a_model_is_not_asked_once_the_budget_is_used_up(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     breaker, brief = Breaker(failures=1), a_brief(word)
-    async with chat_brain(model_endpoint, thresholds=ASKS_ALL, breaker=breaker) as brain:
+    async with chat_brain(model_endpoint, breaker=breaker) as brain:
         with usage.record() as used:
             used.started -= PATIENT.budget_seconds
             await heard(brain, word)
@@ -409,6 +421,7 @@ async def test_an_unknown_tool_is_refused_and_the_answer_continues(
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(
             peer.conversation_id,
+            Step(),
             Step(tool="launch_rocket", arguments={"where": "up"}),
             Step(text="I cannot."),
         )
@@ -425,30 +438,33 @@ async def test_an_answer_that_breaks_off_ends_with_its_complete_sentences(
     """It ends with a whole sentence, and a second answer is not appended."""
     async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
         model_endpoint.script(
-            peer.conversation_id, Step(text="First it is so. Then it is something else entirely.", cut=8)
+            peer.conversation_id,
+            Step(),
+            Step(text="First it is so. Then it is something else entirely.", cut=8),
         )
         frames = await peer.ask("I have a headache")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert words(frames) == ["First it is so. "]
     assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
-    assert len(model_endpoint.asked(peer.conversation_id)) == 1
+    assert len(model_endpoint.asked(peer.conversation_id)) == 2
 
 
 async def test_the_model_usage_of_a_turn_is_stored_and_sent(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
-        model_endpoint.script(peer.conversation_id, Step(text="Well. Rest.", reasoning="It sounds harmless"))
+        harmless = Step(text="Well. Rest.", reasoning="It sounds harmless")
+        model_endpoint.script(peer.conversation_id, Step(), harmless)
         frames = await peer.ask("I have a headache")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
-    assert frames[-1].meta["model.asked"] == 1
+    assert frames[-1].meta["model.asked"] == 2
     assert int(kept["model.prompt_tokens"]) > 100
     assert int(kept["model.completion_tokens"]) > 0
     steps = [frame.body for frame in frames if frame.type == REASONING]
     assert [each["sequence"] for each in steps] == [1, 2]
-    assert "sure without the model" in steps[0]["content"]
+    assert "decided by the model" in steps[0]["content"]
     assert steps[1]["content"] == "It sounds harmless"
 
 
@@ -468,7 +484,7 @@ async def test_a_stopped_answer_closes_the_request_to_the_model(
     embedded: str, model_endpoint: ModelEndpoint
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        model_endpoint.script(peer.conversation_id, Step(text="It is so. " * 500, drip=0.05))
+        model_endpoint.script(peer.conversation_id, Step(), Step(text="It is so. " * 500, drip=0.05))
         await peer.say("I have a headache")
         await peer.until_type(SENTENCE)
         await peer.send(STOP, stopType="generation")
@@ -483,7 +499,7 @@ async def test_no_model_output_passes_what_the_guard_forbids(
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(
-            peer.conversation_id, Step(text="Stop taking your insulin right away. Rest a little.")
+            peer.conversation_id, Step(), Step(text="Stop taking your insulin right away. Rest a little.")
         )
         frames = await peer.ask("I have a headache")
 

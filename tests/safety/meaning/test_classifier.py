@@ -207,7 +207,7 @@ async def test_no_ordinary_reply_of_an_interview_is_raised(detector: DangerDetec
                 message = said
             else:
                 enrichment = (await talk.say(message, label=who, answer=said)).enrichment
-                heard += [message, (await embed(minilm(), message, enrichment)).text]
+                heard += [message, (await embed(minilm(), message, enrichment, enrichment.known)).text]
 
     taken_for_danger = [each for each in heard if detector.check(each).flagged]
 

@@ -1,6 +1,7 @@
 """The stations check what a brain returns; the scripted brain follows its script."""
 
 import asyncio
+from dataclasses import replace
 from itertools import repeat
 
 import pytest
@@ -9,23 +10,33 @@ from agents.errors import BrainFailed
 from agents.models.scripted import GENERAL, ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from agents.questions import kinds_asked, last_question
-from agents.stations.classify import classify
-from agents.stations.extract import extract, slug
-from agents.values import Enrichment, Fact, Intent
+from agents.stations.understand import QUICK_SECONDS, slug, understand
+from agents.values import Enrichment, Fact, FactReading, Intent, Understanding
+from memory_blocks.facts import Decider, Op
 from memory_blocks.models import Blocks
-from tests.builders import some_blocks
+from tests.builders import a_situation, some_blocks
 from tests.models import embedded
-
-HELLO = embedded("hello")
 
 
 def enriched(**values: object) -> Enrichment:
     return Enrichment.model_validate({"previous_context": "x", "enriched_message": "User says x"} | values)
 
 
+def a_reading(op: Op = Op.ADD, **values: object) -> FactReading:
+    usual = {"kind": "severity", "subject": "person", "value": "8/10", "decided_by": Decider.LOCAL}
+    return FactReading.model_validate({"op": op} | usual | values)
+
+
+async def understood(brain: ScriptedBrain, blocks: Blocks | None = None) -> Understanding:
+    return await understand(brain, "hello", a_situation(blocks or some_blocks(2)))
+
+
 async def extracted(enrichment: Enrichment, blocks: Blocks | None = None) -> Enrichment:
-    brain = ScriptedBrain(enrichments=[enrichment])
-    return await extract(brain, "hello", blocks or some_blocks(2))
+    return (await understood(ScriptedBrain(enrichments=[enrichment]), blocks)).enrichment
+
+
+async def changed(*readings: FactReading) -> tuple[FactReading, ...]:
+    return (await understood(ScriptedBrain(changes=[readings]))).changes
 
 
 @pytest.mark.requirement("001-017")
@@ -63,46 +74,75 @@ def test_a_slug_fits_in_a_block() -> None:
 @pytest.mark.requirement("001-018")
 async def test_an_intent_that_does_not_exist_is_unclear() -> None:
     made_up = Intent(intent="ASTROLOGY", confidence=0.99, reasoning="the stars")
-    brain = ScriptedBrain(intents=[made_up, GENERAL])
+    brain, situation = ScriptedBrain(intents=[made_up, GENERAL]), a_situation(some_blocks(0))
     intents = {"GENERAL_HEALTH", "UNCLEAR"}
 
-    first = await classify(brain, enriched(), some_blocks(0), HELLO, intents)
-    second = await classify(brain, enriched(), some_blocks(0), HELLO, intents)
+    first = (await understand(brain, "hello", situation, intents)).intent
+    second = (await understand(brain, "hello", situation, intents)).intent
 
     assert (first.intent, first.confidence) == ("UNCLEAR", 0.0)
     assert second == GENERAL
 
 
-@pytest.mark.requirement("001-003")
-async def test_the_classifier_is_given_the_enriched_message() -> None:
-    brain = ScriptedBrain()
-    enrichment = enriched(enriched_message="User rates headache severity as 8 out of 10 (severe)")
+async def test_a_replacement_of_no_fact_adds_one() -> None:
+    (change,) = await changed(a_reading(Op.REPLACE, target="fact_of_nobody"))
 
-    await classify(brain, enrichment, some_blocks(1), HELLO)
+    assert (change.op, change.target) == (Op.ADD, None)
 
-    assert brain.classified == [enrichment]
+
+async def test_what_ends_no_fact_and_what_withdraws_is_dropped() -> None:
+    readings = (a_reading(Op.RETRACT, target="fact_of_nobody"), a_reading(Op.WITHDRAW, target="fact_1"))
+
+    assert await changed(*readings) == ()
+
+
+async def test_a_known_fact_that_is_said_again_is_repeated() -> None:
+    (known,) = a_situation(some_blocks(2)).facts
+
+    (change,) = await changed(a_reading(kind=known.kind, value=known.value.upper()))
+
+    assert (change.op, change.target) == (Op.ADD, known.id)
+
+
+async def test_a_subject_is_mandatory() -> None:
+    assert await changed(a_reading(subject="   ")) == ()
+
+
+async def test_in_danger_a_brain_that_fails_or_hangs_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agents.stations.understand.QUICK_SECONDS", 0.01)
+    assert QUICK_SECONDS <= 2
+    urgent = replace(a_situation(some_blocks(1)), urgent=True)
+    scripts = [BrainFailed("scripted", "understand")], [asyncio.Event()]
+
+    found = [await understand(ScriptedBrain(enrichments=each), "chest pain", urgent) for each in scripts]
+
+    assert [each.enrichment.enriched_message for each in found] == ["chest pain"] * 2
+    assert [each.changes for each in found] == [(), ()]
 
 
 async def test_a_script_can_fail_once_and_then_go_on() -> None:
-    brain = ScriptedBrain(enrichments=[BrainFailed("scripted", "extract"), enriched()])
+    brain = ScriptedBrain(enrichments=[BrainFailed("scripted", "understand"), enriched()])
+    situation = a_situation(some_blocks(0))
 
     with pytest.raises(BrainFailed):
-        await brain.extract("hello", some_blocks(0))
+        await brain.understand("hello", situation)
 
-    assert await brain.extract("hello", some_blocks(0)) == enriched()
+    assert (await brain.understand("hello", situation)).enrichment == enriched()
 
 
 async def test_a_script_can_wait_for_an_event() -> None:
     gate = asyncio.Event()
     brain = ScriptedBrain(intents=[gate, GENERAL])
-    deciding = asyncio.create_task(brain.classify(enriched(), some_blocks(0), HELLO))
+    deciding = asyncio.create_task(brain.understand("hello", a_situation(some_blocks(0))))
     await asyncio.sleep(0)
     waiting = not deciding.done()
 
     gate.set()
 
     assert waiting
-    assert await deciding == GENERAL
+    assert (await deciding).intent == GENERAL
 
 
 async def test_a_script_can_answer_without_end() -> None:

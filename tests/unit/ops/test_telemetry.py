@@ -74,12 +74,12 @@ def test_a_turn_that_raises_has_failed() -> None:
 
 
 def test_a_station_is_timed_under_its_name() -> None:
-    before = number("anamnesis_station_seconds_count", station="extract")
+    before = number("anamnesis_station_seconds_count", station="understand")
 
-    with telemetry.station("extract"):
+    with telemetry.station("understand"):
         pass
 
-    assert number("anamnesis_station_seconds_count", station="extract") == before + 1
+    assert number("anamnesis_station_seconds_count", station="understand") == before + 1
 
 
 def test_frames_traces_and_writes_are_counted() -> None:
@@ -184,10 +184,10 @@ def test_a_span_names_an_error_and_does_not_quote_it(spans: InMemorySpanExporter
 
 
 def test_a_span_names_our_errors_as_the_table_does(spans: InMemorySpanExporter) -> None:
-    with pytest.raises(AnamnesisError), telemetry.station("classify"):
+    with pytest.raises(AnamnesisError), telemetry.station("recall"):
         raise AnamnesisError(MODEL_UNAVAILABLE)
 
-    assert by_name(spans)["classify"].status.description == "model_unavailable"
+    assert by_name(spans)["recall"].status.description == "model_unavailable"
 
 
 def test_outside_a_span_there_are_no_ids(spans: InMemorySpanExporter) -> None:

@@ -378,7 +378,7 @@ async def test_a_turns_spans_continue_the_trace_of_its_message_and_the_answer_na
         assert begun.meta["messaging.trace_id"] == trace_id
         assert await meta(orchestrator, begun.body["id"]) == begun.meta
     finished = {span.name: span for span in spans.get_finished_spans()}  # a turn ends after its last frame
-    assert {"turn", "read", "extract", "recall", "classify", "answer"} <= set(finished)
+    assert {"turn", "read", "understand", "recall", "answer"} <= set(finished)
     assert {format(span.context.trace_id, "032x") for span in finished.values()} == {trace_id}
     assert begun.meta["messaging.span_id"] in {
         format(span.context.span_id, "016x") for span in finished.values()

@@ -145,6 +145,27 @@ def test_the_old_name_of_a_variable_is_refused_with_the_new_one() -> None:
         load(environment={"ANAMNESIS_LETTA_SHOW_SECONDS": "1"})
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[brain]\nsure_intent = 0.6", "now reads every message"),
+        ("[brain]\nsure_context = 0.75", "now reads every message"),
+        ('[chat]\nclassifier_model = "x"', r"its model is `chat\.extractor_model`"),
+        ('[letta]\nclassifier_model = "x"', r"its model is `letta\.extractor_model`"),
+    ],
+)
+def test_a_setting_that_is_gone_is_refused_with_what_replaced_it(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    with pytest.raises(AnamnesisError, match=says):
+        load(an_overlay(tmp_path, text), environment={})
+
+
+def test_a_variable_that_is_gone_is_refused_with_what_replaced_it() -> None:
+    with pytest.raises(AnamnesisError, match=r"its model is `letta\.extractor_model`"):
+        load(environment={"ANAMNESIS_LETTA_CLASSIFIER_MODEL": "x"})
+
+
 def test_variables_that_are_not_settings_are_ignored() -> None:
     others = {
         "ANAMNESIS_CACHE_DIR": "x",
