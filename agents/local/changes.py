@@ -9,7 +9,7 @@ from typing import Final
 from agents.local import readers
 from agents.local.acts import Done
 from agents.local.clauses import MIXED, PERSON, Clause, plain
-from agents.local.dialogue import Talk, stems
+from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts import CurrentFact, Decider, Op
@@ -19,6 +19,17 @@ _STOPPED: Final = re.compile(
 )
 _ADDS: Final = re.compile(r"\b(?:also|too|as well|plus|besides|on top)\b|^and\b")
 _MAX: Final = 200
+_MEASURED: Final = frozenset(
+    ("severity", "temperature", "readings", "sleep_hours", "progression", "location")
+)
+"""Values that change from day to day: a new one does not end the one before."""
+
+_ASKS_TO_KEEP: Final = re.compile(
+    r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
+    r"(?:remember|note|log|record|save|store|write|put|jot|mark|make a note|take a note|keep a note|keep in mind|don't forget|for the record|for your notes|add)"
+    r"(?: down| it down| this down| this| that down)?(?: in (?:your|my) notes)?(?: that|:|,| of)*\s+",
+    re.IGNORECASE,
+)
 
 
 class ChangeReader:
@@ -54,15 +65,18 @@ class ChangeReader:
                 return self._removed(talk) if self._reader.polarity(clause.low) == "yes" else ()
             case ActKind.ANSWER:
                 return [self._added(found, talk, before, concern) for found in self._answer_values(each)]
-            case ActKind.FACT | ActKind.REMEMBER | ActKind.FEELING:
+            case ActKind.REMEMBER:
+                bare = kept_words(clause.text)
+                kept = replace(clause, text=bare, low=plain(bare).strip(" ."))
+                return self._stated(kept, talk, before, concern) if len(bare.split()) > 1 else ()
+            case ActKind.FACT | ActKind.FEELING:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
                 return self._corrected(clause, talk, before, concern)
             case ActKind.TOPIC_RESUMED:
                 return self._resumed(clause, talk)
             case ActKind.TOPIC_LEFT:
-                found = [found for found in self._reader.volunteered(clause) if found.kind == CONCERN]
-                return [self._added(one, talk, before, concern) for one in found[:1]]
+                return self._new_topic(clause, talk, before, concern)
             case _:
                 return ()
 
@@ -88,17 +102,31 @@ class ChangeReader:
         values = [one for one in found if one.kind != CONCERN]
         for one in complaints:
             known = stems(concern)
+            if concern and re.match(r"(?:and |but )?(?:it|it's|its|that|this|they|the pain)\b", clause.low):
+                continue
             if known & stems(one.value) and clause.who == (
                 talk.concern.subject if talk.concern else clause.who
             ):
                 continue
-            if concern and (_ADDS.search(clause.low) or any(change.kind == CONCERN for change in before)):
+            same_person = clause.who == (talk.concern.subject if talk.concern else clause.who)
+            if (
+                concern
+                and same_person
+                and (_ADDS.search(clause.low) or any(change.kind == CONCERN for change in before))
+            ):
                 values.append(replace(one, kind="associated_symptoms", value=clause.text[:_MAX]))
             else:
                 values.insert(0, one)
+        place = readers.whole_place(clause.low)
+        if not values and place and concern:
+            return [self._added(Found("location", place, clause.text, clause.who), talk, before, concern)]
+        if (
+            not values
+            and "temperature" in talk.known
+            and (value := readers.temperature(clause.low, asked=True))
+        ):
+            values = [Found("temperature", value, clause.text, clause.who)]
         if not values:
-            if not re.search(r"[a-z]{2}", clause.low) or len(clause.low.split()) < 2:
-                return []
             if readers.whole_span(clause.low) and concern:
                 when = readers.when(clause.low)
                 value = when or readers.span(clause.low) or clause.text
@@ -150,7 +178,7 @@ class ChangeReader:
         for fact in same:
             if fact.value.lower() == found.value.lower():
                 return _reading(Op.ADD, found, about, fact.id)
-        if found.kind == CONCERN or found.kind == NOTED:
+        if found.kind in (CONCERN, NOTED) or found.kind in _MEASURED:
             return _reading(Op.ADD, found, about)
         if found.kind in LISTS:
             nones = [fact for fact in same if fact.value == NONE]
@@ -217,6 +245,13 @@ class ChangeReader:
         facts = [fact for fact in facts if fact.kind != CONCERN]
         kinds = self._kinds_of(replace(clause, low=new, denied=False))
         same = [fact for fact in facts if fact.kind in kinds and fact.subject in (clause.who, talk.whom)]
+        if "measures" in kinds:
+            weight = re.search(r"kg|kilo|lb|pound|stone", new) is not None
+            same = [
+                fact
+                for fact in same
+                if (re.search(r"kg|kilo|lb|pound|stone", fact.value) is not None) == weight
+            ]
         if same:
             return max(same, key=lambda fact: fact.turn or 0)
         if clause.denied and (words := stems(clause.low)):
@@ -236,6 +271,8 @@ class ChangeReader:
         kinds = {found.kind for found in self._reader.volunteered(replace(clause, low=low, text=low))} - {
             CONCERN
         }
+        if self._reader.named(low, "medicines.names"):
+            kinds.add("medications")
         return kinds or self._reader.kinds_fitting(replace(clause, low=low))
 
     def _new_value(self, clause: Clause, new: str, old: str, target: CurrentFact) -> str | None:
@@ -253,6 +290,9 @@ class ChangeReader:
             return typed
         if clause.denied and not old:
             return None
+        numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
+        if len(numbers) == 1 and len(low.split()) <= 4 and re.search(r"\d", target.value) and not old:
+            return re.sub(r"\d+(?:[.,]\d+)?", numbers[0], target.value, count=1)
         if old and low and has_words(target.value, old):
             return (
                 re.sub(re.escape(plain(old)), low, target.value.lower(), count=1)
@@ -287,6 +327,17 @@ class ChangeReader:
         ]
         return [_retract(fact, "") for fact in gone]
 
+    def _new_topic(
+        self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> list[FactReading]:
+        """The topic that somebody wants to talk about; an earlier one is taken up again."""
+        found = [found for found in self._reader.volunteered(clause) if found.kind == CONCERN]
+        if not found and (named := named_topic(clause.text)):
+            if resumed := self._resumed(replace(clause, low=plain(named)), talk):
+                return resumed
+            found = [Found(CONCERN, re.sub(r"^(?:my|the|our) ", "", plain(named)), clause.text, PERSON)]
+        return [self._added(one, talk, before, concern) for one in found[:1]]
+
     def _resumed(self, clause: Clause, talk: Talk) -> list[FactReading]:
         words = stems(clause.low)
         for fact in reversed(talk.concerns):
@@ -294,6 +345,11 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+def kept_words(text: str) -> str:
+    """What somebody asks to remember, without the request."""
+    return _ASKS_TO_KEEP.sub("", text, count=1).strip()
 
 
 def applied(

@@ -81,6 +81,8 @@ _SPLIT: Final = re.compile(
     re.IGNORECASE,
 )
 _LEADING: Final = re.compile(
+    r"^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
+    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|there)\b)|"
     r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
     r"|nah|thanks|thank you|thanks a lot|cheers|thx|sorry|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)",
     re.IGNORECASE,
@@ -89,7 +91,7 @@ _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
 _ASKS: Final = re.compile(
     r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way|oh|actually|just|now|quick question|sorry)[,:]?\s+)*"
     r"(?:what(?!ever\b| a\b)|what's|whats|who|who's|how(?! (?:annoying|awful|rude|nice|stupid|sad)\b)|how's|why|when (?:is|are|did|do|does|was|should|can|will|would)|where(?:'s)?|which"
-    r"|can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you|have i|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips|chance|advice))\b"
+    r"|(?:can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you|have i)(?!n't|'t)|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips|chance|advice))\b"
 )
 _WONDERS: Final = re.compile(
     r"\b(?:i wonder|wondering|not sure) (?:if|whether|what|how|why|when)\b|\bdo you (?:know|think|remember)\b|\bany idea\b"
@@ -175,7 +177,7 @@ def _texts(message: str) -> Iterable[str]:
     for sentence in _SENTENCE.split(message):
         rest = (sentence or "").strip()
         while found := _LEADING.match(rest):
-            yield found[1]
+            yield found[1] or found[2]
             rest = rest[found.end() :]
         if _IF.match(plain(rest)):  # what follows an "if" belongs to it
             yield rest
@@ -197,6 +199,12 @@ def _read(text: str) -> Clause:
         past=bool(_OVER.search(low)),
         supposed=bool(_SUPPOSES.search(low)),
     )
+
+
+def relative_in(low: str) -> str:
+    """The relative that a text names; empty if it names none."""
+    found = _RELATIVE.search(low)
+    return (found["rel"] or found["bare"] or "") if found else ""
 
 
 def subject_of(low: str) -> str:

@@ -164,3 +164,18 @@ def stems(text: str) -> frozenset[str]:
     """The first letters of the words that carry meaning."""
     words: Mapping[str, None] = dict.fromkeys(_WORD.findall(text.lower()))
     return frozenset(word[:5].rstrip("s") for word in words if word not in _LIGHT)
+
+
+def named_topic(text: str) -> str:
+    """What somebody asks to talk about: `the knee` in `back to the knee`; empty if it is not named."""
+    found = re.search(
+        r"\b(?:back to|talk about|about|discuss|return(?:ing)? to|regarding|as for|with|on to|instead|here for|ask about|start with|do|now|there's)\s+(?P<what>(?:my|the|our|his|her|this|that|what|some|a)?\s?[\w' -]{3,80})",
+        text,
+        re.IGNORECASE,
+    )
+    what = re.sub(
+        r"\b(?:again|instead|now|please|for a (?:moment|minute|sec\w*)|then|if that's ok\w*|something else|that)\b.*$",
+        "",
+        found["what"] if found else "",
+    ).strip(" ,.?!")
+    return what if len(what) > 2 else ""

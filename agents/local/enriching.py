@@ -11,7 +11,7 @@ from typing import Final
 from agents.fact_kinds import name_of
 from agents.local.acts import Done
 from agents.local.clauses import PERSON
-from agents.local.dialogue import Talk, stems
+from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.facts import CONCERN, chosen
 from agents.questions import MENU, Question, with_only, without_options
 from agents.utterance import asks_about_it, refers, says_little
@@ -121,13 +121,18 @@ def _text(
             return f"User reports having {what} - initial health query", False
         return f"User says: {whole}", False
     for each in done:
-        if each.kind in _TOPICS and (named := _named_topic(each.clause.text)):
+        if each.kind in _TOPICS and (named := named_topic(each.clause.text)):
             rest = [one.clause.text for one in done if one is not each and one.kind in _GOING_ON]
             return f"{WANTS}{'; '.join([named, *rest])}", False
     answered = [each for each in done if each.answers]
     if answered and talk.question:
         return _answered(done, answered, talk, whole), True
+    short = (
+        len(done) == 1 and len(whole.split()) <= 6 and done[0].kind is ActKind.FACT and new_concern is None
+    )
     context = context_of(talk)
+    if short and talk.question and talk.question.asked != MENU:
+        return f"User{f', about {context},' if context else ''} answers {_asked(talk.question, whole)}", True
     needs = (
         context
         and new_concern is None
@@ -197,20 +202,6 @@ def context_of(talk: Talk) -> str:
         if len(words) > _CONTEXT_WORDS:
             return f'"{" ".join(words[:_CONTEXT_WORDS])} …"'
     return ""
-
-
-def _named_topic(text: str) -> str:
-    found = re.search(
-        r"\b(?:back to|talk about|about|discuss|return(?:ing)? to|regarding|as for|with|on to|instead|here for|it's|ask about)\s+(?P<what>(?:my|the|our|his|her|this|that|what|some|a)?\s?[\w' -]{3,80})",
-        text,
-        re.IGNORECASE,
-    )
-    what = re.sub(
-        r"\b(?:again|instead|now|please|for a (?:moment|minute|sec\w*)|then|if that's ok\w*|something else|that)\b.*$",
-        "",
-        found["what"] if found else "",
-    ).strip(" ,.?!")
-    return what if len(what) > 2 else ""
 
 
 def _degree(number: str) -> str:

@@ -4,7 +4,7 @@ What fits no kind is kept in the person's own words, under the kind `noted`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -303,58 +303,71 @@ class FactReader:
         """The values that a clause states although nobody asked for them."""
         if not clause.text or clause.asked or clause.supposed or clause.who == MIXED:
             return []
-        low, found = clause.low, dict[str, str]()
-        if (allergen := self.allergen(clause)) and not clause.denied:
-            found["allergies"] = allergen
+        low = clause.low
+        found: list[tuple[str, str]] = []
+        allergen = self.allergen(clause)
+        if allergen and not clause.denied:
+            found.append(("allergies", allergen))
+        complaint = ""
         if not clause.denied and not clause.past:
-            found |= self._measured(low)
-            if "allergies" not in found:
-                if (
-                    (names := self.named(low, "medicines.names"))
-                    and _TAKES.search(low)
-                    and not _REQUESTS.search(low)
-                ):
-                    found["medications"] = self._with_dose(low, names)
-                if (names := self.named(low, "conditions.names")) and _DIAGNOSED.search(low):
-                    found["conditions"] = ", ".join(names)
+            found += self._measured(low)
+            if not allergen:
+                found += self._listed_values(low)
             if name := readers.name(clause.text):
-                found["name"] = name
-            if (complaint := self.complaint(clause)) and "allergies" not in found:
-                found[CONCERN] = complaint
+                found.append(("name", name))
+            if not allergen and (complaint := self.complaint(clause)):
+                found.append((CONCERN, complaint))
         if (
             not clause.denied
-            and not re.search(r"\b(?:years|months) ago\b", low)
-            and (CONCERN in found or _STARTS_IT.search(low))
-            and not found.keys() & {"medications", "allergies", "conditions", "pregnancy", "age"}
+            and (complaint or _STARTS_IT.search(low))
+            and not {kind for kind, _ in found} & _NOT_TIMED
         ):
-            if value := readers.when(low):
-                found["onset"] = value
-            elif (value := readers.span(low)) and re.search(
-                r"\b(?:for|been|now|last|past|lasted|had)\b", low
-            ):
-                found["duration"] = value
-        return [Found(kind, value[:_MAX_VALUE], clause.text, clause.who) for kind, value in found.items()]
+            found += self._timed(low)
+        return [Found(kind, value[:_MAX_VALUE], clause.text, clause.who) for kind, value in found]
 
-    def _measured(self, low: str) -> dict[str, str]:
-        values = {
-            "severity": readers.rating(low, asked=False),
-            "temperature": readers.temperature(low, asked=False),
-            "readings": readers.reading(low, asked=False),
-            "age": readers.age(low, asked=False)
-            if not re.search(
-                r"\bfor \d+ years\b|\byears? (?:ago|now|of)\b|\b\d+ years (?:since|later)\b|\bbeen \d+", low
-            )
-            else None,
-            "measures": readers.measures(low, asked=False),
-            "pregnancy": readers.PLAIN["pregnancy"](low),
-        }
-        if values["temperature"]:
-            values["readings"] = None
-        return {kind: value for kind, value in values.items() if value}
+    def _listed_values(self, low: str) -> list[tuple[str, str]]:
+        """Each medicine that is taken and each condition that somebody has."""
+        found = []
+        names = self.named(low, "medicines.names")
+        if names and _TAKES.search(low) and not _REQUESTS.search(low):
+            dose = readers.PLAIN["dose"](low) if len(names) == 1 else None
+            found += [
+                ("medications", f"{each} {dose}" if dose and dose not in each else each) for each in names
+            ]
+        names = self.named(low, "conditions.names")
+        if names and _DIAGNOSED.search(low):
+            found += [("conditions", each) for each in names]
+        return found
 
-    def _with_dose(self, low: str, names: Sequence[str]) -> str:
-        dose = readers.PLAIN["dose"](low)
-        return f"{names[0]} {dose}" if dose and len(names) == 1 and dose not in names[0] else ", ".join(names)
+    def _timed(self, low: str) -> list[tuple[str, str]]:
+        """When something began or how long it has lasted."""
+        if re.search(r"\b(?:years|months) ago\b", low):
+            return []
+        if value := readers.when(low):
+            return [("onset", value)]
+        value = readers.span(low)
+        return (
+            [("duration", value)]
+            if value and re.search(r"\b(?:for|been|now|last|past|lasted|had)\b", low)
+            else []
+        )
+
+    def _measured(self, low: str) -> list[tuple[str, str]]:
+        """Values with a unit or a scale."""
+        aged = not re.search(
+            r"\bfor \d+ years\b|\byears? (?:ago|now|of)\b|\b\d+ years (?:since|later)\b|\bbeen \d+|\btogether\b|\bmarried\b",
+            low,
+        )
+        temperature = readers.temperature(low, asked=False)
+        values = [
+            ("severity", readers.rating(low, asked=False)),
+            ("temperature", temperature),
+            ("readings", None if temperature else readers.reading(low, asked=False)),
+            ("age", readers.age(low, asked=False) if aged else None),
+            ("pregnancy", readers.PLAIN["pregnancy"](low)),
+            *(("measures", each) for each in (readers.measures(low, asked=False) or "").split(", ")),
+        ]
+        return [(kind, value) for kind, value in values if value]
 
     # --- words of the lexicon -----------------------------------------------------------------------------
 
@@ -381,7 +394,8 @@ class FactReader:
             if each.group in ("complaints.nouns", "complaints.clauses"):
                 first, last = each.first, each.last
                 for part in parts:
-                    if part.last == first or (first == part.last):
+                    between = {word.text for word in words[part.last : first]}
+                    if part.last <= first and first - part.last <= 4 and between <= _LINKS:
                         first = min(first, part.first)
                 while first > 0 and words[first - 1].text in _WITH:
                     first -= 1
@@ -421,9 +435,13 @@ class FactReader:
 _WITH: Final = frozenset(
     "left right upper lower both dull sharp bad terrible severe dry itchy mild slight chronic constant splitting runny stuffy sore swollen persistent tension knee back neck shoulder chest stomach tooth ear joint".split()
 )
+_LINKS: Final = frozenset(
+    "is are has have been keeps keep feels feel gets get was a bit so very really always still".split()
+)
 _NEEDS_FEEL: Final = frozenset(
     "off rubbish hot down low alone numb angry empty sick awful faint cold".split()
 )
+_NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
 _LIGHT: Final = frozenset("the a an it is of in on at my your more or and one side to".split())
 _TOO_GENERAL: Final = frozenset(
     ("pill", "tablet", "supplement", "iron", "pills", "tablets", "supplements", "ms", "off")

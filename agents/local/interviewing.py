@@ -4,16 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from agents.local import readers
 from agents.local.clauses import PERSON
 from agents.local.dialogue import Talk
 from agents.local.facts import NOTED
-from agents.questions import questions
+from agents.questions import questions, without_options
 from agents.roster import Specialist
 from agents.specialist import open_questions
 from memory_blocks.facts import CurrentFact
-
-MOST_PER_CONCERN: Final = 5
-"""How many questions are asked about one concern."""
 
 _TWICE: Final = 2
 
@@ -21,21 +19,30 @@ _TWICE: Final = 2
 def next_question(
     specialist: Specialist, known: Mapping[str, str], talk: Talk, concern: CurrentFact | None
 ) -> str:
-    """The next question, or the closing sentence after the last one; empty if there is nothing to ask.
+    """The next question; empty if there is nothing to ask.
 
     A question is not asked again for the same concern, and never more than twice in a conversation. About
     somebody else, only those are asked that do not say "you".
     """
     since = concern.turn if concern and concern.turn else 0
     asked_now = [each.core for said in talk.said if said.turn >= since for each in questions(said.answer)]
-    if len(asked_now) >= MOST_PER_CONCERN:
-        return ""
     answered = " ".join(fact.value for fact in talk.facts if fact.kind == NOTED)
+    told = " ".join(f"{fact.words} {fact.value}" for fact in talk.facts).lower()
     for question in open_questions(specialist, known):
-        core = questions(question.text)[-1].core
-        if core in asked_now or talk.asked[core] >= _TWICE or core in answered:
+        asked = questions(question.text)[-1]
+        if asked.core in asked_now or talk.asked[asked.core] >= _TWICE or asked.core in answered:
             continue
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
             continue
+        if (
+            concern
+            and "location" in question.asks
+            and readers.PLAIN["place"](f"{concern.value} {concern.words}".lower())
+        ):
+            continue
+        if asked.options and any(
+            word in told for option in asked.options for word in option.split() if len(word) > 4
+        ):
+            return without_options(asked) or question.text
         return question.text
     return ""

@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
-from agents.local.clauses import PERSON, plain, subject_of
-from agents.local.dialogue import stems
-from agents.local.facts import CONCERN, NOTED
+from agents.local import readers
+from agents.local.clauses import PERSON, plain, relative_in
+from agents.local.dialogue import Talk, stems
+from agents.local.facts import CONCERN, NOTED, has_words
 from agents.ports import MemoryHit, Vectors
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 from memory_blocks.facts import CurrentFact
@@ -29,7 +30,7 @@ ASKED_KINDS: Final = tuple(
         (("allergies",), r"\ballerg"),
         (
             ("medications", "other_medicines"),
-            r"\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+)\b|\b(?:i|she|he|they) (?:say i |said i |am |'m )?(?:tak(?:e|es|ing)|on)\b|\bdo i take\b|\bam i (?:on|taking)\b",
+            r"\btakes?\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhaler)\b|\b(?:i|she|he|they) (?:say i |said i |am |'m )?(?:tak(?:e|es|ing)|on)\b|\bdo i take\b|\bam i (?:on|taking)\b",
         ),
         (("age",), r"\bhow old\b|\bage\b"),
         (
@@ -69,54 +70,99 @@ class Answer:
     polar: bool = False
 
 
-Near: type = Callable[[Sequence[str]], Vectors]
+Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
 def answer(
     question: str,
     facts: Sequence[CurrentFact],
     hits: Iterable[MemoryHit],
-    embed: "Callable[[Sequence[str]], Vectors] | None",
+    talk: Talk,
+    embed: Embed | None,
     now: datetime,
-    asked: Sequence[tuple[str, datetime | None]] = (),
 ) -> Answer:
     """What was said about a question: by the kind of fact that it asks for, else by its words and meaning."""
     low = plain(question)
-    polar = (
-        re.match(r"(?:(?:and|so|but|ok|well)[, ]+)*(?:did|have|do|does|is|are|was|has|am|can)\b", low)
-        is not None
-    )
-    who = subject_of(low)
-    if who not in (PERSON, "") and not re.match(r"(?:he|she)$", who):
-        mine = [fact for fact in facts if _same_person(fact.subject, who) or who in plain(fact.words)]
-    else:
-        mine = [fact for fact in facts if fact.subject == PERSON] if who == PERSON else list(facts)
-    if re.search(r"\bi ask\w*\b|\bdid i ask\b", low) and asked:
-        return Answer(tuple(quote(text, at, now) for text, at in asked[-_MOST:]), polar)
-    if re.search(r"\b(?:first|very first) (?:thing|message)\b", low) and facts:
-        first = min(facts, key=lambda fact: fact.turn or 0)
-        return Answer((told(first, now),), polar)
-    if re.search(r"\blast (?:thing|message)\b|\bjust (?:tell|told|say|said)\b", low) and facts:
-        return Answer((told(max(facts, key=lambda fact: fact.turn or 0), now),), polar)
-    kinds = next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
-    named = [fact for fact in mine if fact.kind in kinds]
+    polar = _POLAR.match(low) is not None
+    if found := _by_position(low, facts, talk, now):
+        return Answer(found, polar)
+    mine = _of_whom(low, facts, talk)
     topic = _topic_words(low)
+    kinds = next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
     if _SYMPTOMS.search(low):
-        named = [
-            fact
-            for fact in mine
-            if fact.kind in (CONCERN, "associated_symptoms", "quality", "location", "severity")
-        ]
+        kinds = (CONCERN, "associated_symptoms", "quality", "location", "severity")
+    named = [fact for fact in mine if fact.kind in kinds]
     if len(named) > 1 and topic:
-        closer = [fact for fact in named if topic & stems(f"{fact.value} {fact.words} {fact.about}")]
-        named = closer or named
-    if named:
-        return Answer(_unique(told(fact, now) for fact in named[-_MOST_LISTED:]), polar)
-    found = _nearest(low, topic, mine, embed, strict=bool(kinds))
+        named = [fact for fact in named if topic & stems(f"{fact.value} {fact.words} {fact.about}")] or named
+    if not named:
+        named = _with_marks(low, mine, topic)
+    found = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
     if found:
         return Answer(_unique(told(fact, now) for fact in found), polar)
     hits = [hit for hit in hits if hit.is_current and topic & stems(hit.content)]
     return Answer(_unique(quote(hit.content, hit.said_at, now) for hit in hits[:_MOST]), polar)
+
+
+def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: datetime) -> tuple[str, ...]:
+    """What was asked, said first or said last, if the question is about that."""
+    asked = [quote(said.message, said.at, now) for said in talk.said if "?" in said.message]
+    if re.search(r"\bi ask(?:ed)?\b|\bdid i ask\b", low):
+        return tuple(asked[-_MOST:])
+    if not facts:
+        return ()
+    if re.search(r"\b(?:first|very first) (?:thing|message)\b", low):
+        return (told(min(facts, key=lambda fact: fact.turn or 0), now),)
+    if re.search(
+        r"\blast (?:thing|message)\b|\bi just (?:tell|told|say|said)\b|\bdid i just (?:say|tell)\b", low
+    ):
+        return (told(max(facts, key=lambda fact: fact.turn or 0), now),)
+    return ()
+
+
+def _of_whom(low: str, facts: Sequence[CurrentFact], talk: Talk) -> list[CurrentFact]:
+    """The facts about whom a question is about; all of them if it names nobody."""
+    whom = relative_in(low)
+    if not whom and re.search(r"\b(?:he|she|his|her|him)\b", low):
+        whom = talk.other
+    if whom:
+        return [fact for fact in facts if _same_person(fact.subject, whom) or has_words(fact.words, whom)]
+    own = [fact for fact in facts if fact.subject == PERSON]
+    asks_own = re.search(r"\b(?:my|i take|i on|am i|do i|i'm)\b", low) is not None
+    return own if asks_own else list(facts)
+
+
+def _with_marks(low: str, facts: Sequence[CurrentFact], topic: frozenset[str]) -> list[CurrentFact]:
+    """The facts that have what a question asks for, by its form: a time, a count, a name."""
+    for asks, has in _MARKS:
+        if not asks.search(low):
+            continue
+        fitting = [fact for fact in facts if has.search(plain(f"{fact.words} {fact.value}"))]
+        closer = [fact for fact in fitting if topic & stems(f"{fact.words} {fact.value} {fact.about}")]
+        return closer[-_MOST:] or (fitting[-1:] if not topic or len(fitting) == 1 else [])
+    return []
+
+
+_MARKS: Final = (
+    (
+        re.compile(r"\b(?:called|name)\b|\bwho(?:'s| is)? (?:my|is)\b"),
+        re.compile(r"\b(?:name|called|is (?:dr|doctor|mr|mrs|ms))\b"),
+    ),
+    (
+        re.compile(r"\b(?:when|what (?:time|day|date)|how long|since)\b"),
+        re.compile(rf"\b(?:{readers.SPAN}|{readers.MOMENT}|\d{{1,2}}(?::\d\d)?)(?!\w)"),
+    ),
+    (
+        re.compile(r"\bhow many times\b|\bhow often\b"),
+        re.compile(
+            r"\b(?:\d+|once|twice|two|three|four|several|few) ?(?:times|a (?:day|week|month|night|year))?\b"
+        ),
+    ),
+    (
+        re.compile(r"\bhow (?:many|much)\b"),
+        re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|bottle|glass|pint|couple)\b"),
+    ),
+)
+_POLAR: Final = re.compile(r"(?:(?:and|so|but|ok|well)[, ]+)*(?:did|have|do|does|is|are|was|has|am|can)\b")
 
 
 def _same_person(one: str, other: str) -> bool:
@@ -141,25 +187,18 @@ def listed(facts: Iterable[CurrentFact], now: datetime, most: int = _MOST_LISTED
     return _unique(told(fact, now, timed=False) for fact in ordered)[:most]
 
 
-def matching(
-    question: str,
-    facts: Sequence[CurrentFact],
-    embed: "Callable[[Sequence[str]], Vectors] | None",
-    last_turn: int,
-) -> tuple[CurrentFact, ...]:
-    """The facts that a request to forget means."""
-    low = plain(question)
+def matching(request: str, facts: Sequence[CurrentFact], turn: int) -> tuple[CurrentFact, ...]:
+    """The facts that a request to forget means. `turn` is the one with the request."""
+    low = plain(request)
     if re.search(r"\b(?:everything|all of it|all my|my data|all that|all you)\b", low):
         return tuple(facts)
-    if re.fullmatch(
-        r"(?:(?:please|pls|can you|could you|actually|just|ok|no|sorry|oh)[, ]+)*(?:forget|delete|scratch|strike|remove|erase|cross out|don't keep|don't save|don't remember|cross) (?:that|it|this)(?: out)?(?: please| again| one)?(?: from .*)?",
-        low,
-    ):
-        return tuple(fact for fact in facts if fact.turn == last_turn)
     topic = _topic_words(low)
-    by_words = tuple(fact for fact in facts if topic & stems(f"{fact.value} {fact.words} {fact.subject}"))
-    if by_words:
-        return by_words
+    if not topic:
+        latest = max((fact.turn or 0 for fact in facts), default=0)
+        return tuple(fact for fact in facts if fact.turn == latest) if latest >= turn - 1 else ()
+    for texts in ((lambda fact: fact.value), (lambda fact: f"{fact.words} {fact.subject} {fact.about}")):
+        if found := tuple(fact for fact in facts if topic & stems(texts(fact))):
+            return found
     kinds = next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
     return tuple(fact for fact in facts if fact.kind in kinds)
 
@@ -175,7 +214,7 @@ def _nearest(
     low: str,
     topic: frozenset[str],
     facts: Sequence[CurrentFact],
-    embed: "Callable[[Sequence[str]], Vectors] | None",
+    embed: Embed | None,
     *,
     strict: bool,
 ) -> list[CurrentFact]:
@@ -210,19 +249,17 @@ def _words(fact: CurrentFact) -> str:
 
 def told(fact: CurrentFact, now: datetime, *, timed: bool = True) -> str:
     """A fact as it was told: its value where the words alone would not say it, and a quotation."""
-    words = fact.words.strip(" .") or fact.value
-    value = (
-        ""
-        if plain(fact.value) in plain(words) or fact.value in _NO_VALUE or fact.value == NONE
-        else fact.value
-    )
-    if fact.kind == NOTED and ": " in fact.value and fact.value.endswith(fact.words):
-        value = fact.value.removesuffix(fact.words).rstrip(": ")
-        value = f"to “{value}?”"
-    elif value.endswith("/10"):
-        value = ""
-    if fact.kind == "severity" and "/" in fact.value and len(words) < 12:
-        value = fact.value.replace("/", " out of ")
+    words = re.sub(r"^(?:and|but|so|also|oh) ", "", fact.words.strip(" .,!")) or fact.value
+    value = fact.value.strip(" .,!")
+    said = plain(value) in plain(words) or stems(value) <= stems(words) or value in (*_NO_VALUE, NONE)
+    if fact.kind == NOTED and ": " in value and value.endswith(words):
+        value = f"to the question “{value.removesuffix(words).rstrip(': ')}?”"
+    elif said or fact.kind == "severity":
+        value = (
+            value.replace("/", " out of ")
+            if fact.kind == "severity" and "/" in value and "10" not in words
+            else ""
+        )
     quoted = f'"{_cut(words)}"'
     when = f" ({clock(fact.said_at, now)})" if timed else ""
     return f"{value}: {quoted}{when}" if value else f"{quoted}{when}"

@@ -171,6 +171,14 @@ def whole_span(low: str) -> bool:
     )
 
 
+def whole_place(low: str) -> str | None:
+    """A place on the body, if a clause is nothing else: `the left one`, `my right ear`."""
+    bare = re.sub(r"^(?:(?:it's|its|it is|in|on|just|mostly|mainly|only|well|er+m?|um+|oh)[, ]+)+", "", low)
+    bare = re.sub(r"(?: mostly| mainly| i think)*[ .,!]*$", "", bare)
+    found = _PLACE.search(bare)
+    return found[0].strip() if found and found[0].strip() == bare.strip() else None
+
+
 def temperature(low: str, *, asked: bool) -> str | None:
     """A body temperature, if one is asked for or the clause speaks of one."""
     if not asked and not re.search(r"\btemp|fever|degrees|°|thermometer|celsius|fahrenheit", low):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRoster
 from agents.local import memory
+from agents.local.changes import kept_words
 from agents.local.clauses import PERSON, plain
 from agents.local.dialogue import REMOVE, Talk, known_for
 from agents.local.facts import CONCERN, NOTED
@@ -21,6 +22,7 @@ from agents.local.medicines import Medicines
 from agents.ports import Recalled, Vectors
 from agents.roster import Specialist
 from agents.values import (
+    COORDINATOR,
     NONE,
     NOT_SAID,
     NOT_SURE,
@@ -61,6 +63,8 @@ class Texts(BaseModel):
     resumed: _Texts
     resumed_plainly: _Texts
     left: _Texts
+    topic: _Texts
+    no_shame: _Texts
     loss: _Texts
     loss_again: _Texts
     hard: _Texts
@@ -173,30 +177,18 @@ class Replies:
         return (unused or ordered)[0].format(**values)
 
     def _may_ask(self, turn: Turn, said: Sequence[str]) -> bool:
-        """Whether a question of the interview fits after this message."""
-        quiet = {
-            ActKind.FEELING, ActKind.COMPLAINT, ActKind.GOODBYE, ActKind.MEMORY_QUESTION, ActKind.SUMMARISE, ActKind.FORGET,
-            ActKind.ABOUT_US, ActKind.OTHER_REQUEST, ActKind.HEALTH_QUESTION, ActKind.UNCLEAR, ActKind.REMEMBER, ActKind.THANKS,
-        }  # fmt: skip
-        if turn.kinds & quiet or any("?" in part for part in said):
+        """Whether a question of the interview fits after this message: not beside what it asks or feels."""
+        if turn.kinds & _QUIET or any("?" in part for part in said):
             return False
-        if (
-            turn.talk.removal
-            or _wants_quiet(turn)
-            or turn.talk.ignored >= 2
-            or turn.intent.intent == OUT_OF_SCOPE
-        ):
+        if turn.talk.removal or _wants_quiet(turn) or turn.intent.intent == OUT_OF_SCOPE or _grieves(turn):
             return False
-        told = [change for change in turn.changes if change.op is not Op.RETRACT]
-        of_concern = [
-            change
-            for change in told
-            if change.kind == CONCERN or (turn.concern and change.subject == turn.concern.subject)
-        ]
-        answered = ActKind.ANSWER in turn.kinds
-        return turn.concern is not None and (
-            answered or bool(of_concern) or ActKind.TOPIC_RESUMED in turn.kinds
+        if turn.concern is None or turn.specialist.agent_type == COORDINATOR:
+            return False
+        new = any(change.kind == CONCERN for change in turn.changes)
+        about_it = any(
+            change.about == turn.concern.value[:120] and change.kind != NOTED for change in turn.changes
         )
+        return new or ActKind.ANSWER in turn.kinds or (about_it and turn.talk.question is not None)
 
     def _parts(self, turn: Turn) -> list[str]:
         """What each act is answered with, in the order of importance."""
@@ -221,19 +213,24 @@ class Replies:
             self._request(turn) if ActKind.OTHER_REQUEST in kinds else "",
             self._answer(turn) if ActKind.HEALTH_QUESTION in kinds else "",
         ]
-        return [part for part in parts if part] or [self._social(turn)]
+        said = [part for part in parts if part]
+        if said and ActKind.GOODBYE in kinds:
+            return [*said, self._pick("goodbye", turn)]
+        return said or [self._social(turn)]
 
     # --- what was told ------------------------------------------------------------------------------------
 
     def _noted(self, turn: Turn) -> str:
         """What was taken in, in the person's words. A plain answer needs no echo if a question follows."""
         answers, facts = turn.words(ActKind.ANSWER), turn.words(ActKind.FACT)
-        if ActKind.FEELING in turn.kinds and not facts:
+        if turn.kinds & {ActKind.GOODBYE, ActKind.THANKS}:
+            facts = [each for each in facts if len(each.split()) > 5]
+        if facts and _grieves(turn) and not turn.kinds & {ActKind.FEELING, ActKind.HEALTH_QUESTION}:
+            return self._pick("loss_again", turn)
+        if ActKind.FEELING in turn.kinds and (not facts or _grieves(turn)):
             return ""
         told = [change for change in turn.changes if change.op is not Op.RETRACT and change.kind != CONCERN]
         if facts:
-            if len(facts) == 1 and not answers and len(plain(facts[0]).split()) < 2 and not turn.changes:
-                return ""
             out = next((change for change in turn.changes if change.op is Op.RETRACT), None)
             if out and ActKind.CORRECT not in turn.kinds:
                 return self._pick("taken_out", turn, words=_quoted(facts), old=f'"{out.value}"')
@@ -260,10 +257,7 @@ class Replies:
         return ""
 
     def _remembered(self, turn: Turn) -> str:
-        words = [
-            re.sub(r"^.*?\b(?:that|:)\s+", "", each, count=1) if re.search(r"\b(?:that|:)\s", each) else each
-            for each in turn.words(ActKind.REMEMBER)
-        ]
+        words = [kept_words(each) for each in turn.words(ActKind.REMEMBER)]
         stored = [change for change in turn.changes if change.op is not Op.RETRACT]
         if not stored:
             last = [fact for fact in turn.facts if fact.turn == turn.talk.number - 1]
@@ -290,8 +284,7 @@ class Replies:
     # --- what was asked of memory -------------------------------------------------------------------------
 
     def _recalled(self, turn: Turn, words: str) -> str:
-        asked = [(said.message, said.at) for said in turn.talk.said if "?" in said.message]
-        found = memory.answer(words, turn.facts, turn.recalled.memories, self._embed, turn.now, asked)
+        found = memory.answer(words, turn.facts, turn.recalled.memories, turn.talk, self._embed, turn.now)
         if not found.quotes:
             return self._pick("not_told", turn)
         listed = "; ".join(found.quotes)
@@ -305,10 +298,10 @@ class Replies:
 
     def _forget(self, turn: Turn) -> str:
         words = " ".join(turn.words(ActKind.FORGET))
-        facts = memory.matching(words, turn.talk.facts, self._embed, turn.talk.number - 1)
+        facts = memory.matching(words, turn.facts, turn.talk.number)
         if not facts:
             return self._pick("nothing_to_remove", turn)
-        quotes = list(dict.fromkeys(f'"{_short(fact.words or fact.value)}"' for fact in facts))
+        quotes = list(dict.fromkeys(f'"{_short(_name_of(fact))}"' for fact in facts))
         return f"{REMOVE}: {', '.join(quotes[:8])}?"
 
     def _after_removal(self, turn: Turn) -> str:
@@ -317,9 +310,7 @@ class Replies:
             return self._pick("kept", turn)
         before = {fact.id: fact for fact in turn.talk.facts}
         quotes = dict.fromkeys(
-            f'"{_short(before[change.target].words or change.value)}"'
-            for change in gone
-            if change.target in before
+            f'"{_short(_name_of(before[change.target]))}"' for change in gone if change.target in before
         )
         return self._pick("removed", turn, list=", ".join(quotes))
 
@@ -338,6 +329,9 @@ class Replies:
             whose = "the" if concern.subject == PERSON else f"your {concern.subject}'s"
             value = re.sub(r"^(?:my|the|a|an) ", "", concern.value)
             return self._pick("resumed", turn, value=f"{whose} {value}", list="; ".join(listed))
+        topic = next((change.value for change in turn.changes if change.kind == CONCERN), "")
+        if ActKind.TOPIC_LEFT in turn.kinds and topic and ActKind.FACT not in turn.kinds:
+            return self._pick("topic", turn, value=topic)
         if ActKind.TOPIC_LEFT in turn.kinds and not turn.kinds & {
             ActKind.FACT,
             ActKind.HEALTH_QUESTION,
@@ -357,6 +351,21 @@ class Replies:
         )
         if turn.intent.intent == OUT_OF_SCOPE and not turn.changes:
             return self._pick("outside", turn)
+        if (
+            re.search(
+                r"\b(?:see|go to|call|ring|visit) (?:a |the |my |to )*(?:doctor|gp|hospital|a&e|someone|nurse|dentist)\b|\bserious\b|\bdangerous\b|\bworr(?:y|ied)\b",
+                low,
+            )
+            and turn.concern
+        ):
+            advice = [
+                each.text
+                for specialist in self._specialists
+                for each in specialist.interview.see_someone
+                if any(word in f"{turn.concern.value} {low}" for word in each.about)
+            ]
+            if advice:
+                return f"{self._pick('worried', turn)} {advice[0]}"
         if warning := self._medicines.warning(f"{turn.message}", facts):
             return warning
         if text := general_information(
@@ -379,27 +388,24 @@ class Replies:
             text = self._pick("worried", turn)
         else:
             text = self._pick("health_question", turn)
-        useful = (
-            [
-                fact
-                for fact in turn.facts
-                if fact.kind in ("medications", "allergies", "conditions", "pregnancy")
-                and fact.subject == PERSON
-                and fact.value not in _PLAIN_VALUES
-            ]
-            if about_medicine
-            else [
-                fact
-                for fact in turn.facts
-                if turn.concern
+        kinds = ("medications", "allergies", "conditions", "pregnancy")
+        useful = [
+            fact
+            for fact in turn.facts
+            if fact.value not in _PLAIN_VALUES
+            and (
+                (fact.kind in kinds and fact.subject == PERSON)
+                if about_medicine
+                else turn.concern is not None
                 and (fact.id == turn.concern.id or fact.about == turn.concern.value[:120])
-                and fact.value not in _PLAIN_VALUES
-                and fact.kind != NOTED
-            ]
-        )
-        if useful and ActKind.FACT not in turn.kinds:
-            return f"{text} {self._pick('noted_for_them', turn, list=', '.join(dict.fromkeys(_short(fact.value) for fact in useful[:4])))}"
-        return text if ActKind.FACT in turn.kinds else f"{text} {self._pick('question_noted', turn)}"
+            )
+        ]
+        if ActKind.FACT in turn.kinds:
+            return text
+        if not useful:
+            return f"{text} {self._pick('question_noted', turn)}"
+        listed = memory.listed(useful[-3:], turn.now)
+        return f"{text} {self._pick('noted_for_them', turn, list='; '.join(listed))}"
 
     def _request(self, turn: Turn) -> str:
         low = plain(" ".join(turn.words(ActKind.OTHER_REQUEST)))
@@ -474,6 +480,40 @@ _LOSS: Final = re.compile(
 )
 
 
+_QUIET: Final = frozenset(
+    (
+        ActKind.FEELING,
+        ActKind.COMPLAINT,
+        ActKind.GOODBYE,
+        ActKind.MEMORY_QUESTION,
+        ActKind.SUMMARISE,
+        ActKind.FORGET,
+        ActKind.ABOUT_US,
+        ActKind.OTHER_REQUEST,
+        ActKind.HEALTH_QUESTION,
+        ActKind.UNCLEAR,
+        ActKind.REMEMBER,
+        ActKind.THANKS,
+    )
+)
+
+
+def _grieves(turn: Turn) -> bool:
+    """Whether the person has told of a loss."""
+    return any(
+        _LOSS.search(plain(text)) for text in (*(said.message for said in turn.talk.said), turn.message)
+    )
+
+
+def _name_of(fact: CurrentFact) -> str:
+    """How a note is named before it is removed: its value if that is a name, else its words."""
+    return (
+        fact.value
+        if fact.kind in ("medications", "other_medicines", "conditions", "allergies", "name")
+        else fact.words or fact.value
+    )
+
+
 def _wants_quiet(turn: Turn) -> bool:
     """Whether the person asked not to be asked or advised."""
     pattern = r"\b(?:stop asking|no (?:more )?questions|just listen|only listen|don't ask|don't want (?:any )?(?:tips|advice|questions)|stop it with the questions)\b"
@@ -491,4 +531,5 @@ def _quoted(words: Sequence[str]) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.replace('"', "'").split()).strip(" .,;:!")
+    text = re.sub(r"^(?:and|but|so|also|oh|ok|well|then) (?=\w+ \w)", "", text, flags=re.IGNORECASE)
     return text if len(text) <= _LONG else f"{text[: _LONG - 1].rstrip()}…"
