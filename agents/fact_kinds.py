@@ -282,6 +282,7 @@ TABLE: Final = (
     ),
     FactKind(
         "deadline",
+        reads="when",
         asks=r"\bby when\b|\bdeadline\b|\bhow (?:soon|urgent)\b|\bwhen do you need\b|\bby what date\b"
         r"|\bwhen would\b|\bwhich days?\b|\bwhat days?\b",
     ),
@@ -313,6 +314,7 @@ TABLE: Final = (
     ),
     FactKind(
         "cycle",
+        reads="when",
         asks=r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
     ),
     FactKind(

@@ -11,6 +11,7 @@ from agents.local.clauses import PERSON, Clause
 from agents.local.dialogue import Talk, stems
 from agents.local.facts import CONCERN, FactReader, Found, has_words, short_reply, split_contrast
 from agents.local.kinds import STATEMENT, Forms, form_of
+from agents.local.memory import asked_kinds
 from agents.questions import MENU, questions
 from agents.values import ActKind
 
@@ -47,8 +48,11 @@ _OWN: Final = re.compile(
     _LEAD
     + r"(?:what|what's|when|when's|where|which|who|how (?:often|many|much|long|old|far|tall))\b.*\b(?:i|i'm|my|he|she|his|her|me|our|we)\b"
 )
+_OWN_FACT: Final = re.compile(
+    r"\b(?:am i|do i|did i|have i|was i|(?:was|is|were|are) my|(?:does|did|is|was) (?:he|she|my \w+)|was (?:it|the last))\b"
+)
 _ADVICE: Final = re.compile(
-    r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?|do about|eat|wrong with|need to|better|start|you think|normal|supposed)\b"
+    r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?|do about|eat|wrong with|need to|have to|better|do i start|you think|normal|supposed)\b"
 )
 _SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|we|we're|our|he|she|\d+)\b")
 _TAKES_BACK: Final = re.compile(
@@ -89,6 +93,8 @@ def _act(clause: Clause, shares: Mapping[str, float], talk: Talk, reader: FactRe
     form = form_of(clause, forms)
     if form is not None and not (polarity and _answers_rather(form, polarity, talk)):
         return Done(clause, _checked(form, clause, talk, formed=True))
+    if polarity in ("yes", "no") and talk.question is None:
+        return Done(clause, ActKind.SMALL_TALK)
     answers = _answers(clause, talk, reader)
     if answers and (polarity or any(each.value != clause.text for each in answers)):
         return Done(clause, ActKind.ANSWER, 0.95, answers)
@@ -196,7 +202,7 @@ def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False)
     if formed:
         return kind
     is_social = kind in (ActKind.GOODBYE, ActKind.THANKS, ActKind.GREETING, ActKind.SMALL_TALK)
-    if is_social and (len(low.split()) > 10 or (not clause.asked and _SELF.search(low))):
+    if is_social and (not 3 <= len(low.split()) <= 10 or (not clause.asked and _SELF.search(low))):
         return ActKind.FACT
     needed = {
         ActKind.OTHER_REQUEST: _ASKS_US,
@@ -214,8 +220,13 @@ def _asks_for_own(clause: Clause, talk: Talk) -> bool:
     """Whether a question asks for something that the person has told: it shares words with a fact."""
     if not clause.asked or not _OWN.match(clause.low) or _ADVICE.search(clause.low):
         return False
+    if talk.facts and _OWN_FACT.search(clause.low):
+        return True
     words = stems(clause.low)
-    return any(words & stems(f"{fact.words} {fact.value} {fact.kind}") for fact in talk.facts)
+    kinds = asked_kinds(clause.low)
+    return any(fact.kind in kinds for fact in talk.facts) or any(
+        words & stems(f"{fact.words} {fact.value} {fact.kind}") for fact in talk.facts
+    )
 
 
 def _was_named(clause: Clause, talk: Talk) -> bool:

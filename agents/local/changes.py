@@ -8,7 +8,7 @@ from typing import Final
 
 from agents.local import readers
 from agents.local.acts import Done
-from agents.local.clauses import MIXED, PERSON, Clause, plain
+from agents.local.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
@@ -24,6 +24,7 @@ _MEASURED: Final = frozenset(
 )
 """Values that change from day to day: a new one does not end the one before."""
 
+_NUMBERED: Final = frozenset(("medications", "other_medicines", "dose", "noted"))
 _ASKS_TO_KEEP: Final = re.compile(
     r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
     r"(?:remember|note|log|record|save|store|write|put|jot|mark|make a note|take a note|keep a note|keep in mind|don't forget|for the record|for your notes|add)"
@@ -62,7 +63,7 @@ class ChangeReader:
         clause = each.clause
         match each.kind:
             case ActKind.ANSWER if talk.removal and not each.answers:
-                return self._removed(talk) if self._reader.polarity(clause.low) == "yes" else ()
+                return () if self._reader.polarity(clause.low).startswith("no") else self._removed(talk)
             case ActKind.ANSWER:
                 return [self._added(found, talk, before, concern) for found in self._answer_values(each)]
             case ActKind.REMEMBER:
@@ -120,6 +121,9 @@ class ChangeReader:
         place = readers.whole_place(clause.low)
         if not values and place and concern:
             return [self._added(Found("location", place, clause.text, clause.who), talk, before, concern)]
+        often = readers.PLAIN["often"](clause.low)
+        if not values and often and concern and len(clause.low.split()) <= len(often.split()) + 2:
+            return [self._added(Found("frequency", often, clause.text, clause.who), talk, before, concern)]
         if (
             not values
             and "temperature" in talk.known
@@ -243,7 +247,7 @@ class ChangeReader:
                 typed = [fact for fact in named if fact.kind != NOTED and has_words(fact.value, old)]
                 return (typed or named)[-1]
         facts = [fact for fact in facts if fact.kind != CONCERN]
-        kinds = self._kinds_of(replace(clause, low=new, denied=False))
+        kinds, sure = self._kinds_of(replace(clause, low=new, denied=False))
         same = [fact for fact in facts if fact.kind in kinds and fact.subject in (clause.who, talk.whom)]
         if "measures" in kinds:
             weight = re.search(r"kg|kilo|lb|pound|stone", new) is not None
@@ -259,10 +263,10 @@ class ChangeReader:
             if named:
                 return named[-1]
         last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind != NOTED]
-        return last[-1] if last and len(new.split()) <= 6 and not kinds else None
+        return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
-    def _kinds_of(self, clause: Clause) -> set[str]:
-        """The kinds of which a clause has a value, if each of them had been asked for."""
+    def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
+        """The kinds of which a clause has a value, and whether it says so itself, not only if it were asked."""
         low = re.sub(
             r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is|oops|correction|typo|hang on|i said|that should be|more like|change (?:that|it) to|on second thought|my mistake|rather)[,: ]+)+",
             "",
@@ -273,7 +277,7 @@ class ChangeReader:
         }
         if self._reader.named(low, "medicines.names"):
             kinds.add("medications")
-        return kinds or self._reader.kinds_fitting(replace(clause, low=low))
+        return (kinds, True) if kinds else (self._reader.kinds_fitting(replace(clause, low=low)), False)
 
     def _new_value(self, clause: Clause, new: str, old: str, target: CurrentFact) -> str | None:
         """The value that a correction puts in the place of the old one; None if it only denies it."""
@@ -286,13 +290,20 @@ class ChangeReader:
         side = re.search(r"\b(?:left|right)\b", low)
         if side and (wrong := "left" if side[0] == "right" else "right") in plain(target.value).split():
             return re.sub(rf"\b{wrong}\b", side[0], plain(target.value))
+        numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
+        if (
+            target.kind in _NUMBERED
+            and len(numbers) == 1
+            and len(low.split()) <= 4
+            and re.search(r"\d", target.value)
+            and not old
+            and not self._reader.named(low, "medicines.names")
+        ):
+            return re.sub(r"\d+(?:[.,]\d+)?", numbers[0], target.value, count=1)
         if (typed := self._reader.value_of(target.kind, clean)) is not None:
             return typed
         if clause.denied and not old:
             return None
-        numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
-        if len(numbers) == 1 and len(low.split()) <= 4 and re.search(r"\d", target.value) and not old:
-            return re.sub(r"\d+(?:[.,]\d+)?", numbers[0], target.value, count=1)
         if old and low and has_words(target.value, old):
             return (
                 re.sub(re.escape(plain(old)), low, target.value.lower(), count=1)
@@ -335,7 +346,8 @@ class ChangeReader:
         if not found and (named := named_topic(clause.text)):
             if resumed := self._resumed(replace(clause, low=plain(named)), talk):
                 return resumed
-            found = [Found(CONCERN, re.sub(r"^(?:my|the|our) ", "", plain(named)), clause.text, PERSON)]
+            if not relative_in(plain(named)):
+                found = [Found(CONCERN, re.sub(r"^(?:my|the|our) ", "", plain(named)), "", PERSON)]
         return [self._added(one, talk, before, concern) for one in found[:1]]
 
     def _resumed(self, clause: Clause, talk: Talk) -> list[FactReading]:

@@ -84,7 +84,7 @@ _LEADING: Final = re.compile(
     r"^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
     r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|there)\b)|"
     r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
-    r"|nah|thanks|thank you|thanks a lot|cheers|thx|sorry|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)",
+    r"|nah|thanks|thank you|thanks a lot|cheers|thx|no wait|wait no|no sorry|oh sorry|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)",
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")

@@ -105,9 +105,10 @@ class Talk:
     def other(self) -> str:
         """The person other than the writer who was spoken of last."""
         for turn in reversed(self.said[-8:]):
-            if found := last_other(split(turn.message)):
+            found = last_other(split(turn.message))
+            if found and found not in ("he", "she"):
                 return found
-        others = [fact.subject for fact in self.facts if fact.subject != PERSON]
+        others = [fact.subject for fact in self.facts if fact.subject not in (PERSON, "he", "she")]
         return others[-1] if others else NOBODY
 
     @cached_property

@@ -223,7 +223,7 @@ class FactReader:
             case "when":
                 return readers.when(low)
             case "span":
-                return readers.span(low)
+                return readers.span(low) if _lasts(low) else None
             case "temperature":
                 return readers.temperature(low, asked=True)
             case "reading":
@@ -494,6 +494,14 @@ def short_reply(clause: Clause, question: Question, whom: str) -> Found:
 
 
 _ANY_QUESTION: Final = Question(asked="", core="", form="open")
+
+
+def _lasts(low: str) -> bool:
+    """Whether a span in a clause is how long something has lasted, not when it happens."""
+    return (
+        readers.whole_span(low)
+        or re.search(r"\b(?:for|since|been|ago|started|now|last|past|had)\b", low) is not None
+    )
 
 
 def split_contrast(low: str) -> tuple[str, str]:

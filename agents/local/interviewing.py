@@ -14,6 +14,7 @@ from agents.specialist import open_questions
 from memory_blocks.facts import CurrentFact
 
 _TWICE: Final = 2
+_LATELY: Final = 8
 
 
 def next_question(
@@ -21,16 +22,15 @@ def next_question(
 ) -> str:
     """The next question; empty if there is nothing to ask.
 
-    A question is not asked again for the same concern, and never more than twice in a conversation. About
+    A question is not asked again within eight turns, and never more than twice in a conversation. About
     somebody else, only those are asked that do not say "you".
     """
-    since = concern.turn if concern and concern.turn else 0
-    asked_now = [each.core for said in talk.said if said.turn >= since for each in questions(said.answer)]
+    lately = {each.core for said in talk.said[-_LATELY:] for each in questions(said.answer)}
     answered = " ".join(fact.value for fact in talk.facts if fact.kind == NOTED)
     told = " ".join(f"{fact.words} {fact.value}" for fact in talk.facts).lower()
     for question in open_questions(specialist, known):
         asked = questions(question.text)[-1]
-        if asked.core in asked_now or talk.asked[asked.core] >= _TWICE or asked.core in answered:
+        if asked.core in lately or talk.asked[asked.core] >= _TWICE or asked.core in answered:
             continue
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
             continue
@@ -43,6 +43,7 @@ def next_question(
         if asked.options and any(
             word in told for option in asked.options for word in option.split() if len(word) > 4
         ):
-            return without_options(asked) or question.text
+            shorter = without_options(asked)
+            return shorter if shorter[:1].isupper() and "…" not in shorter else question.text
         return question.text
     return ""

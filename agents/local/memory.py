@@ -24,7 +24,7 @@ ASKED_KINDS: Final = tuple(
     (kinds, re.compile(pattern))
     for kinds, pattern in (
         (
-            ("dose",),
+            ("dose", "medications"),
             r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did) i (?:take|say i take)\b|\bstrength\b",
         ),
         (("allergies",), r"\ballerg"),
@@ -59,6 +59,7 @@ ASKED_KINDS: Final = tuple(
     )
 )
 _SYMPTOMS: Final = re.compile(r"\bsymptoms?\b|\bcomplaints?\b|\bwhat(?:'s| is) wrong with me\b")
+_NAMED_KINDS: Final = frozenset(("medications", "other_medicines", "conditions", "allergies"))
 _NO_VALUE: Final = (UNSPECIFIED, NOT_SURE, NOT_SAID)
 
 
@@ -86,14 +87,21 @@ def answer(
     polar = _POLAR.match(low) is not None
     if found := _by_position(low, facts, talk, now):
         return Answer(found, polar)
+    facts = [fact for fact in facts if fact.words]
     mine = _of_whom(low, facts, talk)
     topic = _topic_words(low)
-    kinds = next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
+    kinds = asked_kinds(low)
     if _SYMPTOMS.search(low):
         kinds = (CONCERN, "associated_symptoms", "quality", "location", "severity")
     named = [fact for fact in mine if fact.kind in kinds]
-    if len(named) > 1 and topic:
-        named = [fact for fact in named if topic & stems(f"{fact.value} {fact.words} {fact.about}")] or named
+    if kinds == ("measures",) and (unit := _unit_asked(low)):
+        named = [fact for fact in named if re.search(unit, fact.value)]
+    closer = [fact for fact in named if topic & stems(f"{fact.value} {fact.words} {fact.about}")]
+    if topic and not closer and kinds == ("onset", "duration"):
+        closer = _with_marks(
+            low, [fact for fact in mine if topic & stems(f"{fact.value} {fact.words} {fact.about}")], topic
+        )
+    named = closer or named
     if not named:
         named = _with_marks(low, mine, topic)
     found = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
@@ -101,6 +109,21 @@ def answer(
         return Answer(_unique(told(fact, now) for fact in found), polar)
     hits = [hit for hit in hits if hit.is_current and topic & stems(hit.content)]
     return Answer(_unique(quote(hit.content, hit.said_at, now) for hit in hits[:_MOST]), polar)
+
+
+def asked_kinds(low: str) -> tuple[str, ...]:
+    """The kinds of fact that a question about memory asks for."""
+    return next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
+
+
+def _unit_asked(low: str) -> str:
+    return (
+        r"kg|kilo|lb|pound|stone|st\b"
+        if "weigh" in low
+        else r"\dm|\.\d\d|cm|ft|foot|feet|'"
+        if re.search(r"tall|height", low)
+        else ""
+    )
 
 
 def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: datetime) -> tuple[str, ...]:
@@ -183,7 +206,7 @@ _SAME: Final = (
 
 def listed(facts: Iterable[CurrentFact], now: datetime, most: int = _MOST_LISTED) -> tuple[str, ...]:
     """Everything that was told, in the order in which it was said."""
-    ordered = sorted(facts, key=lambda fact: fact.turn or 0)
+    ordered = sorted((fact for fact in facts if fact.words), key=lambda fact: fact.turn or 0)
     return _unique(told(fact, now, timed=False) for fact in ordered)[:most]
 
 
@@ -199,14 +222,14 @@ def matching(request: str, facts: Sequence[CurrentFact], turn: int) -> tuple[Cur
     for texts in ((lambda fact: fact.value), (lambda fact: f"{fact.words} {fact.subject} {fact.about}")):
         if found := tuple(fact for fact in facts if topic & stems(texts(fact))):
             return found
-    kinds = next((kinds for kinds, pattern in ASKED_KINDS if pattern.search(low)), ())
+    kinds = asked_kinds(low)
     return tuple(fact for fact in facts if fact.kind in kinds)
 
 
 def _topic_words(low: str) -> frozenset[str]:
     return stems(low) - stems(
         "forget delete remove erase cross strike scratch list notes everything mention earlier before again off down take taking"
-        " many much long often time week told quick test check just file record bit part thing please remind first last number give gave"
+        " many much long often time week told quick test check just file record bit part thing please remind first last number give gave start started begin began"
     )
 
 
@@ -260,8 +283,10 @@ def told(fact: CurrentFact, now: datetime, *, timed: bool = True) -> str:
             if fact.kind == "severity" and "/" in value and "10" not in words
             else ""
         )
-    quoted = f'"{_cut(words)}"'
     when = f" ({clock(fact.said_at, now)})" if timed else ""
+    if fact.kind in _NAMED_KINDS and fact.value not in (*_NO_VALUE, NONE) and re.search(r",|\band\b", words):
+        return f"{fact.value}{when}"  # the words name others, too
+    quoted = f'"{_cut(words)}"'
     return f"{value}: {quoted}{when}" if value else f"{quoted}{when}"
 
 

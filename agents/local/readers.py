@@ -49,7 +49,7 @@ _OFTEN: Final = re.compile(
     rf"|(?:once|twice|{_N}(?: ?(?:-|to|or) ?{_N})?(?: times| nights| days| or \w+ times)?|(?:a )?(?:few|couple of) times|several times)(?: or (?:twice|so))? (?:a|an|per|each|every) (?:day|night|week|month|year|hour)"
     r"|daily|weekly|nightly|monthly|most (?:days|nights|mornings)|once in a while|now and then|from time to time|all the time|constantly|rarely|hardly ever|on and off)\b"
 )
-_RATED: Final = re.compile(rf"\b({_N})(?: ?(?:-|to|or) ?{_N})? ?(?:/ ?|out of |over )(10|ten)\b")
+_RATED: Final = re.compile(rf"\b({_N})(?: ?(?:-|to|or) ?{_N})? ?(?:/ ?|out of |of |over )(10|ten)\b")
 _BARE: Final = (
     r"(?:(?:it's|its|it is|i'd|i would|say|give it|probably|maybe|about|around|roughly|like|a|an|at|more like|perhaps|i think|i guess|around a|between|just|only|definitely|easily"
     r"|well|um+|er+m?|hmm+|so|oh|solid|now|it was|was|hm|mm|prolly|i'd put it at|put it at|he says|she says|says|rate it|i rate it|still|pretty much|tbh|honestly|today|right now|or|to|and|up to|close to|nearly|almost|of pain|on the scale|pain|[.,!]) ?)*"

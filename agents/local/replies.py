@@ -14,7 +14,7 @@ from agents.errors import BadRoster
 from agents.local import memory
 from agents.local.changes import kept_words
 from agents.local.clauses import PERSON, plain
-from agents.local.dialogue import REMOVE, Talk, known_for
+from agents.local.dialogue import REMOVE, Talk, known_for, named_topic
 from agents.local.facts import CONCERN, NOTED
 from agents.local.information import general_information
 from agents.local.interviewing import next_question
@@ -65,6 +65,7 @@ class Texts(BaseModel):
     left: _Texts
     topic: _Texts
     no_shame: _Texts
+    trust: _Texts
     loss: _Texts
     loss_again: _Texts
     hard: _Texts
@@ -183,6 +184,13 @@ class Replies:
         if turn.talk.removal or _wants_quiet(turn) or turn.intent.intent == OUT_OF_SCOPE or _grieves(turn):
             return False
         if turn.concern is None or turn.specialist.agent_type == COORDINATOR:
+            return False
+        raised = next(
+            (said.intent for said in turn.talk.said if said.turn == turn.concern.turn), turn.intent.intent
+        )
+        if ActKind.TOPIC_LEFT in turn.kinds and not _is_aside(turn):
+            return False
+        if raised != turn.intent.intent or raised in _ASKS_NOTHING:
             return False
         new = any(change.kind == CONCERN for change in turn.changes)
         about_it = any(
@@ -315,25 +323,26 @@ class Replies:
         return self._pick("removed", turn, list=", ".join(quotes))
 
     def _topic(self, turn: Turn) -> str:
-        if ActKind.TOPIC_RESUMED in turn.kinds:
+        back = any(
+            change.kind == CONCERN and change.op is Op.ADD and change.target for change in turn.changes
+        )
+        if ActKind.TOPIC_RESUMED in turn.kinds or (ActKind.TOPIC_LEFT in turn.kinds and back):
             concern = turn.concern
-            back = any(
-                change.kind == CONCERN and change.op is Op.ADD and change.target for change in turn.changes
-            )
             if concern is None or not back:
                 return self._pick("resumed_plainly", turn)
             about = [
                 fact for fact in turn.talk.facts if fact.about == concern.value[:120] or fact.id == concern.id
             ]
             listed = memory.listed(about or [concern], turn.now, 4)
-            whose = "the" if concern.subject == PERSON else f"your {concern.subject}'s"
-            value = re.sub(r"^(?:my|the|a|an) ", "", concern.value)
-            return self._pick("resumed", turn, value=f"{whose} {value}", list="; ".join(listed))
+            named = named_topic(" ".join(turn.words(ActKind.TOPIC_RESUMED))) or concern.value
+            return self._pick("resumed", turn, value=_yours(named), list="; ".join(listed))
         topic = next((change.value for change in turn.changes if change.kind == CONCERN), "")
         if ActKind.TOPIC_LEFT in turn.kinds and topic and ActKind.FACT not in turn.kinds:
-            return self._pick("topic", turn, value=topic)
+            named = named_topic(" ".join(turn.words(ActKind.TOPIC_LEFT))) or topic
+            return self._pick("topic", turn, value=_yours(named))
         if ActKind.TOPIC_LEFT in turn.kinds and not turn.kinds & {
             ActKind.FACT,
+            ActKind.ANSWER,
             ActKind.HEALTH_QUESTION,
             ActKind.MEMORY_QUESTION,
         }:
@@ -372,7 +381,9 @@ class Replies:
             low, turn.concern.value if turn.concern else "", self._specialists, turn.facts
         ):
             return text
-        named = list(self._medicines.named(words).values())
+        named = list(self._medicines.named(words).values()) or list(
+            self._medicines.named(turn.message).values()
+        )
         about_medicine = bool(named) or re.search(
             r"\b(?:take|taking|dose|mg|tablets?|pills?|medic\w+|antibiotics?|painkillers?|side effects?|mix|together with)\b",
             low,
@@ -446,6 +457,10 @@ class Replies:
             return self._pick("loss_again" if earlier else "loss", turn)
         if earlier:
             return self._pick("loss_again", turn)
+        if re.search(r"\bthe first (?:one|person|to)\b|\btold (?:anyone|anybody)\b|\bnobody knows\b", low):
+            return self._pick("trust", turn)
+        if re.search(r"\bembarrass|\bawkward|\bsilly\b", low):
+            return self._pick("no_shame", turn)
         if re.search(
             r"\b(?:scared|afraid|terrified|worried|worry|nervous|dread|frightened|anxious|panick\w+)\b", low
         ):
@@ -480,6 +495,9 @@ _LOSS: Final = re.compile(
 )
 
 
+_ASKS_NOTHING: Final = frozenset(("ADMINISTRATIVE", "MEDICATION"))
+"""Specialists whose questions are about an errand, not about a complaint."""
+
 _QUIET: Final = frozenset(
     (
         ActKind.FEELING,
@@ -496,6 +514,21 @@ _QUIET: Final = frozenset(
         ActKind.THANKS,
     )
 )
+
+
+def _is_aside(turn: Turn) -> bool:
+    """Whether the topic is changed by a mere "by the way"."""
+    return all(
+        re.fullmatch(
+            r"(?:by the way|btw|one more thing|another thing|anyway|on another note)\W*", plain(words)
+        )
+        for words in turn.words(ActKind.TOPIC_LEFT)
+    )
+
+
+def _yours(topic: str) -> str:
+    """A topic as it is named to the person: `my knee` is `your knee`."""
+    return re.sub(r"\bmy\b", "your", topic, flags=re.IGNORECASE)
 
 
 def _grieves(turn: Turn) -> bool:
