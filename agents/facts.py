@@ -1,17 +1,12 @@
-"""Facts in a turn: the changes that a reading asks for, and what is known about whom it is about. Pure."""
+"""What a brain read from a message as changes to facts, and the known facts as agents use them. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from hashlib import blake2b
-from typing import Final
 
-from agents.values import Fact, FactReading, values_of
-from memory_blocks.facts import PERSON, CurrentFact, FactChange
-
-ABOUT_WHOM: Final = "about_whom"
-"""The kind under which it is known whom a conversation is about if not the person who writes."""
-
-_CONCERNS: Final = ("concern", "request")
+from agents.values import Fact, FactReading
+from memory_blocks.fact_view import known_values as known_values
+from memory_blocks.fact_view import of_subject_now
+from memory_blocks.facts import CurrentFact, FactChange, derived_id
 
 
 def changes_of(
@@ -20,7 +15,7 @@ def changes_of(
     """What a brain read from a message, as changes. The same attempt at a turn always gives the same ids."""
     return tuple(
         FactChange(
-            id=f"fact_{blake2b(f'{answer_id} {number}'.encode(), digest_size=12).hexdigest()}",
+            id=derived_id(answer_id, str(number)),
             turn=turn,
             message_id=message_id,
             said_at=said_at,
@@ -30,26 +25,8 @@ def changes_of(
     )
 
 
-def subject_now(facts: Sequence[CurrentFact]) -> str:
-    """Whom the conversation is about: whoever the latest concern or request belongs to."""
-    concerns = [fact for fact in facts if fact.kind in _CONCERNS]
-    return max(concerns, key=lambda fact: fact.last_said_at).subject if concerns else PERSON
-
-
 def known_facts(facts: Sequence[CurrentFact]) -> tuple[Fact, ...]:
-    """What is known about the subject of the conversation, without what belongs to another concern."""
-    subject = subject_now(facts)
-    own = [fact for fact in facts if fact.subject == subject]
-    concerns = [fact.value for fact in own if fact.kind == "concern"]
-    others = {value.casefold() for value in concerns[:-1]}
+    """What is known about whom the conversation is about, without what belongs to another concern."""
     return tuple(
-        Fact(kind=fact.kind, value=fact.value[:200], turn=fact.turn or 1)
-        for fact in own
-        if fact.about.casefold() not in others
+        Fact(kind=fact.kind, value=fact.value[:200], turn=fact.turn or 1) for fact in of_subject_now(facts)
     )
-
-
-def known_values(facts: Sequence[CurrentFact]) -> dict[str, str]:
-    """The value of each kind of `known_facts`, and whom they are about if that is somebody else."""
-    values, subject = values_of(known_facts(facts)), subject_now(facts)
-    return values if subject == PERSON else {ABOUT_WHOM: subject, **values}

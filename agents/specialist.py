@@ -1,8 +1,9 @@
 """The questions of a specialist's interview that are still open."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agents.interviews import Question
+from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.sexes import is_pregnant, sex_of
 from agents.values import has_some
@@ -27,3 +28,9 @@ def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Qu
 def next_topics(specialist: Specialist, known: Mapping[str, str]) -> tuple[str, ...]:
     """The topics of the open questions, which the conversation will likely turn to."""
     return tuple(question.topic for question in open_questions(specialist, known))
+
+
+def asked_before(answers: Iterable[str], known: Mapping[str, str]) -> tuple[str, ...]:
+    """The kinds of fact that earlier answers asked for and that are not known yet."""
+    asked = (kind for answer in answers for kind in kinds_asked(answer))
+    return tuple(dict.fromkeys(kind for kind in asked if kind not in known))

@@ -11,6 +11,7 @@ from statistics import quantiles
 from time import perf_counter
 
 from agents.evaluation.routing import RoutingFigures, load_cases, route_lines
+from agents.facts import changes_of
 from agents.local import LocalBrain
 from agents.ports import Brain, Brief, Embedder, Recalled, Situation
 from agents.roster import Roster, pick
@@ -65,7 +66,15 @@ async def _turn(
     enrichment, intent = understanding.enrichment, understanding.intent
     embedded = await embed(embedder, text, enrichment, enrichment.known)
     who = pick(intent, roster)
-    brief = Brief(who, text, understanding, situation, situation.facts, Recalled(), SHELF.prompt(who))
+    made = changes_of(
+        understanding.changes,
+        turn=blocks.next_turn,
+        message_id=f"msg_{blocks.next_turn}",
+        answer_id=f"resp_{blocks.next_turn}",
+        said_at=situation.now,
+    )
+    facts = current_facts((*changes_in(blocks.active_session), *made))
+    brief = Brief(who, text, understanding, situation, facts, Recalled(), SHELF.prompt(who))
     async with aclosing(sentences(brain.speak(brief))) as spoken:
         answer = "".join([sentence async for sentence in spoken])
     took, number, now = perf_counter() - began, blocks.next_turn, SystemClock().now()
@@ -85,7 +94,7 @@ async def _turn(
         topic=enrichment.topic,
         trigger=enrichment.trigger,
         phase=enrichment.phase,
-        facts=enrichment.known,
+        facts=facts,
     )
     return took, listened, complete_turn(blocks, turn, now)
 

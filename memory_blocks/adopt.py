@@ -6,6 +6,8 @@ from typing import Final
 
 from memory_blocks import edits, schema, summary_text, trace, trace_text
 from memory_blocks.errors import BlockError, BlockInvalid
+from memory_blocks.fact_view import changes_by_hand
+from memory_blocks.facts import Decider, FactChange, current_facts
 from memory_blocks.ledger import Ledger, ReadResult
 from memory_blocks.limits import Limits
 from memory_blocks.merging import merge
@@ -14,6 +16,8 @@ from memory_blocks.ports import BlockStore, ForeignChange, Revision
 from memory_blocks.trace import Action
 
 ACTOR: Final = "mirror"
+EXTRACTOR_ACTOR: Final = "letta:context_extractor"
+"""The actor of an edit that the model of the conversation's extractor made with its memory tools."""
 _OUTDATED: Final = "edits a text that was replaced since"
 _ORDER: Final = (
     Label.CONTEXT_SUMMARY,
@@ -44,7 +48,8 @@ def adopt(
             if change.digest != digests[label]:
                 edit = _merged(store, conversation, current, change, ledger.limits)
             blocks = _with_edit(current, edit, ledger.limits)
-            written = ledger.write(store, conversation, current, blocks, actor=change.actor)
+            made = _fact_changes(ledger, store, conversation, current, blocks, change.actor)
+            written = ledger.write(store, conversation, current, blocks, actor=change.actor, changes=made)
         except BlockError as refused:
             reason = f"{refused.facts.get('path', '$')}: {refused.facts.get('rule', refused.name)}"
             kept = store.quarantine(
@@ -114,6 +119,24 @@ def _with_edit(current: ReadResult, change: ForeignChange, limits: Limits) -> Bl
     if isinstance(block, ActiveSession):
         blocks = edits.with_summary_of(blocks, limits)
     return edits.refresh(blocks, limits)
+
+
+def _fact_changes(
+    ledger: Ledger,
+    store: BlockStore,
+    conversation: Conversation,
+    current: ReadResult,
+    edited: Blocks,
+    actor: str,
+) -> tuple[FactChange, ...]:
+    """The changes to the facts that an edit makes."""
+    if edited.active_session.facts == current.blocks.active_session.facts:
+        return ()
+    known = ledger.fact_changes(store, conversation, current.blocks)
+    decider = Decider.MODEL if actor == EXTRACTOR_ACTOR else Decider.OPERATOR
+    version = current.blocks.active_session.schema_version  # that in which the facts were written
+    session = edited.active_session.model_copy(update={"schema_version": version})
+    return changes_by_hand(session, current_facts(known), ledger.now(), decider, made_before=len(known))
 
 
 def _check_schema(change: ForeignChange, limits: Limits) -> None:

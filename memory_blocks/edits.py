@@ -1,15 +1,16 @@
 """Makes the next version of the blocks after a turn, a rotation or a repair. Pure functions only."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
-from memory_blocks import summary_text
+from memory_blocks import fact_view, summary_text
 from memory_blocks.errors import BlockInvalid, HistoryFull
+from memory_blocks.facts import CurrentFact
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
     MAX_LINE,
@@ -24,7 +25,6 @@ from memory_blocks.models import (
     ConversationHistory,
     ConversationState,
     EarlierSession,
-    Fact,
     HistoryUsage,
     IntentClassification,
     Label,
@@ -48,18 +48,17 @@ from memory_blocks.models import (
 from memory_blocks.rotation import Rotation
 
 _MAX_LISTED: Final = 20
-_MAX_FACT: Final = 120
 _NO_NEXT_TOPIC: Final = ("What the person wants to talk about",)
-_ROOM_FOR_FACTS: Final = 1_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedTurn:
     """Everything that a turn adds to the blocks. A turn with an `error` failed; it has what it got so far.
 
-    `turn_id` is `Blocks.next_turn`, or the id of the latest turn to replace that one. `facts` are everything
-    known about the person by now, by kind; `asked_now` and `asked_before` are the kinds that this answer and
-    earlier ones asked for. `write_attempts` counts the attempts to write this turn.
+    `turn_id` is `Blocks.next_turn`, or the id of the latest turn to replace that one. `facts` are those that
+    hold after the turn; None leaves the facts of the blocks as they are. `asked_now` and `asked_before` are
+    the kinds that this answer and earlier ones asked for. `write_attempts` counts the attempts to write this
+    turn.
     """
 
     turn_id: int
@@ -74,7 +73,7 @@ class CompletedTurn:
     topic: str | None = None
     trigger: str | None = None
     phase: str | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: tuple[CurrentFact, ...] | None = None
     asked_now: tuple[str, ...] = ()
     asked_before: tuple[str, ...] = ()
     next_topics: tuple[str, ...] = ()
@@ -297,6 +296,12 @@ def follow_history(blocks: Blocks, last_archived: int, limits: Limits = DEFAULTS
     )
 
 
+def with_facts(blocks: Blocks, facts: Sequence[CurrentFact], limits: Limits = DEFAULTS) -> Blocks:
+    """The blocks with the view of these facts."""
+    session = changed(blocks.active_session, facts=fact_view.view(facts) or None)
+    return refresh(replace(blocks, active_session=session), limits)
+
+
 def with_status(blocks: Blocks, status: SessionStatus, limits: Limits = DEFAULTS) -> Blocks:
     """The blocks with another status of the session."""
     session = blocks.active_session
@@ -306,7 +311,7 @@ def with_status(blocks: Blocks, status: SessionStatus, limits: Limits = DEFAULTS
 
 def as_earlier(session: ActiveSession) -> EarlierSession:
     """A session in one line for a later one of the same person: when it ended, and what it was about."""
-    about = summary_text.concern_of({fact.kind: fact.value for fact in session.facts or ()})
+    about = summary_text.concern_of(fact_view.values_in(session.facts or ()))
     topic = session.conversation_state.active_topic or summary_text.NO_TOPIC
     return EarlierSession(
         session_id=session.session_info.session_id,
@@ -347,7 +352,7 @@ def _known_summary(text: str, session: ActiveSession) -> summary_text.Summary:
         **header,
         agent="None yet",
         flow=(),
-        points=summary_text.key_points({fact.kind: fact.value for fact in session.facts or ()}),
+        points=summary_text.key_points(fact_view.values_in(session.facts or ())),
         next_topics=_NO_NEXT_TOPIC,
         quality=summary_text.quality_lines(
             continuity=session.session_metadata.context_quality_score,
@@ -386,20 +391,6 @@ def _answers(enrichment: ContextEnrichment | None, before: Turn | None) -> bool 
     if before is None or before.agent_response is None or "?" not in before.agent_response.content:
         return None
     return enrichment is not None and f"turn_{before.turn_id}" in enrichment.relevant_history
-
-
-def _facts(known: tuple[Fact, ...], turn: CompletedTurn) -> tuple[Fact, ...]:
-    """All facts known by now. If there is no room, the oldest that the summary does not name go first."""
-    facts = {fact.kind: fact for fact in known if fact.turn != turn.turn_id}
-    for kind, value in turn.facts.items():
-        line = summary_text.one_line(value, _MAX_FACT)
-        if line and (kind not in facts or facts[kind].value != line):
-            facts.pop(kind, None)
-            facts[kind] = Fact(kind=kind, value=line, turn=turn.turn_id)
-    kept = list(facts.values())
-    while sum(len(fact.text) + 1 for fact in kept) > _ROOM_FOR_FACTS:
-        kept.remove(next((fact for fact in kept if fact.kind not in summary_text.NAMED), kept[0]))
-    return tuple(kept)
 
 
 def _session(
@@ -450,7 +441,7 @@ def _session(
             ),
             memory_usage_percent=counts.memory_usage_percent,
         ),
-        facts=_facts(session.facts or (), turn) or None,
+        facts=session.facts if turn.facts is None else fact_view.view(turn.facts) or None,
     )
 
 
@@ -498,7 +489,8 @@ def _summary(
     flow = known.flow
     if flow and flow[-1].startswith(f"Turn {turn.turn_id} ("):
         flow = flow[:-1]
-    points, topics = summary_text.key_points(turn.facts, turn.asked_now, turn.asked_before), turn.next_topics
+    told = fact_view.values_in(session.facts or ()) if turn.facts is None else fact_view.points(turn.facts)
+    points, topics = summary_text.key_points(told, turn.asked_now, turn.asked_before), turn.next_topics
     if turn.enrichment is None and blocks.context_summary:  # not understood: keep what was known
         points, topics = known.points, known.next_topics
     return summary_text.render(
@@ -575,16 +567,18 @@ def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | 
 
 
 def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
-    """The session cut to its limit: the longer list loses its oldest entry first."""
+    """The session cut to its limit: the longer list loses its oldest entry first, the facts their last."""
     while len(session.text) > limits.of(Label.ACTIVE_SESSION):
         state, agents = session.conversation_state, session.agent_context
         if len(state.topic_transitions) >= max(len(agents.routing_history), 2):
             state = changed(state, topic_transitions=state.topic_transitions[1:])
         elif len(agents.routing_history) > 1:
             agents = changed(agents, routing_history=agents.routing_history[1:])
-        elif session.facts or session.earlier_sessions:
-            facts, earlier = (session.facts or ())[1:], (session.earlier_sessions or ())[1:]
-            session = changed(session, facts=facts or None, earlier_sessions=earlier or None)
+        elif session.earlier_sessions:
+            session = changed(session, earlier_sessions=session.earlier_sessions[1:] or None)
+            continue
+        elif session.facts:
+            session = changed(session, facts=session.facts[:-1] or None)
             continue
         else:
             break

@@ -5,9 +5,10 @@ hold now from all of them. So a reading by a model, an edit by an operator and a
 until another change replaces them, also after the turns they come from have left the history.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
@@ -147,6 +148,36 @@ def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
             case Op.UNSURE if change.target is None:
                 facts[change.id] = _fact(change).model_copy(update={"sure": False})
     return tuple(facts.values())
+
+
+def withdrawals(
+    changes: Iterable[FactChange],
+    message_ids: Container[str | None],
+    *,
+    turn: int,
+    message_id: str,
+    answer_id: str,
+    said_at: datetime,
+) -> tuple[FactChange, ...]:
+    """Changes that withdraw what these messages changed, because they are answered again by `answer_id`."""
+    common = {"turn": turn, "message_id": message_id, "said_at": said_at, "decided_by": Decider.PERSON}
+    return tuple(
+        change.model_copy(
+            update={
+                "id": derived_id(answer_id, "withdraws", change.id),
+                "op": Op.WITHDRAW,
+                "target": change.id,
+                **common,
+            }
+        )
+        for change in _not_withdrawn(list(changes))
+        if change.message_id is not None and change.message_id in message_ids
+    )
+
+
+def derived_id(*parts: str) -> str:
+    """An id of a change, always the same for the same parts."""
+    return f"fact_{blake2b(chr(0).join(parts).encode(), digest_size=12).hexdigest()}"
 
 
 def _not_withdrawn(changes: list[FactChange]) -> list[FactChange]:

@@ -1,13 +1,16 @@
 """Reads and writes the four blocks. All other code goes through here, so that each access gets a receipt."""
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import cast
 
 from memory_blocks import agreement, edits, repair, trace, trace_text
 from memory_blocks.diff import changed_paths
 from memory_blocks.errors import BlockInvalid, BlockTooLarge
+from memory_blocks.fact_view import changes_in
+from memory_blocks.facts import FactChange, current_facts
 from memory_blocks.limits import DEFAULTS, Limits, level, utilization
 from memory_blocks.models import (
     MAX_TURNS,
@@ -68,6 +71,10 @@ class Ledger:
     def limits(self) -> Limits:
         """The limits that every write is checked against."""
         return self._limits
+
+    def now(self) -> datetime:
+        """The time of the ledger's clock."""
+        return self._clock.now()
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -178,6 +185,12 @@ class Ledger:
             found.extend(agreement.departures(blocks, self._limits, self._agent_types))
         return tuple(found), self._unparsed_receipts(stored, actor)
 
+    def fact_changes(
+        self, store: BlockStore, conversation: Conversation, blocks: Blocks
+    ) -> tuple[FactChange, ...]:
+        """All changes to the facts. Blocks that are older than the changes stand for them until a write."""
+        return tuple(store.fact_changes(conversation.id)) or changes_in(blocks.active_session)
+
     # --- writing ------------------------------------------------------------------------------------------
 
     def write(
@@ -189,12 +202,17 @@ class Ledger:
         *,
         actor: str,
         turn: int | None = None,
+        changes: Sequence[FactChange] = (),
         by_hand: bool = False,
     ) -> WriteResult:
         """Rotate, check and commit the blocks that differ from `before`. If one is refused, none is written.
 
-        `by_hand` rotates even if rotation is not due.
+        `changes` are appended to the changes of the facts, and the facts in the blocks are the view of all of
+        them. `by_hand` rotates even if rotation is not due.
         """
+        new = self._new_changes(store, conversation, before.blocks, blocks, changes)
+        facts = current_facts((*store.fact_changes(conversation.id), *new))
+        blocks = edits.with_facts(blocks, facts, self._limits)
         rotation = self._rotate(store, conversation, blocks, by_hand=by_hand)
         blocks = edits.after_rotation(blocks, rotation, self._clock.now(), self._limits)
         self._check(conversation, blocks, before.blocks)
@@ -209,6 +227,8 @@ class Ledger:
             *_archived(rotation.overflow, has_left=False),
         ]
         memory_ids = store.commit(conversation.id, writes, archived) if writes or archived else {}
+        if new:
+            store.add_fact_changes(conversation.id, new)
         self._delete_old_revisions(store, conversation, writes)
         stored = dict(before.stored)
         for write in writes:
@@ -232,6 +252,20 @@ class Ledger:
         return replace(written, receipts=(*found.receipts, *written.receipts))
 
     # --- helpers ------------------------------------------------------------------------------------------
+
+    def _new_changes(
+        self,
+        store: BlockStore,
+        conversation: Conversation,
+        before: Blocks,
+        after: Blocks,
+        changes: Sequence[FactChange],
+    ) -> tuple[FactChange, ...]:
+        """The changes to store: before the first ones, those that the facts of older blocks amount to."""
+        if store.fact_changes(conversation.id):
+            return tuple(changes)
+        is_older = changes or before.active_session.facts
+        return (*changes_in((before if is_older else after).active_session), *changes)
 
     def _load(self, store: BlockStore, conversation: Conversation) -> dict[Label, StoredBlock]:
         """All four blocks; the empty block for each that is not stored yet."""

@@ -24,8 +24,8 @@ from pydantic_core import PydanticCustomError
 
 from memory_blocks.errors import BlockInvalid
 
-SCHEMA_VERSIONS: Final = ("1.0", "1.1")
-SCHEMA_VERSION: Final = "1.1"
+SCHEMA_VERSIONS: Final = ("1.0", "1.1", "1.2")
+SCHEMA_VERSION: Final = "1.2"
 """The version we write. A later version only adds optional fields, so every version can be read."""
 
 MAX_TURNS: Final = 25
@@ -83,7 +83,10 @@ def _is_none(value: object) -> bool:
 SINCE_1_1: Final = Field(exclude_if=_is_none, json_schema_extra={"since": "1.1"})
 """A field that version 1.1 added. It is left out of the text if it is None."""
 
-Version: TypeAlias = Annotated[Literal["1.1"] | None, SINCE_1_1]
+SINCE_1_2: Final = Field(exclude_if=_is_none, json_schema_extra={"since": "1.2"})
+"""A field that version 1.2 added. It is left out of the text if it is None."""
+
+Version: TypeAlias = Annotated[Literal["1.1", "1.2"] | None, SINCE_1_1]
 
 
 class Label(StrEnum):
@@ -322,6 +325,16 @@ class Fact(Model):
     kind: Slug
     value: Annotated[str, Field(min_length=1, max_length=MAX_LINE)]
     turn: Annotated[int, Field(ge=1)]
+    subject: Annotated[str | None, Field(min_length=1, max_length=60), SINCE_1_2] = None
+    """Whose it is, if it is not about the person who writes."""
+    about: Annotated[str | None, Field(min_length=1, max_length=120), SINCE_1_2] = None
+    """What the value belongs to, such as the headache of a severity."""
+    stable: Annotated[bool | None, SINCE_1_2] = None
+    """True for a lasting fact, such as an allergy."""
+    sure: Annotated[bool | None, SINCE_1_2] = None
+    """False for a doubtful fact."""
+    true_when: Annotated[str | None, Field(min_length=1, max_length=120), SINCE_1_2] = None
+    """When it was true, in the person's words."""
 
 
 class EarlierSession(Model):

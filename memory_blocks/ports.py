@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+from memory_blocks.facts import FactChange
 from memory_blocks.models import Label
 
 
@@ -132,6 +133,12 @@ class BlockStore(Protocol):
 
     def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
         """Allow the store to delete the revisions before that one."""
+
+    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
+        """Every change to the facts, in the order in which they were made. None is altered or deleted."""
+
+    def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
+        """Append changes to the facts."""
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Put an invalid text into quarantine, and return its id there."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from memory_blocks import agreement, edits, schema, summary_text, trace, trace_text
 from memory_blocks.errors import BlockInvalid
+from memory_blocks.facts import current_facts
 from memory_blocks.limits import Limits, utilization
 from memory_blocks.models import Blocks, Conversation, Label, Model, from_texts, parse, render
 from memory_blocks.ports import BlockStore, StoredBlock
@@ -123,6 +124,8 @@ def restore(
         for label in Label
     }
     blocks = edits.follow_history(from_texts(valid), store.last_archived_turn(conversation.id), limits)
+    if changes := store.fact_changes(conversation.id):  # an earlier text has earlier facts
+        blocks = edits.with_facts(blocks, current_facts(changes), limits)
     writes = [
         next_revision(label, stored[label], text, actor, restores=label in faults)
         for label in Label

@@ -69,6 +69,10 @@ def _of_version(part: Any, version: str) -> Any:
     if not isinstance(part, dict):
         return part
     kept = {name: value for name, value in part.items() if name not in ("title", "default")}
+    if part.get("enum") == list(SCHEMA_VERSIONS[1:]):
+        versions = [each for each in SCHEMA_VERSIONS[1:] if each <= version]
+        named = {"const": versions[0]} if len(versions) == 1 else {"enum": versions}
+        kept = named | {name: value for name, value in kept.items() if name != "enum"}
     if "properties" in part:
         kept["properties"] = {
             name: value for name, value in part["properties"].items() if value.get("since", "1.0") <= version

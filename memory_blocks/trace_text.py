@@ -3,7 +3,7 @@
 A line quotes what a person wrote. It goes to the person's client and into the store, never into a log.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from memory_blocks import summary_text
@@ -164,11 +164,11 @@ def _history_changes(
 
 def _session_changes(before: ActiveSession, after: ActiveSession) -> Iterator[str]:
     old, new = before.conversation_state, after.conversation_state
-    known = {fact.kind: fact.value for fact in before.facts or ()}
-    learned = [fact for fact in after.facts or () if known.get(fact.kind) != fact.value]
-    lost = known.keys() - {fact.kind for fact in after.facts or ()}
-    parts = list(_facts(learned))
-    parts += [f"no longer {_words(kind)} {known[kind]}" for kind in known if kind in lost]
+    known, now = before.facts or (), after.facts or ()
+    learned = [fact for fact in now if _key(fact) not in map(_key, known)]
+    replaced = {_key(fact)[:-1] for fact in learned}
+    lost = [fact for fact in known if _key(fact) not in map(_key, now) and _key(fact)[:-1] not in replaced]
+    parts = [*_facts(learned), *(f"no longer {each}" for fact in lost for each in _facts([fact]))]
     if new.active_topic and new.active_topic != old.active_topic:
         parts.append(f"topic {titled(new.active_topic)}")
     if new.last_agent and new.last_agent != old.last_agent:
@@ -223,9 +223,29 @@ def _outcome(turn: Turn) -> str:
     return "added" if turn.turn_status is TurnStatus.COMPLETED else "added, not finished"
 
 
+def _key(fact: Fact) -> tuple[str, str | None, str | None, str]:
+    return fact.kind, fact.subject, fact.about, fact.value
+
+
 def _facts(facts: Iterable[Fact]) -> Iterator[str]:
-    """`concern headache 8/10 since Tuesday`, then each further fact."""
-    known = {fact.kind: fact.value for fact in facts}
+    """`concern headache 8/10 since Tuesday`, then each further fact; those of others begin with whose."""
+    by_subject: dict[str | None, list[Fact]] = {}
+    for fact in facts:
+        by_subject.setdefault(fact.subject, []).append(fact)
+    for subject, theirs in by_subject.items():
+        yield from (f"{subject}: {line}" if subject else line for line in _facts_of_one(theirs))
+
+
+def _facts_of_one(facts: Sequence[Fact]) -> Iterator[str]:
+    concern = next((fact.value for fact in facts if fact.kind == "concern"), None)
+    of_it = [fact for fact in facts if fact.about in (None, concern)]
+    yield from _of_concern({fact.kind: fact.value for fact in reversed(of_it)}, [*of_it])
+    for fact in facts:
+        if fact.about not in (None, concern):
+            yield f"{_words(fact.kind)} {fact.value} ({fact.about})"
+
+
+def _of_concern(known: Mapping[str, str], facts: Sequence[Fact]) -> Iterator[str]:
     if "concern" in known:
         concern = ["concern", known["concern"]]
         if "severity" in known:
@@ -235,8 +255,9 @@ def _facts(facts: Iterable[Fact]) -> Iterator[str]:
         if duration := known.get("duration"):
             concern.append(duration if duration.startswith("for") else f"for {duration}")
         yield " ".join(concern)
-        known = {kind: value for kind, value in known.items() if kind not in _CONCERN}
-    yield from (f"{_words(kind)} {value}" for kind, value in known.items())
+        said = {(kind, known[kind]) for kind in _CONCERN if kind in known}
+        facts = [fact for fact in facts if (fact.kind, fact.value) not in said]
+    yield from (f"{_words(fact.kind)} {fact.value}" for fact in facts)
 
 
 def _known(points: Iterable[str]) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from agents.ports import Situation
 from memory_blocks import edits
 from memory_blocks.edits import CompletedTurn
 from memory_blocks.fact_view import changes_in
-from memory_blocks.facts import CurrentFact, current_facts
+from memory_blocks.facts import CurrentFact, Decider, FactChange, Op, current_facts
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import (
     AgentResponse,
@@ -65,6 +66,19 @@ def an_intent(confidence: float = 0.9, intent: str = "GENERAL_HEALTH") -> Intent
     return IntentClassification(intent=intent, confidence=confidence, reasoning="Physical symptom reported")
 
 
+def a_change(id: str = "fact_1", op: Op = Op.ADD, **fields: Any) -> FactChange:
+    """A change to the facts: the person's severity is 8/10."""
+    usual = {"kind": "severity", "subject": "person", "value": "8/10", "decided_by": Decider.LOCAL}
+    return FactChange(**{"id": id, "op": op, "said_at": START, "turn": 1, **usual, **fields})
+
+
+def a_fact(kind: str, value: str, turn: int = 1, **fields: Any) -> CurrentFact:
+    """A fact that holds."""
+    said_at = START + timedelta(minutes=turn)
+    change = a_change(f"fact_{kind}_{value}", kind=kind, value=value, turn=turn, said_at=said_at, **fields)
+    return current_facts([change])[0]
+
+
 def a_turn(turn_id: int, message: str = "I am having a headache", answer: str = "Since when?") -> Turn:
     return Turn(
         turn_id=turn_id,
@@ -110,7 +124,7 @@ def a_completed_turn(
         topic="headache_evaluation",
         trigger="new_session",
         phase="symptom_evaluation",
-        facts={"concern": "headache"},
+        facts=(a_fact("concern", "headache"),),
         asked_now=("severity",),
         next_topics=("Onset and duration",),
         context_quality=0.9,

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents.facts import changes_of, known_values
+from agents.facts import changes_of
 from agents.local import LocalBrain
 from agents.ports import Brief, Prompt, Recalled
 from agents.roster import pick
@@ -90,7 +90,7 @@ class Talk:
             topic=enrichment.topic,
             trigger=enrichment.trigger,
             phase=enrichment.phase,
-            facts=known_values(facts),
+            facts=facts,
         )
         self.blocks = complete_turn(self.blocks, turn, self._clock.now())
         self.results.append(TurnResult(enrichment, intent, agent.agent_type, answer, self.blocks))

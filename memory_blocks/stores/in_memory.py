@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
+from memory_blocks.facts import FactChange
 from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, QuarantinedText, Revision, StoredBlock
 from memory_blocks.trace import digest
@@ -27,6 +28,7 @@ class InMemoryBlockStore:
         self._memory_ids: dict[str, dict[Label, str]] = {}
         self._blocks: dict[tuple[str, Label], _Record] = {}
         self._archive: dict[str, dict[int, ArchivedTurn]] = {}
+        self._fact_changes: dict[str, tuple[FactChange, ...]] = {}
         self._quarantined_texts: dict[str, list[QuarantinedText]] = {}
         self.quarantined: list[tuple[str, Label, str, str, str]] = []
 
@@ -119,6 +121,14 @@ class InMemoryBlockStore:
         record = self._record(conversation_id, label)
         record.revisions = [each for each in record.revisions if each.revision >= before]
         record.texts = {at: text for at, text in record.texts.items() if at >= before}
+
+    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
+        """Every change to the facts, in order."""
+        return self._fact_changes.get(conversation_id, ())
+
+    def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
+        """Append changes to the facts."""
+        self._fact_changes[conversation_id] = (*self.fact_changes(conversation_id), *changes)
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Put an invalid text into quarantine."""

@@ -6,6 +6,7 @@ from typing import Final
 from weakref import WeakSet
 
 from agents.models.prompts import EXTRACTOR
+from memory_blocks.adopt import EXTRACTOR_ACTOR
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.mirrors.letta import CopiedText, JournalEntry
 from memory_blocks.models import SCHEMA_VERSION, Label
@@ -97,7 +98,7 @@ class LettaCopies:
         except LettaTrouble as trouble:
             raise _unavailable(trouble) from None
         if any(edit.label == label and edit.explains(before, text) for edit in edits):
-            return "letta:context_extractor"
+            return EXTRACTOR_ACTOR
         return None
 
     @property

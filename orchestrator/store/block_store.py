@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
+from memory_blocks.facts import FactChange
 from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, QuarantinedText, Revision, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
@@ -98,6 +99,14 @@ class SqlBlockStore:
     def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
         """Delete older revisions that no newer one needs."""
         self._blocks.forget(conversation_id, label, before)
+
+    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
+        """All changes to the facts, in order."""
+        return self._blocks.facts.changes(conversation_id)
+
+    def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
+        """Append changes to the facts."""
+        self._blocks.facts.add(conversation_id, changes)
 
     def quarantine(self, conversation_id: str, label: Label, text: str, *, reason: str, actor: str) -> str:
         """Store an invalid text for inspection; returns its id."""

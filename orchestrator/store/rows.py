@@ -33,6 +33,9 @@ COMPLETION_STATUSES: Final = ("pending", "streaming", "completed", "failed")
 AUDIO_TYPES: Final = ("input", "output")
 LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
 
+OPS: Final = ("add", "replace", "retract", "unsure", "withdraw")
+DECIDERS: Final = ("local", "model", "operator", "person")
+
 LARGEST_STANZA: Final = 2**31 - 1
 DURATION: Final = ("duration_ms", "duration_ms >= 0")
 
@@ -525,6 +528,61 @@ class Quarantined(Row):
     value: str
     reason: str
     actor: str
+    created_at: datetime
+
+
+@stored_in(
+    "fact_changes",
+    unique("position", "conversation_id", "position"),
+    unique("in_conversation", "conversation_id", "id"),
+    of_conversation,
+    of_message(),
+    of(
+        "conversation_id",
+        "target",
+        to="fact_changes",
+        their=("conversation_id", "id"),
+        what="target",
+    ),
+    ("position", "position >= 1"),
+    one_of("op", *OPS),
+    ("target", "target IS NOT NULL OR op IN ('add', 'unsure')"),
+    ("not_of_itself", "target <> id"),
+    ("kind", "length(kind) BETWEEN 1 AND 80"),
+    ("subject", "length(subject) BETWEEN 1 AND 60"),
+    ("about", "length(about) <= 120"),
+    ("value", "length(value) BETWEEN 1 AND 240"),
+    ("true_when", "length(true_when) <= 120"),
+    ("words", "length(words) <= 240"),
+    ("turn", "turn >= 1"),
+    one_of("decided_by", *DECIDERS),
+    ("confidence", "confidence BETWEEN 0 AND 1"),
+    index("message", "conversation_id", "message_id"),
+)
+@dataclass(frozen=True, slots=True)
+class FactChange(Row):
+    """One change to the facts of a conversation. Rows are only added, never altered or deleted.
+
+    `turn` is the number of the turn in the memory blocks.
+    """
+
+    id: str
+    conversation_id: str
+    position: int
+    op: str
+    target: str | None
+    kind: str
+    subject: str
+    about: str
+    value: str
+    stable: bool
+    true_when: str
+    said_at: datetime
+    turn: int | None
+    message_id: str | None
+    words: str
+    decided_by: str
+    confidence: float
     created_at: datetime
 
 

@@ -9,12 +9,11 @@ from agents.facts import changes_of, known_values
 from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.roster import Specialist
-from agents.specialist import next_topics
+from agents.specialist import asked_before, next_topics
 from agents.values import COORDINATOR, EMERGENCY, FactReading, Understanding
 from memory_blocks.adopt import adopt
 from memory_blocks.edits import CompletedTurn, complete_turn
-from memory_blocks.fact_view import changes_in
-from memory_blocks.facts import CurrentFact, FactChange, current_facts
+from memory_blocks.facts import CurrentFact, FactChange, current_facts, withdrawals
 from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from memory_blocks.ports import ForeignChange
@@ -61,8 +60,9 @@ class TurnRecord:
     def __init__(self, turn: OpenTurn, ledger: Ledger) -> None:
         self._turn, self._ledger = turn, ledger
         self._reading: ReadResult | None = None
-        self._known: tuple[FactChange, ...] = ()
-        self._changes: tuple[FactChange, ...] = ()
+        self._stored: tuple[FactChange, ...] = ()
+        self._readings: tuple[FactReading, ...] | None = None
+        self._answer_id = ""
         self._read_at: datetime = turn.message.created_at
         self.conversation = Conversation(
             turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
@@ -74,6 +74,7 @@ class TurnRecord:
             self._read_earlier_sessions(write)
         reading = self._ledger.read(SqlBlockStore(write.tx.blocks), self.conversation, actor=ACTOR)
         self._trace(write, reading.receipts)
+        self._stored = self._fact_changes(write, reading.blocks)
         self._read_at = write.tx.now
         return reading
 
@@ -81,19 +82,13 @@ class TurnRecord:
         """Remember what was read, once the transaction is committed; all of it without this turn."""
         self._reading = reading
         blocks = self._before_this_turn(reading.blocks)
-        self._known = changes_in(blocks.active_session)
-        return Situation(blocks, current_facts(self._known), self._read_at, urgent)
+        return Situation(blocks, current_facts(self._before(self._stored)), self._read_at, urgent)
 
-    def change_facts(self, readings: Iterable[FactReading], answer_id: str) -> tuple[CurrentFact, ...]:
+    def change_facts(self, readings: tuple[FactReading, ...], answer_id: str) -> tuple[CurrentFact, ...]:
         """Take what was read from the message as changes; the facts that hold after them."""
-        self._changes = changes_of(
-            readings,
-            turn=self._before_this_turn(self._reading.blocks).next_turn if self._reading else 1,
-            message_id=self._turn.message.id,
-            answer_id=answer_id,
-            said_at=self._turn.message.created_at,
-        )
-        return current_facts((*self._known, *self._changes))
+        self._readings, self._answer_id = readings, answer_id
+        blocks = self._reading.blocks if self._reading else None
+        return current_facts((*self._stored, *self._changes(self._stored, blocks)))
 
     def forget(self) -> None:
         """Forget what was read: another writer has changed the blocks, so they are read again."""
@@ -112,7 +107,9 @@ class TurnRecord:
     ) -> WriteResult:
         """Write the completed turn to the blocks."""
         reading = self.adopt(write, changes) or self._reading or self.read(write)
-        facts = current_facts((*self._known, *self._changes))
+        stored = self._fact_changes(write, reading.blocks)
+        made = self._changes(stored, reading.blocks)
+        facts = current_facts((*stored, *made))
         completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result, facts)
         blocks = complete_turn(reading.blocks, completed, write.tx.now, self._ledger.limits)
         written = self._ledger.write(
@@ -122,9 +119,44 @@ class TurnRecord:
             blocks,
             actor=ACTOR,
             turn=blocks.conversation_history.total_turns,  # the blocks' own count: some turns are in no block
+            changes=made,
         )
         self._trace(write, written.receipts)
         return written
+
+    def _fact_changes(self, write: ConversationWrite, blocks: Blocks) -> tuple[FactChange, ...]:
+        return self._ledger.fact_changes(SqlBlockStore(write.tx.blocks), self.conversation, blocks)
+
+    def _before(self, stored: tuple[FactChange, ...]) -> tuple[FactChange, ...]:
+        """The changes without those of an earlier answer to the same message."""
+        return (*stored, *self._withdrawals(stored, turn=1))
+
+    def _changes(self, stored: tuple[FactChange, ...], blocks: Blocks | None) -> tuple[FactChange, ...]:
+        """What this turn changes; nothing as long as its message is not understood.
+
+        It withdraws what an earlier answer to the same message changed.
+        """
+        if self._readings is None:
+            return ()
+        turn = self._before_this_turn(blocks).next_turn if blocks else 1
+        made = changes_of(
+            self._readings,
+            turn=turn,
+            message_id=self._turn.message.id,
+            answer_id=self._answer_id,
+            said_at=self._turn.message.created_at,
+        )
+        return (*self._withdrawals(stored, turn), *made)
+
+    def _withdrawals(self, stored: tuple[FactChange, ...], turn: int) -> tuple[FactChange, ...]:
+        return withdrawals(
+            stored,
+            self._turn.message_ids,
+            turn=turn,
+            message_id=self._turn.message.id,
+            answer_id=self._answer_id,
+            said_at=self._turn.message.created_at,
+        )
 
     def _read_earlier_sessions(self, write: ConversationWrite) -> None:
         """Add the person's earlier conversations to what the first turn reads. Each gets a trace of it."""
@@ -183,11 +215,13 @@ def _completed_turn(
         response_seconds=result.response_seconds,
         error=result.error,
         write_attempts=result.write_attempts,
+        facts=tuple(facts),
     )
     if routing is None:
         return completed
     enrichment, specialist = routing.understanding.enrichment, routing.specialist
     known = known_values(facts)
+    answers = tuple(each.agent_response.content for each in turns if each.agent_response)
     return replace(
         completed,
         enrichment=enrichment.for_block(),
@@ -197,10 +231,9 @@ def _completed_turn(
         topic=enrichment.topic,
         trigger=enrichment.trigger,
         phase=enrichment.phase,
-        facts=known,
         asked_now=kinds_asked(content),
         sure_enough=specialist.agent_type != COORDINATOR,
-        asked_before=enrichment.asked_before,
+        asked_before=asked_before(answers, known),
         next_topics=next_topics(specialist, known),
         context_quality=enrichment.quality,
         corrected=enrichment.corrected,

@@ -18,6 +18,7 @@ from orchestrator.store.repositories.audio import Recordings
 from orchestrator.store.repositories.blocks import Blocks
 from orchestrator.store.repositories.connections import Connections
 from orchestrator.store.repositories.conversations import Conversations
+from orchestrator.store.repositories.facts import Facts
 from orchestrator.store.repositories.frames import Frames
 from orchestrator.store.repositories.leases import Leases
 from orchestrator.store.repositories.letta import Letta
@@ -54,7 +55,8 @@ class Transaction:
         self.turns = Turns(unit, self.conversations)
         self.connections = Connections(unit)
         self.leases = Leases(unit)
-        self.blocks = Blocks(unit, self.conversations, self.memories)
+        self.facts = Facts(unit)
+        self.blocks = Blocks(unit, self.conversations, self.memories, self.facts)
         self.safety = Safety(unit)
         self.letta = Letta(unit)
 

@@ -12,6 +12,7 @@ from orchestrator.store.engine.packing import WHOLE_EVERY, pack, unpacked
 from orchestrator.store.engine.statements import Statement, all_of, columns_of
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.repositories.conversations import Conversations
+from orchestrator.store.repositories.facts import Facts
 from orchestrator.store.repositories.memories import MEMORY_BLOCK, Memories, NewMemory
 from orchestrator.store.rows import LABELS, ArchivedTurn, Block, BlockRevision, Conversation, Quarantined
 
@@ -116,10 +117,13 @@ _SESSIONS_DUE = Statement(
 
 
 class Blocks:
-    """The tables `blocks`, `block_revisions`, `archived_turns` and `block_quarantine`."""
+    """The tables `blocks`, `block_revisions`, `archived_turns` and `block_quarantine`.
 
-    def __init__(self, unit: Unit, conversations: Conversations, memories: Memories) -> None:
-        self._unit, self._conversations, self._memories = unit, conversations, memories
+    `facts` is the table of changes to facts, of which active_session shows the result.
+    """
+
+    def __init__(self, unit: Unit, conversations: Conversations, memories: Memories, facts: Facts) -> None:
+        self._unit, self._conversations, self._memories, self.facts = unit, conversations, memories, facts
 
     def load(self, conversation_id: str) -> dict[str, Block]:
         """The blocks that have been written, by label."""

@@ -17,6 +17,7 @@ from orchestrator.store.rows import (
     Block,
     BlockRevision,
     Conversation,
+    FactChange,
     Frame,
     Lease,
     LettaAgent,
@@ -65,6 +66,7 @@ TEA = Memory(
     updated_at=NOW,
     deleted_at=None,
 )
+SEVERITY = ("severity", "person", "headache", "8/10")
 WORLD: tuple[IsRow, ...] = (
     Conversation("c1", "ann", "c1", None, "active", {}, 1, -2, *TIMES),
     Conversation("c2", "bob", "c2", None, "active", {}, 0, 0, *TIMES),
@@ -109,6 +111,9 @@ WORLD: tuple[IsRow, ...] = (
     ArchivedTurn("c1", 3, "{}", DIGEST, True, NOW),
     Quarantined("q1", "c1", "active_session", "{", "not JSON", "agent", NOW),
     Quarantined("q2", "c1", "active_session", "{", "not JSON", "agent", NOW),
+    FactChange("f1", "c1", 1, "add", None, *SEVERITY, False, "", NOW, 1, "m1", "8", "local", 0.9, NOW),
+    FactChange("f2", "c1", 2, "replace", "f1", *SEVERITY, False, "", NOW, 2, "m3", "", "model", 1.0, NOW),
+    FactChange("f3", "c2", 1, "unsure", None, *SEVERITY, True, "", NOW, None, None, "", "operator", 1.0, NOW),
     SafetyEvent("e1", "c1", "m1", 1, "message", "emergency", 3, ("stroke.face",), NOW, "certain"),
     SafetyEvent("e2", "c1", "m1", 1, "answer", "refused", 0, (), NOW, None),
     SafetyAlert("l1", "e1", "pending", 0, NOW, None, NOW, NOW),
@@ -377,6 +382,30 @@ BREAKS = [
     ("fk_block_quarantine_conversation", "block_quarantine", "conversation_id = 'c9'", "id = 'q1'"),
     ("ck_block_quarantine_id", "block_quarantine", "id = ''", "id = 'q1'"),
     ("ck_block_quarantine_label", "block_quarantine", "label = 'diary'", "id = 'q1'"),
+    ("pk_fact_changes", "fact_changes", "id = 'f1'", "id = 'f3'"),
+    ("uq_fact_changes_position", "fact_changes", "position = 1", "id = 'f2'"),
+    (
+        "fk_fact_changes_conversation",
+        "fact_changes",
+        "conversation_id = 'c9'",
+        "id = 'f3'",
+    ),
+    ("fk_fact_changes_message", "fact_changes", "message_id = 'n1'", "id = 'f2'"),
+    ("fk_fact_changes_target", "fact_changes", "target = 'f3'", "id = 'f2'"),
+    ("ck_fact_changes_id", "fact_changes", "id = ''", "id = 'f3'"),
+    ("ck_fact_changes_position", "fact_changes", "position = 0", "id = 'f2'"),
+    ("ck_fact_changes_op", "fact_changes", "op = 'forget'", "id = 'f2'"),
+    ("ck_fact_changes_target", "fact_changes", "target = NULL", "id = 'f2'"),
+    ("ck_fact_changes_not_of_itself", "fact_changes", "target = 'f2'", "id = 'f2'"),
+    ("ck_fact_changes_kind", "fact_changes", "kind = ''", "id = 'f2'"),
+    ("ck_fact_changes_subject", "fact_changes", "subject = ''", "id = 'f2'"),
+    ("ck_fact_changes_about", "fact_changes", f"about = '{'x' * 121}'", "id = 'f2'"),
+    ("ck_fact_changes_value", "fact_changes", "value = ''", "id = 'f2'"),
+    ("ck_fact_changes_true_when", "fact_changes", f"true_when = '{'x' * 121}'", "id = 'f2'"),
+    ("ck_fact_changes_words", "fact_changes", f"words = '{'x' * 241}'", "id = 'f2'"),
+    ("ck_fact_changes_turn", "fact_changes", "turn = 0", "id = 'f2'"),
+    ("ck_fact_changes_decided_by", "fact_changes", "decided_by = 'nobody'", "id = 'f2'"),
+    ("ck_fact_changes_confidence", "fact_changes", "confidence = 1.5", "id = 'f2'"),
     ("pk_safety_events", "safety_events", "id = 'e1'", "id = 'e2'"),
     (
         "fk_safety_events_conversation",
@@ -449,6 +478,7 @@ SQLITE_ONLY = [
     ),
     ("ck_safety_events_rules", "safety_events", "rules = '{}'", "id = 'e1'"),
     ("ck_archived_turns_has_left", "archived_turns", "has_left = 2", "turn_id = 2"),
+    ("ck_fact_changes_stable", "fact_changes", "stable = 2", "id = 'f2'"),
     ("ck_turns_stop_requested", "turns", "stop_requested = 2", "number = 2"),
     ("ck_alicia_tool_uses_tool_result", "alicia_tool_uses", "tool_result = 'not JSON'", "id = 'u1'"),
     ("ck_alicia_memory_used_meta", "alicia_memory_used", "meta = 'not JSON'", "id = 't1'"),
@@ -532,6 +562,7 @@ def test_every_rule_of_the_database_is_tried(world: Store) -> None:
 
     covered_otherwise = {
         "uq_alicia_messages_in_conversation",  # implied by the primary key; other tables refer to it
+        "uq_fact_changes_in_conversation",  # the same
         *(rule for rule in rules if rule.endswith("_no_nul")),  # tried column by column, below
     }
     assert rules - covered_otherwise == tried

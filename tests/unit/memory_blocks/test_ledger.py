@@ -102,7 +102,7 @@ def test_only_what_changed_gets_a_new_revision() -> None:
     assert [receipt.label for receipt in written.receipts] == [Label.CONTEXT_SUMMARY]
     assert written.revisions[Label.CONTEXT_SUMMARY] == 2
     assert written.revisions[Label.CONVERSATION_HISTORY] == 1
-    assert world.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.1"
+    assert world.store.revisions(CONVERSATION.id, Label.CONTEXT_SUMMARY)[-1].schema_version == "1.2"
 
 
 def test_writing_unchanged_blocks_writes_nothing() -> None:

@@ -337,7 +337,7 @@ def test_before_the_first_turn_nothing_is_known_and_the_sizes_are_right() -> Non
     session = json.loads(render(Label.ACTIVE_SESSION, blocks))
     metadata = json.loads(render(Label.MEMORY_METADATA, blocks))
     assert history == {
-        "schema_version": "1.1",
+        "schema_version": "1.2",
         "session_id": "session_123",
         "turns": [],
         "total_turns": 0,

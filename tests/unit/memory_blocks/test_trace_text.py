@@ -1,6 +1,6 @@
 """The line in a trace: what a person reads about one read or write of a block."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,13 +10,23 @@ from hypothesis import strategies as st
 from memory_blocks import edits, trace_text
 from memory_blocks.adopt import adopt
 from memory_blocks.edits import complete_turn
+from memory_blocks.facts import current_facts
 from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import Label, SessionStatus
 from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Receipt
-from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversation, an_enrichment, some_blocks
+from tests.builders import (
+    CountedIds,
+    HandClock,
+    a_change,
+    a_completed_turn,
+    a_conversation,
+    a_fact,
+    an_enrichment,
+    some_blocks,
+)
 
 HERE = a_conversation()
 HISTORY, SESSION = Label.CONVERSATION_HISTORY, Label.ACTIVE_SESSION
@@ -34,17 +44,29 @@ class TracedLedger:
     def read(self) -> ReadResult:
         return self.ledger.read(self.store, HERE, actor="context_extractor")
 
-    def take_turn(self, enriched: str = "User reports a headache", **values: object) -> WriteResult:
+    def take_turn(
+        self,
+        enriched: str = "User reports a headache",
+        facts: Mapping[str, str] = {"concern": "headache"},  # only read
+        **values: object,
+    ) -> WriteResult:
         before = self.read()
+        known = {change.kind for change in self.store.fact_changes(HERE.id)}
+        made = [
+            a_change(f"fact_{kind}", kind=kind, value=value, turn=before.blocks.next_turn)
+            for kind, value in facts.items()
+            if kind not in known
+        ]
         turn = replace(
             a_completed_turn(before.blocks.next_turn),
             timestamp=self.clock.tick(),
             enrichment=an_enrichment(enriched),
+            facts=current_facts((*self.store.fact_changes(HERE.id), *made)),
             **values,  # type: ignore[arg-type]
         )
         blocks = complete_turn(before.blocks, turn, self.clock.now(), self.ledger.limits)
         return self.ledger.write(
-            self.store, HERE, before, blocks, actor="context_extractor", turn=turn.turn_id
+            self.store, HERE, before, blocks, actor="context_extractor", turn=turn.turn_id, changes=made
         )
 
     def adopt(self, label: Label, change: Callable[[str], str]) -> dict[Label, str]:
@@ -292,10 +314,14 @@ def test_what_an_operator_reads_has_its_line_too(traced: TracedLedger) -> None:
 
 
 @pytest.mark.requirement("000-018", "000-019")
-@given(st.text(max_size=4_000), st.dictionaries(st.from_regex(r"[a-z_]{1,20}", fullmatch=True), st.text()))
+@given(
+    st.text(max_size=4_000),
+    st.dictionaries(st.from_regex(r"[a-z_]{1,20}", fullmatch=True), st.text(min_size=1, max_size=200)),
+)
 def test_whatever_a_person_writes_a_trace_is_one_readable_line(text: str, facts: dict[str, str]) -> None:
     before = some_blocks(turns=1)
-    turn = replace(a_completed_turn(2, message=text), enrichment=an_enrichment(text), facts=facts)
+    told = [a_fact(kind, value) for kind, value in facts.items()]
+    turn = replace(a_completed_turn(2, message=text), enrichment=an_enrichment(text), facts=tuple(told))
     after = complete_turn(before, turn, turn.timestamp)
 
     for label in Label:

@@ -1,0 +1,84 @@
+"""Changes to the facts of conversations. They are only added."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, func, select
+
+from memory_blocks import facts
+from memory_blocks.facts import Decider, Op
+from orchestrator.store.engine.statements import Statement, all_of
+from orchestrator.store.engine.unit import Unit
+from orchestrator.store.rows import FactChange
+
+_changes = FactChange.table
+_OF_CONVERSATION = Statement(
+    all_of(FactChange)
+    .where(_changes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(_changes.c.position),
+    FactChange,
+)
+_LAST_POSITION = Statement(
+    select(func.max(_changes.c.position)).where(_changes.c.conversation_id == bindparam("conversation_id")),
+    lambda position: position or 0,
+)
+
+
+class Facts:
+    """The table `fact_changes`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def changes(self, conversation_id: str) -> list[facts.FactChange]:
+        """All changes of a conversation, in the order in which they were made."""
+        return [as_change(row) for row in self._unit.all(_OF_CONVERSATION, conversation_id=conversation_id)]
+
+    def add(self, conversation_id: str, changes: Sequence[facts.FactChange]) -> None:
+        """Append changes."""
+        (last,) = self._unit.all(_LAST_POSITION, conversation_id=conversation_id)
+        for position, change in enumerate(changes, start=last + 1):
+            self._unit.insert(_as_row(conversation_id, position, change, self._unit))
+
+
+def as_change(row: FactChange) -> facts.FactChange:
+    """The change in a row."""
+    return facts.FactChange(
+        id=row.id,
+        op=Op(row.op),
+        target=row.target,
+        kind=row.kind,
+        subject=row.subject,
+        about=row.about,
+        value=row.value,
+        stable=row.stable,
+        true_when=row.true_when,
+        said_at=row.said_at,
+        turn=row.turn,
+        message_id=row.message_id,
+        words=row.words,
+        decided_by=Decider(row.decided_by),
+        confidence=row.confidence,
+    )
+
+
+def _as_row(conversation_id: str, position: int, change: facts.FactChange, unit: Unit) -> FactChange:
+    return FactChange(
+        id=change.id,
+        conversation_id=conversation_id,
+        position=position,
+        op=change.op.value,
+        target=change.target,
+        kind=change.kind,
+        subject=change.subject,
+        about=change.about,
+        value=change.value,
+        stable=change.stable,
+        true_when=change.true_when,
+        said_at=change.said_at,
+        turn=change.turn,
+        message_id=change.message_id,
+        words=change.words,
+        decided_by=change.decided_by.value,
+        confidence=change.confidence,
+        created_at=unit.now,
+    )
