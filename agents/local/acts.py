@@ -24,20 +24,25 @@ _LEAD: Final = (
     r"^(?:(?:ok|okay|so|and|but|well|also|oh|then|now|hi|hello|right|again|sorry|before i go)[, ]+)*"
 )
 _CORRECTS: Final = re.compile(
-    r"\b(?:actually|meant|i mean|correct\w*|wrong|mistake|misspoke|make (?:that|it)|change (?:that|it|my)|instead|update|typo"
-    r"|oops|second thought|after all|replace|amend|no wait|wait no|hang on|fix|more like|scratch|i said|rather than|(?:not|isn't) mine)\b"
+    r"\b(?:actually|meant|i mean|correct\w*|wrong|mistake|misspoke|make (?:that|it)"
+    r"|change (?:that|it|my)|instead|update|typo"
+    r"|oops|second thought|after all|replace|amend|no wait|wait no|hang on|fix"
+    r"|more like|scratch|i said|rather than|(?:not|isn't) mine)\b"
 )
 _GRIEVES: Final = re.compile(
-    r"\b(?:died|passed away|passed on|lost (?:my|our|her|him) (?!job|keys|phone|appetite|voice|temper)|funeral|miscarr\w+|stillb\w+|put (?:\w+ ){1,2}(?:down|to sleep)"
+    r"\b(?:died|passed away|passed on|lost (?:my|our|her|him) (?!job|keys|phone"
+    r"|appetite|voice|temper)|funeral|miscarr\w+|stillb\w+|put (?:\w+ ){1,2}(?:down"
+    r"|to sleep)"
     r"|bereave\w+|widow\w*|miss (?:him|her|my (?:mum|mom|dad|wife|husband|son|daughter|nan|gran|dog|cat)))\b"
 )
 _AGREES: Final = re.compile(r"(?:please do|go ahead|do it|delete it|remove it|yes|ok|sure|please)\b")
 _ASKS_US: Final = re.compile(
-    _LEAD
-    + r"(?:(?:can|could|would|will|do) (?:you|i|we) |please |pls |just |i'd like (?:a|an|you|to (?:speak|talk to|book|cancel))\b"
+    _LEAD + r"(?:(?:can|could|would|will|do) (?:you|i|we) |please |pls |just |i'd like (?:a"
+    r"|an|you|to (?:speak|talk to|book|cancel))\b"
     r"|i (?:need|want|would like) (?:a|an|you|my|to (?:speak|talk to|see|cancel|book|move|change|order))\b"
     r"|(?:book|cancel|call|send|set|remind|find|show|give|make|write|tell|order|print|email|text|transfer|put|turn|stop|start|get|look"
-    r"|check|translate|calculate|schedule|arrange|wake|count|track|refer|speak|don't|no advice|let's start|where's|what's the number)\b"
+    r"|check|translate|calculate|schedule|arrange|wake|count|track|refer|speak|don't"
+    r"|no advice|let's start|where's|what's the number)\b"
     r"|i don't want (?:to talk|tips|advice|questions|any)|i'll send)"
 )
 _ABOUT_US: Final = re.compile(r"\b(?:you|your|you're|this|it free)\b")
@@ -45,14 +50,17 @@ _COMPLAINS: Final = re.compile(
     r"\b(?:you|your|you're|this|that|question\w*|again|useless|annoying|frustrating|ugh)\b"
 )
 _OWN: Final = re.compile(
-    _LEAD
-    + r"(?:what|what's|when|when's|where|which|who|how (?:often|many|much|long|old|far|tall))\b.*\b(?:i|i'm|my|he|she|his|her|me|our|we)\b"
+    _LEAD + r"(?:what|what's|when|when's|where|which|who|how (?:often|many|much|long|old|far"
+    r"|tall))\b.*\b(?:i|i'm|my|he|she|his|her|me|our|we|the last)\b"
 )
 _OWN_FACT: Final = re.compile(
-    r"\b(?:am i|do i|did i|have i|was i|(?:was|is|were|are) my|(?:does|did|is|was) (?:he|she|my \w+)|was (?:it|the last))\b"
+    r"\b(?:am i|do i|did i|have i|was i|(?:was|is|were|are) my|(?:does|did|is"
+    r"|was) (?:he|she|my \w+)|was (?:it|the last))\b"
 )
 _ADVICE: Final = re.compile(
-    r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?|do about|eat|wrong with|need to|have to|better|do i start|you think|normal|supposed)\b"
+    r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?"
+    r"|do about|eat|wrong with|need to|have to|better|do i start|you think|normal"
+    r"|supposed)\b"
 )
 _SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|we|we're|our|he|she|\d+)\b")
 _TAKES_BACK: Final = re.compile(
@@ -236,7 +244,7 @@ def _was_named(clause: Clause, talk: Talk) -> bool:
 
 
 def _in_context(done: Sequence[Done], talk: Talk) -> list[Done]:
-    """Acts that the clause before decides: what follows a request belongs to it, what follows "sorry" corrects."""
+    """Acts that the clause before decides: what follows "remember" is kept, what follows "sorry" corrects."""
     result: list[Done] = []
     for number, each in enumerate(done):
         before = result[-1] if result else None

@@ -27,7 +27,7 @@ class LocalBrain:
     def __init__(
         self, roster: Roster, router: Router, folder: Path, embedder: Embedder, kept: Path | None = None
     ) -> None:
-        """`folder` has the word list, the examples and the wording; `kept` keeps what is learned from them."""
+        """`folder` has the word list, the examples and the wording; `kept` has what was learned from them."""
         self._router, self._embedder = router, embedder
         self._listener = Listener(folder, embedder, kept)
         self._replies = Replies(

@@ -15,7 +15,8 @@ from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts import CurrentFact, Decider, Op
 
 _STOPPED: Final = re.compile(
-    r"\b(?:stopped|came off|come off|no longer (?:take|on|taking)|quit|off the|not (?:taking|on)|don't take|took me off|taken off|stopped taking)\b"
+    r"\b(?:stopped|came off|come off|no longer (?:take|on|taking)|quit|off the"
+    r"|not (?:taking|on)|don't take|took me off|taken off|stopped taking)\b"
 )
 _ADDS: Final = re.compile(r"\b(?:also|too|as well|plus|besides|on top)\b|^and\b")
 _MAX: Final = 200
@@ -26,8 +27,11 @@ _MEASURED: Final = frozenset(
 
 _NUMBERED: Final = frozenset(("medications", "other_medicines", "dose", "noted"))
 _ASKS_TO_KEEP: Final = re.compile(
-    r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
-    r"(?:remember|note|log|record|save|store|write|put|jot|mark|make a note|take a note|keep a note|keep in mind|don't forget|for the record|for your notes|add)"
+    r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you"
+    r"|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
+    r"(?:remember|note|log|record|save|store|write|put|jot|mark|make a note"
+    r"|take a note|keep a note|keep in mind|don't forget|for the record"
+    r"|for your notes|add)"
     r"(?: down| it down| this down| this| that down)?(?: in (?:your|my) notes)?(?: that|:|,| of)*\s+",
     re.IGNORECASE,
 )
@@ -193,8 +197,12 @@ class ChangeReader:
                 and set(self._reader.named(found.value, "medicines.names"))
                 & set(self._reader.named(fact.value.lower(), "medicines.names"))
             ]
-            target = (nones or alike or [None])[0]
-            return _reading(Op.REPLACE, found, about, target.id) if target else _reading(Op.ADD, found, about)
+            targets = nones or alike
+            return (
+                _reading(Op.REPLACE, found, about, targets[0].id)
+                if targets
+                else _reading(Op.ADD, found, about)
+            )
         return _reading(Op.REPLACE, found, about, same[-1].id) if same else _reading(Op.ADD, found, about)
 
     # --- corrections, removals, topics --------------------------------------------------------------------
@@ -266,9 +274,11 @@ class ChangeReader:
         return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
-        """The kinds of which a clause has a value, and whether it says so itself, not only if it were asked."""
+        """The kinds of which a clause has a value, and whether it has one even if nobody asked."""
         low = re.sub(
-            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is|oops|correction|typo|hang on|i said|that should be|more like|change (?:that|it) to|on second thought|my mistake|rather)[,: ]+)+",
+            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is"
+            r"|oops|correction|typo|hang on|i said|that should be|more like|change (?:that"
+            r"|it) to|on second thought|my mistake|rather)[,: ]+)+",
             "",
             clause.low,
         )
@@ -282,7 +292,10 @@ class ChangeReader:
     def _new_value(self, clause: Clause, new: str, old: str, target: CurrentFact) -> str | None:
         """The value that a correction puts in the place of the old one; None if it only denies it."""
         low = re.sub(
-            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is|oops|correction|typo|hang on|i said|that should be|more like|i got that wrong|my mistake|that's wrong|rather|the dose is|i take|i'm|he's|she's|he is|she is|i am)[,: ]+)+",
+            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is"
+            r"|oops|correction|typo|hang on|i said|that should be|more like|i got that wrong"
+            r"|my mistake|that's wrong|rather|the dose is|i take|i'm|he's|she's|he is|she is"
+            r"|i am)[,: ]+)+",
             "",
             new,
         ).strip(" ,.")

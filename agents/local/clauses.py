@@ -45,12 +45,16 @@ RELATIVES: Final = (
     "baby|boy|boyfriend|brother|child|children|dad|daddy|daughter|father|fiancee?|friend|girl|girlfriend|grandad|granddad"
     "|granddaughter|grandfather|grandma|grandmother|grandpa|grandson|gran|granny|husband|hubby|infant|kids?|mom|mother"
     "|mum|mam|mama|mommy|mummy|nan|nana|nanna|neighbou?r|nephew|newborn|niece|partner|roommate|flatmate|housemate|sister"
-    "|son|spouse|stepdaughter|stepson|stepdad|stepmum|teenager|toddler|twins?|wife|aunt|auntie|uncle|little one"
-    "|cousin|colleague|boss|eldest|youngest|oldest|other half|missus|parents?|papa|ex|bf|gf|dog|cat|puppy|kitten|client"
+    "|son|spouse|stepdaughter|stepson|stepdad|stepmum|teenager|toddler|twins?|wife"
+    "|aunt|auntie|uncle|little one"
+    "|cousin|colleague|boss|eldest|youngest|oldest|other half|missus|parents?|papa"
+    "|ex|bf|gf|dog|cat|puppy|kitten|client"
     "|patient|lodger|carer|little (?:boy|girl|lad|man)|lad|bairn|grandchild|grandkids?|best friend|mate|pa|ma"
 )
 _REL: Final = (
-    rf"(?:(?:my|our|a|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)(?:(?P<of>'s|s'?)(?= \w))?"
+    rf"(?:(?:my|our|a"
+    rf"|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)(?:(?P<of>'s"
+    rf"|s'?)(?= \w))?"
     rf"|(?<!\w)(?P<bare>mum|mom|dad|gran|nan|grandma|grandad|granny|mummy|daddy)(?P<of2>'s(?= \w))?)\b"
 )
 _RELATIVE: Final = re.compile(_REL)
@@ -58,7 +62,8 @@ _OTHERS: Final = re.compile(r"\b(he|she|him|her|his|hers|he's|she's|he'll|she'll
 _ME: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive|me|my|mine|myself|we|we're|we've)\b")
 _FIRST_I: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive)\b")
 _SAYS: Final = re.compile(
-    r"(?:^|\b)(?:says?|said|thinks?|thought|reckons?|told|keeps? (?:saying|telling)|noticed|wants|asked|insists?|made|makes"
+    r"(?:^|\b)(?:says?|said|thinks?|thought|reckons?|told|keeps? (?:saying|telling)"
+    r"|noticed|wants|asked|insists?|made|makes"
     r"|gave|sent|drove|took|helps?)(?: to| that)?(?: me| i\b|$| )"
 )
 _SENTENCE: Final = re.compile(
@@ -69,51 +74,74 @@ _SENTENCE: Final = re.compile(
 _STARTS: Final = (
     r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's|thats"
     r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will|please|pls|don't"
-    r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye|goodbye|remember|forget|remind|back to"
+    r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye"
+    r"|goodbye|remember|forget|remind|back to"
     r"|actually|anyway|no|yes|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
 )
 _SPLIT: Final = re.compile(
     rf",\s+(?:and|but|so|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
     rf"|\s+(?:and|but|so|plus|because|cos|though|although|while|whereas|yet)\s+(?=(?!that\b|it's been\b)"
     r"(?:i|i'm|i've|i'd|im|ive|my|he|he's|she|she's|we|it's|it|there's|what|which|how|why|can|could|should|do|does|please"
-    r"|also|the (?:doctor|gp|nurse|pain|other)|thanks|bye|goodbye|remember|forget|remind|don't|mum|dad|mom|now)\b)"
+    r"|also|the (?:doctor|gp|nurse|pain|other)|thanks|bye|goodbye|remember|forget"
+    r"|remind|don't|mum|dad|mom|now)\b)"
     r"|(?<=\w)\s+(?=(?:btw|by the way|anyway|also,? (?:i|my|can|what|could))\b)",
     re.IGNORECASE,
 )
 _LEADING: Final = re.compile(
     r"^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
     r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|there)\b)|"
-    r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
-    r"|nah|thanks|thank you|thanks a lot|cheers|thx|no wait|wait no|no sorry|oh sorry|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)",
+    r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok"
+    r"|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
+    r"|nah|thanks|thank you|thanks a lot|cheers|thx|no wait|wait no|no sorry"
+    r"|oh sorry|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+"
+    r"|\s+[-\u2013\u2014]\s+)(?=\S)",
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
 _ASKS: Final = re.compile(
-    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way|oh|actually|just|now|quick question|sorry)[,:]?\s+)*"
-    r"(?:what(?!ever\b| a\b)|what's|whats|who|who's|how(?! (?:annoying|awful|rude|nice|stupid|sad)\b)|how's|why|when (?:is|are|did|do|does|was|should|can|will|would)|where(?:'s)?|which"
-    r"|(?:can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you|have i)(?!n't|'t)|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips|chance|advice))\b"
+    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way"
+    r"|oh|actually|just|now|quick question|sorry)[,:]?\s+)*"
+    r"(?:what(?!ever\b| a\b)|what's|whats|who|who's|how(?! (?:annoying|awful|rude"
+    r"|nice|stupid|sad)\b)|how's|why|when (?:is|are|did|do|does|was|should|can|will"
+    r"|would)|where(?:'s)?|which"
+    r"|(?:can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you"
+    r"|have i)(?!n't|'t)|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips"
+    r"|chance|advice))\b"
 )
 _WONDERS: Final = re.compile(
-    r"\b(?:i wonder|wondering|not sure) (?:if|whether|what|how|why|when)\b|\bdo you (?:know|think|remember)\b|\bany idea\b"
-    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
+    r"\b(?:i wonder|wondering|not sure) (?:if|whether|what|how|why|when)\b"
+    r"|\bdo you (?:know|think|remember)\b|\bany idea\b"
+    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know"
+    r"|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
 )
 _DENIES: Final = re.compile(
     r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|dont|doesn't|doesnt|didn't|didnt"
-    r"|haven't|havent|hasn't|hasnt|isn't|isnt|aren't|arent|wasn't|wasnt|won't|wont|can't|cant|cannot|couldn't|free of)\b"
+    r"|haven't|havent|hasn't|hasnt|isn't|isnt|aren't|arent|wasn't|wasnt|won't|wont"
+    r"|can't|cant|cannot|couldn't|free of)\b"
 )
 _NO_DENIAL: Final = re.compile(
-    r"\b(?:not (?:only|just|sure|too bad)|no (?:idea|doubt|wonder|problem|worries)|nothing (?:helps|works)|can't (?:sleep|stop|fall"
-    r"|stand|move|turn|bend|eat|breathe|walk|lift|concentrate|focus)|cant (?:sleep|stop|fall|stand|move|turn)|can't (?:have|take)|cant (?:have|take))\b"
+    r"\b(?:not (?:only|just|sure|too bad)|no (?:idea|doubt|wonder|problem|worries)"
+    r"|nothing (?:helps|works)|can't (?:sleep|stop|fall"
+    r"|stand|move|turn|bend|eat|breathe|walk|lift|concentrate|focus)|cant (?:sleep"
+    r"|stop|fall|stand|move|turn)|can't (?:have|take)|cant (?:have|take))\b"
 )
 _OVER: Final = re.compile(
-    r"\b(?:used to|years ago|as a (?:child|kid|teenager|baby|boy|girl)|when i was|in the past|previously|back then|ex-"
-    r"|was on|was taking|were on|had been|formerly|back in (?:19|20)\d\d|in (?:19|20)\d\d|no longer|not any ?more|any ?more|gave up|given up|stopped|quit"
-    r"|came off|is gone|has gone|it's gone|cleared up|was stopped|took me off|taken off|last (?:year|summer|winter|spring|autumn))\b"
+    r"\b(?:used to|years ago|as a (?:child|kid|teenager|baby|boy|girl)|when i was"
+    r"|in the past|previously|back then|ex-"
+    r"|was on|was taking|were on|had been|formerly|back in (?:19|20)\d\d|in (?:19"
+    r"|20)\d\d|no longer|not any ?more|any ?more|gave up|given up|stopped|quit"
+    r"|came off|is gone|has gone|it's gone|cleared up|was stopped|took me off"
+    r"|taken off|last (?:year|summer|winter|spring|autumn))\b"
 )
 _SUPPOSES: Final = re.compile(
-    r"\b(?:if|in case|unless|what if|might|could|would|suppose|imagine|perhaps it|thinking (?:of|about)|considering|planning to|going to (?:try|take|start)"
-    r"|should i|was offered|offered me|suggested|recommended|wants me to|told me to try|for example|let's say|afraid (?:of|it)|scared (?:of|it)|worried (?:it|about)"
-    r"|terrified|fear|think it(?:'s| is| might| could)|thinks it(?:'s| is)|maybe it(?:'s| is)|rule out|ruled out|looks like|sounds like|tested for|checked for)\b"
+    r"\b(?:if|in case|unless|what if|might|could|would|suppose|imagine|perhaps it"
+    r"|thinking (?:of|about)|considering|planning to|going to (?:try|take|start)"
+    r"|should i|was offered|offered me|suggested|recommended|wants me to"
+    r"|told me to try|for example|let's say|afraid (?:of|it)|scared (?:of|it)"
+    r"|worried (?:it|about)"
+    r"|terrified|fear|think it(?:'s| is| might| could)|thinks it(?:'s| is)"
+    r"|maybe it(?:'s| is)|rule out|ruled out|looks like|sounds like|tested for"
+    r"|checked for)\b"
 )
 _PLAIN: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"'})
 _SHORT: Final = tuple(
@@ -215,7 +243,7 @@ def subject_of(low: str) -> str:
         name = relative["rel"] or relative["bare"] or ""
         after = low[relative.end() :].lstrip()
         if i is None:
-            mine = re.search(r"\b(?:me|my (?!%s))" % RELATIVES, after)
+            mine = re.search(rf"\b(?:me|my (?!{RELATIVES}))", after)
             if _SAYS.match(after) and mine:
                 return MIXED
             return name

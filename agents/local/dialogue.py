@@ -1,4 +1,4 @@
-"""The state of a conversation, read from its turns and facts: what it is about, what was asked, what is open."""
+"""The state of a conversation, read from its turns and facts: its concern, its open question, its people."""
 
 import re
 from collections import Counter
@@ -12,6 +12,7 @@ from agents.fact_kinds import BY_NAME
 from agents.local.clauses import NOBODY, PERSON, last_other, split
 from agents.local.facts import CONCERN
 from agents.questions import Question, questions
+from agents.utterance import word_set
 from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR
 from memory_blocks.facts import CurrentFact
 
@@ -19,11 +20,13 @@ REMOVE: Final = "Shall I remove this from my notes"
 """The beginning of the question that is asked before anything is forgotten."""
 
 _WORD: Final = re.compile(r"[a-z]{3,}|\d+")
-_LIGHT: Final = frozenset(
-    "the and for but you your are was were have has had with that this they them from about again back what when which how "
-    "who where did say said tell told mention mentioned remember know note noted please can could would now just really very "
-    "some any been its his her she him our out not too also then than there here get got going does don doesn want like need "
-    "more other one thing things bit still into over because will should being ask asked all let talk".split()
+_LIGHT: Final = word_set(
+    "the and for but you your are was were have has had with that this they them from about "
+    "again back what when which how who where did say said tell told mention mentioned "
+    "remember know note noted please can could would now just really very some any been its "
+    "his her she him our out not too also then than there here get got going does don doesn "
+    "want like need more other one thing things bit still into over because will should being "
+    "ask asked all let talk"
 )
 
 
@@ -170,12 +173,15 @@ def stems(text: str) -> frozenset[str]:
 def named_topic(text: str) -> str:
     """What somebody asks to talk about: `the knee` in `back to the knee`; empty if it is not named."""
     found = re.search(
-        r"\b(?:back to|talk about|about|discuss|return(?:ing)? to|regarding|as for|with|on to|instead|here for|ask about|start with|do|now|there's)\s+(?P<what>(?:my|the|our|his|her|this|that|what|some|a)?\s?[\w' -]{3,80})",
+        r"\b(?:back to|talk about|about|discuss|return(?:ing)? to|regarding|as for|with"
+        r"|on to|instead|here for|ask about|start with|do|now|there's)\s+(?P<what>(?:my"
+        r"|the|our|his|her|this|that|what|some|a)?\s?[\w' -]{3,80})",
         text,
         re.IGNORECASE,
     )
     what = re.sub(
-        r"\b(?:again|instead|now|please|for a (?:moment|minute|sec\w*)|then|if that's ok\w*|something else|that)\b.*$",
+        r"\b(?:again|instead|now|please|for a (?:moment|minute|sec\w*)|then"
+        r"|if that's ok\w*|something else|that)\b.*$",
         "",
         found["what"] if found else "",
     ).strip(" ,.?!")

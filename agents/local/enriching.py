@@ -33,7 +33,8 @@ from memory_blocks.models import Sentiment
 
 _FIRST: Final = "No previous context - first message"
 _HAVING: Final = re.compile(
-    r"^(?:hi|hello|hey)?[, ]*(?:i am|i'm) having (?P<what>.+)$|^(?:i have|i've got|i have got) (?P<of>(?:an?|the|some|my) .+)$",
+    r"^(?:hi|hello|hey)?[, ]*(?:i am|i'm) having (?P<what>.+)$|^(?:i have|i've got"
+    r"|i have got) (?P<of>(?:an?|the|some|my) .+)$",
     re.IGNORECASE,
 )
 _CONTEXT_WORDS: Final = 16
@@ -67,7 +68,7 @@ def enrich(
     topic: str | None = None,
     phase: str = "opening",
 ) -> Enrichment:
-    """The enriched message. `facts` hold after it; `topic` and `phase` are those of the conversation so far."""
+    """The enriched message. `facts` hold after it; `topic` and `phase` are those before it."""
     kinds = {each.kind for each in done}
     answers = tuple(dict.fromkeys(found.kind for each in done for found in each.answers))
     first = not talk.said and not talk.opening

@@ -13,6 +13,7 @@ from agents.local import readers
 from agents.local.clauses import MIXED, PERSON, Clause, plain
 from agents.local.lexicon import Lexicon, words_of
 from agents.questions import Question
+from agents.utterance import word_set
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 
 NOTED: Final = "noted"
@@ -40,23 +41,31 @@ class Found:
 
 
 _TAKES: Final = re.compile(
-    r"\b(?:i|he|she|they|who|and|mum|dad|\w+)? ?(?:'m|am|is|'s|are|was put)? ?\b(?:tak(?:e|es|ing)|on|us(?:e|es|ing)|prescribed|put me on|started(?: on)?|have been on|been on|been taking|given|get|having|need)\b"
+    r"\b(?:i|he|she|they|who|and|mum|dad|\w+)? ?(?:'m|am|is|'s|are"
+    r"|was put)? ?\b(?:tak(?:e|es|ing)|on|us(?:e|es|ing)|prescribed|put me on"
+    r"|started(?: on)?|have been on|been on|been taking|given|get|having|need)\b"
 )
 _ALLERGIC: Final = re.compile(
-    r"\b(?:allergic|intolerant|allergy|allergies|intolerance) to (?P<to>[^.,;!?()]+?)(?= (?:and (?:i|my|it|have|take)|but|so|which|since|because|as|though|too|as well|btw)\b|[.,;!?()]|$)"
-    r"|\b(?P<of>[\w-]+(?: mite| sting)?) (?:allergy|intolerance|intolerant)\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
+    r"\b(?:allergic|intolerant|allergy|allergies"
+    r"|intolerance) to (?P<to>[^.,;!?()]+?)(?= (?:and (?:i|my|it|have|take)|but|so"
+    r"|which|since|because|as|though|too|as well|btw)\b|[.,;!?()]|$)"
+    r"|\b(?P<of>[\w-]+(?: mite| sting)?) (?:allergy|intolerance"
+    r"|intolerant)\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 )
 _NOT_ALLERGEN: Final = re.compile(
     r"^(?:an?|the|my|no|any|food|drug|that|this|bad|severe|it|about|some|what|your|new|skin|seasonal|her|his|other)$"
 )
 _DIAGNOSED: Final = re.compile(
-    r"\b(?:i|he|she|who|and|\w+)? ?(?:have|has|had|'ve|'s|got|am|'m|is|suffer(?:s|ing)? (?:from|with)|with|diagnosed with|living with|of)\b"
+    r"\b(?:i|he|she|who|and|\w+)? ?(?:have|has|had|'ve|'s|got|am|'m|is|suffer(?:s"
+    r"|ing)? (?:from|with)|with|diagnosed with|living with|of)\b"
 )
 _STARTS_IT: Final = re.compile(
-    r"\b(?:it|this|that|they|the (?:pain|cough|rash|ache|headaches?|\w+ache))\b|\b(?:been|had|have had|'ve had|going on|started|began|since|for)\b"
+    r"\b(?:it|this|that|they|the (?:pain|cough|rash|ache|headaches?|\w+ache))\b"
+    r"|\b(?:been|had|have had|'ve had|going on|started|began|since|for)\b"
 )
 _CONTRAST: Final = re.compile(
-    r",? (?:and |but )?(?:definitely |certainly )?not (?:the |my |a |an |on |in |at |for |since |from )?(?P<old>[\w' -]{1,40})$"
+    r",? (?:and |but )?(?:definitely |certainly )?not (?:the |my |a |an |on |in |at "
+    r"|for |since |from )?(?P<old>[\w' -]{1,40})$"
 )
 _REQUESTS: Final = re.compile(
     r"\b(?:want|need|would like|'d like|looking for|trying) (?:to|a|an|some|help|advice|for)\b"
@@ -76,7 +85,8 @@ class FactReader:
         bare = low.strip(" .,!?'\"")
         if (
             re.match(
-                r"(?:yes|yeah|yep|yup|no|nope|nah)\b(?! (?:idea|clue|longer|more|problem|worries|one|\w+ing)\b)",
+                r"(?:yes|yeah|yep|yup|no|nope|nah)\b(?! (?:idea|clue|longer|more|problem|worries"
+                r"|one|\w+ing)\b)",
                 bare,
             )
             and len(bare.split()) > 1
@@ -85,7 +95,8 @@ class FactReader:
             return "no, with words" if bare[0] == "n" else "yes, with words"
         bare = re.sub(r"^(?:well|oh|um+|er+m?|hm+|so|actually|honestly|i think|sorry)[, ]+", "", bare)
         bare = re.sub(
-            r"[, ]+(?:really|i think|thanks|thank you|sorry|actually|either|at all|though|mate|lol|haha|tbh|for now)$",
+            r"[, ]+(?:really|i think|thanks|thank you|sorry|actually|either|at all|though"
+            r"|mate|lol|haha|tbh|for now)$",
             "",
             bare,
         )
@@ -190,7 +201,7 @@ class FactReader:
         return Found(kind, clause.text[:_MAX_VALUE], clause.text, clause.who, answers=True)
 
     def _own_words_fit(self, clause: Clause, kind: str, volunteered: Iterable[str]) -> bool:
-        """Whether a clause can be an answer in own words: not a bare value of another type, no new complaint."""
+        """Whether a clause can be an answer in own words: no bare value of another type, no new complaint."""
         low = clause.low
         if readers.whole_span(low) and kind not in (
             "previous_episodes",
@@ -275,7 +286,7 @@ class FactReader:
         return {kind for kind in fitting if self._typed(kind, clause, _ANY_QUESTION)}
 
     def _listed(self, clause: Clause, group: str) -> str | None:
-        """The names of a list in a clause, with `no` where they are denied; a short reply in its own words."""
+        """The names of a list in a clause that states them; a short reply in its own words."""
         names = self.named(clause.low, group)
         if not names:
             return self._short(clause)
@@ -355,7 +366,8 @@ class FactReader:
     def _measured(self, low: str) -> list[tuple[str, str]]:
         """Values with a unit or a scale."""
         aged = not re.search(
-            r"\bfor \d+ years\b|\byears? (?:ago|now|of)\b|\b\d+ years (?:since|later)\b|\bbeen \d+|\btogether\b|\bmarried\b",
+            r"\bfor \d+ years\b|\byears? (?:ago|now|of)\b|\b\d+ years (?:since|later)\b"
+            r"|\bbeen \d+|\btogether\b|\bmarried\b",
             low,
         )
         temperature = readers.temperature(low, asked=False)
@@ -400,7 +412,8 @@ class FactReader:
                 while first > 0 and words[first - 1].text in _WITH:
                     first -= 1
                 tail = re.match(
-                    r" (?:in|on|under|behind|at|of|around) (?:(?:my|the|his|her|both|one|left|right|upper|lower) ){0,3}[a-z]+",
+                    r" (?:in|on|under|behind|at|of|around) (?:(?:my|the|his|her|both|one|left|right"
+                    r"|upper|lower) ){0,3}[a-z]+",
                     clause.low[words[last - 1].end :],
                 )
                 end = words[last - 1].end + (
@@ -432,17 +445,17 @@ class FactReader:
         return ""
 
 
-_WITH: Final = frozenset(
-    "left right upper lower both dull sharp bad terrible severe dry itchy mild slight chronic constant splitting runny stuffy sore swollen persistent tension knee back neck shoulder chest stomach tooth ear joint".split()
+_WITH: Final = word_set(
+    "left right upper lower both dull sharp bad terrible severe dry itchy mild slight chronic "
+    "constant splitting runny stuffy sore swollen persistent tension knee back neck shoulder "
+    "chest stomach tooth ear joint"
 )
-_LINKS: Final = frozenset(
-    "is are has have been keeps keep feels feel gets get was a bit so very really always still".split()
+_LINKS: Final = word_set(
+    "is are has have been keeps keep feels feel gets get was a bit so very really always still"
 )
-_NEEDS_FEEL: Final = frozenset(
-    "off rubbish hot down low alone numb angry empty sick awful faint cold".split()
-)
+_NEEDS_FEEL: Final = word_set("off rubbish hot down low alone numb angry empty sick awful faint cold")
 _NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
-_LIGHT: Final = frozenset("the a an it is of in on at my your more or and one side to".split())
+_LIGHT: Final = word_set("the a an it is of in on at my your more or and one side to")
 _TOO_GENERAL: Final = frozenset(
     ("pill", "tablet", "supplement", "iron", "pills", "tablets", "supplements", "ms", "off")
 )
@@ -506,12 +519,14 @@ def _lasts(low: str) -> bool:
 
 def split_contrast(low: str) -> tuple[str, str]:
     """The new and the old value of `Tuesday, not Monday`. The old one is empty if there is none."""
-    if found := re.search(
-        r"\b(?:not|isn't|wasn't|instead of|rather than)(?: the| my| a| an| on| in| at| for)? (?P<old>[\w'./ -]{1,40}?)[,;]? (?:but|it's|it was|its|i meant|i mean|rather)? ?(?P<new>(?:the |my )?[\w'./ -]{1,60})$",
+    found = re.search(
+        r"\b(?:not|isn't|wasn't|instead of|rather than)(?: the| my| a| an| on| in| at"
+        r"| for)? (?P<old>[\w'./ -]{1,40}?)[,;]? (?:but|it's|it was|its|i meant|i mean"
+        r"|rather)? ?(?P<new>(?:the |my )?[\w'./ -]{1,60})$",
         low,
-    ):
-        if not _CONTRAST.search(low):
-            return found["new"].strip(), found["old"].strip()
+    )
+    if found and not _CONTRAST.search(low):
+        return found["new"].strip(), found["old"].strip()
     if found := _CONTRAST.search(low):
         return low[: found.start()].strip(" ,"), found["old"].strip()
     if found := re.search(r" (?:instead of|rather than) (?P<old>[\w' -]{1,40})$", low):

@@ -1,4 +1,4 @@
-"""General information with its source, for questions that it answers. It is never about the person's own case."""
+"""General information with its source, for questions that it answers. It judges nobody's own case."""
 
 import re
 from collections.abc import Sequence
@@ -8,8 +8,12 @@ from agents.roster import Specialist
 from memory_blocks.facts import CurrentFact
 
 _GENERAL: Final = re.compile(
-    r"\bwhat (?:helps|can i do|should i do|could i do|do i do|works|would help|is good|to do|are the (?:signs|symptoms)|signs|does .* (?:look|feel) like)\b|\bany(?:thing)? (?:tips|advice|i can do|that helps)\b|\btips\b"
-    r"|\bhow (?:do|can|to|should) (?:i|you|one|we)?\b|\bhow long (?:does|do|is|will|until)\b|\bis it normal\b|\bcontagious\b|\bgo away\b|\bget rid\b|\bmiss(?:ed)? a dose\b|\bforgot\b"
+    r"\bwhat (?:helps|can i do|should i do|could i do|do i do|works|would help"
+    r"|is good|to do|are the (?:signs|symptoms)|signs|does .* (?:look|feel) like)\b"
+    r"|\bany(?:thing)? (?:tips|advice|i can do|that helps)\b|\btips\b"
+    r"|\bhow (?:do|can|to|should) (?:i|you|one|we)?\b|\bhow long (?:does|do|is|will"
+    r"|until)\b|\bis it normal\b|\bcontagious\b|\bgo away\b|\bget rid\b"
+    r"|\bmiss(?:ed)? a dose\b|\bforgot\b"
 )
 _NOT_GENERAL: Final = re.compile(r"\b(?:do i know|do i tell|many|much|often|old|high|low)\b")
 _REFERS: Final = re.compile(r"\b(?:it|this|that|them)\b")
@@ -36,5 +40,8 @@ def general_information(
                 each.children is not None and each.children != children
             ):
                 continue
-            return f"In general: {each.text[:1].lower()}{each.text[1:]} (source: {each.source}). Whether that fits you, a doctor or pharmacist can say."
+            return (
+                f"In general: {each.text[:1].lower()}{each.text[1:]} (source: {each.source}). "
+                f"Whether that fits you, a doctor or pharmacist can say."
+            )
     return ""

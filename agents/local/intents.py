@@ -1,4 +1,4 @@
-"""Which specialist's intent a message belongs to. What is no complaint, question or wish stays with the topic."""
+"""Which intent a message belongs to. What is no complaint, question or wish stays with the running one."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,10 +22,21 @@ from agents.values import (
 
 _STAYS: Final = frozenset(
     (
-        ActKind.ANSWER, ActKind.MEMORY_QUESTION, ActKind.REMEMBER, ActKind.CORRECT, ActKind.FORGET, ActKind.SUMMARISE, ActKind.COMPLAINT,
-        ActKind.SMALL_TALK, ActKind.GREETING, ActKind.THANKS, ActKind.GOODBYE, ActKind.ABOUT_US, ActKind.UNCLEAR,
+        ActKind.ANSWER,
+        ActKind.MEMORY_QUESTION,
+        ActKind.REMEMBER,
+        ActKind.CORRECT,
+        ActKind.FORGET,
+        ActKind.SUMMARISE,
+        ActKind.COMPLAINT,
+        ActKind.SMALL_TALK,
+        ActKind.GREETING,
+        ActKind.THANKS,
+        ActKind.GOODBYE,
+        ActKind.ABOUT_US,
+        ActKind.UNCLEAR,
     )
-)  # fmt: skip
+)
 _CLEARLY: Final = 0.7
 _SURELY: Final = 0.9
 _STAYING: Final = 0.8
@@ -45,7 +56,8 @@ def intent_of(
     kinds = {act.kind for act in acts}
     if before in router.intents and kinds and kinds <= _STAYS:
         what = (
-            f"Follow-up response to {enrichment.answers[0].replace('_', ' ')} question about {talk.about or 'the running topic'}"
+            f"Follow-up response to {enrichment.answers[0].replace('_', ' ')} question "
+            f"about {talk.about or 'the running topic'}"
             if enrichment.answers
             else "Brings no topic of its own"
         )

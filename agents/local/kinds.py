@@ -1,7 +1,7 @@
-"""Which act each clause of a message is: by unmistakable forms, else by a classifier that learns from examples.
+"""Which act a clause is: by unmistakable forms, else by a classifier that learns from examples.
 
-The classifier is linear, as the router is. It sees the clause's vector and a few marks of its form: whether it
-asks, speaks of `I` or `you`, says `told` or `remember`. It is trained once and kept in a file.
+The classifier is linear, as the router is. It sees the clause's vector and a few marks of its form: whether
+it asks, speaks of `I` or `you`, says `told` or `remember`. It is trained once and kept in a file.
 """
 
 import hashlib
@@ -32,10 +32,13 @@ _MARKS: Final = tuple(
     re.compile(pattern)
     for pattern in (
         r"\?$",
-        r"^(?:and |but |so |ok |well |also )?(?:what|how|why|when|where|which|who|can|could|should|would|do|does|is|are|am|will)\b",
+        r"^(?:and |but |so |ok |well |also )?(?:what|how|why|when|where|which|who|can"
+        r"|could|should|would|do|does|is|are|am|will)\b",
         r"\b(?:i|i'm|i've|my|me)\b",
         r"\byou(?:r|'re|'ve)?\b",
-        r"\b(?:did|do|have|had|what|which|when|where|how \w+) i (?:say|said|tell|told|mention|mentioned|give|gave|ask|rate|already)\b|\bi (?:told|said|mentioned|gave)\b",
+        r"\b(?:did|do|have|had|what|which|when|where|how \w+) i (?:say|said|tell|told"
+        r"|mention|mentioned|give|gave|ask|rate|already)\b|\bi (?:told|said|mentioned"
+        r"|gave)\b",
         r"\b(?:remember|note|notes|write (?:it )?down|down for me|keep in mind|record|log|save|list)\b",
         r"\b(?:forget|delete|remove|erase|cross|scratch|strike|wipe|take \w+ (?:\w+ )?off)\b",
         r"\b(?:not|actually|meant|mean|correct|correction|wrong|mistake|instead|sorry|rather)\b",
@@ -43,7 +46,8 @@ _MARKS: Final = tuple(
         r"\b(?:book|cancel|call|send|remind me|prescri|appointment|order|find me|set an?)\b",
         r"\b(?:already|again|keep|stop|useless|listening|stupid|annoying|asked)\b",
         r"\b(?:back to|go back|going back|come back to|return)\b",
-        r"\b(?:died|passed away|lost my|funeral|miss (?:him|her|my)|sad|scared|afraid|lonely|cry|cried|worried)\b",
+        r"\b(?:died|passed away|lost my|funeral|miss (?:him|her|my)|sad|scared|afraid"
+        r"|lonely|cry|cried|worried)\b",
         r"\b(?:thanks?|thank you|cheers|thx|appreciate)\b",
         r"\b(?:bye|goodbye|good night|see you|take care|that's all|gotta go)\b",
         r"\b(?:hi|hello|hey|good (?:morning|evening|afternoon))\b",
@@ -62,7 +66,7 @@ _LEAD: Final = re.compile(
 
 
 Forms: TypeAlias = tuple[tuple[ActKind, re.Pattern[str]], ...]
-"""Patterns of clauses whose form leaves no doubt. Each is compared with the whole clause, without a lead-in."""
+"""Patterns of clauses whose form leaves no doubt. Each is compared with a whole clause, without lead-in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class _Section(BaseModel):
 
 
 class Warning(_Section):
-    """One warning: about medicines of the class `asked`, for people to whom one of the other fields applies."""
+    """A warning about medicines of the class `asked`, for people to whom another field applies."""
 
     asked: _Text
     allergy: tuple[_Text, ...] = ()

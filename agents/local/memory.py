@@ -16,7 +16,7 @@ from memory_blocks.facts import CurrentFact
 
 _MOST: Final = 3
 _MOST_LISTED: Final = 12
-_NEAR: Final = 0.38  # how near a quotation must be to a question with which it shares no word
+_NEAR: Final = 0.34  # how near a quotation must be to a question with which it shares no word
 _NEAR_SHARED: Final = 0.22
 _LONG: Final = 160
 
@@ -25,26 +25,32 @@ ASKED_KINDS: Final = tuple(
     for kinds, pattern in (
         (
             ("dose", "medications"),
-            r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did) i (?:take|say i take)\b|\bstrength\b",
+            r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did) i (?:take"
+            r"|say i take)\b|\bstrength\b",
         ),
         (("allergies",), r"\ballerg"),
         (
             ("medications", "other_medicines"),
-            r"\btakes?\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhaler)\b|\b(?:i|she|he|they) (?:say i |said i |am |'m )?(?:tak(?:e|es|ing)|on)\b|\bdo i take\b|\bam i (?:on|taking)\b",
+            r"\btakes?\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhaler)\b"
+            r"|\b(?:i|she|he|they) (?:say i |said i |am |'m )?(?:tak(?:e|es|ing)|on)\b"
+            r"|\bdo i take\b|\bam i (?:on|taking)\b",
         ),
         (("age",), r"\bhow old\b|\bage\b"),
         (
             ("severity",),
-            r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score|level|number)|number (?:did|i)|how bad)\b",
+            r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
+            r"|level|number)|number (?:did|i)|how bad)\b",
         ),
         (
             ("onset", "duration"),
-            r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been|going on|first)\b|\bhow long\b",
+            r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
+            r"|going on|first)\b|\bhow long\b",
         ),
         (("temperature",), r"\btemp(?:erature)?\b|\bfever\b"),
         (
             ("readings",),
-            r"\bblood (?:pressure|sugar)\b|\bsugar\b|\breadings?\b|\bhba1c\b|\bpulse\b|\bpeak flow\b|\bcholesterol\b",
+            r"\bblood (?:pressure|sugar)\b|\bsugar\b|\breadings?\b|\bhba1c\b|\bpulse\b"
+            r"|\bpeak flow\b|\bcholesterol\b",
         ),
         (("measures",), r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b"),
         (("pregnancy",), r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b"),
@@ -52,7 +58,8 @@ ASKED_KINDS: Final = tuple(
         (("name",), r"\b(?:my|your) name\b|\bcalled\b|\bwho am i\b"),
         (
             ("location",),
-            r"\bwhere\b.*\b(?:hurt|pain|it)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|one)\b",
+            r"\bwhere\b.*\b(?:hurt|pain|it)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
+            r"|hip|shoulder|wrist|ankle|elbow|one)\b",
         ),
         (("frequency",), r"\bhow often\b"),
         (("sleep_hours",), r"\bhours\b.*\bsleep\b|\bsleep\b.*\bhours\b"),
@@ -104,9 +111,9 @@ def answer(
     named = closer or named
     if not named:
         named = _with_marks(low, mine, topic)
-    found = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
-    if found:
-        return Answer(_unique(told(fact, now) for fact in found), polar)
+    nearest = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
+    if nearest:
+        return Answer(_unique(told(fact, now) for fact in nearest), polar)
     hits = [hit for hit in hits if hit.is_current and topic & stems(hit.content)]
     return Answer(_unique(quote(hit.content, hit.said_at, now) for hit in hits[:_MOST]), polar)
 
@@ -228,8 +235,10 @@ def matching(request: str, facts: Sequence[CurrentFact], turn: int) -> tuple[Cur
 
 def _topic_words(low: str) -> frozenset[str]:
     return stems(low) - stems(
-        "forget delete remove erase cross strike scratch list notes everything mention earlier before again off down take taking"
-        " many much long often time week told quick test check just file record bit part thing please remind first last number give gave start started begin began"
+        "forget delete remove erase cross strike scratch list notes everything mention "
+        "earlier before again off down take taking"
+        " many much long often time week told quick test check just file record bit "
+        "part thing please remind first last number give gave start started begin began"
     )
 
 

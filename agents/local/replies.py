@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -117,7 +117,7 @@ class Turn:
     specialist: Specialist
     intent: Intent
     now: datetime
-    recalled: Recalled = Recalled()
+    recalled: Recalled = field(default_factory=Recalled)
 
     @property
     def kinds(self) -> frozenset[ActKind]:
@@ -252,8 +252,7 @@ class Replies:
             if (
                 change.value in _PLAIN_VALUES
                 or ": " in change.value
-                or len(plain(change.words).split()) < 2
-                and not any(each.isdigit() for each in change.words)
+                or (len(plain(change.words).split()) < 2 and not any(each.isdigit() for each in change.words))
             ):
                 return self._pick("noted_plainly", turn)
             value = (
@@ -334,6 +333,8 @@ class Replies:
                 fact for fact in turn.talk.facts if fact.about == concern.value[:120] or fact.id == concern.id
             ]
             listed = memory.listed(about or [concern], turn.now, 4)
+            if not listed:
+                return self._pick("topic", turn, value=_yours(concern.value))
             named = named_topic(" ".join(turn.words(ActKind.TOPIC_RESUMED))) or concern.value
             return self._pick("resumed", turn, value=_yours(named), list="; ".join(listed))
         topic = next((change.value for change in turn.changes if change.kind == CONCERN), "")
@@ -362,7 +363,8 @@ class Replies:
             return self._pick("outside", turn)
         if (
             re.search(
-                r"\b(?:see|go to|call|ring|visit) (?:a |the |my |to )*(?:doctor|gp|hospital|a&e|someone|nurse|dentist)\b|\bserious\b|\bdangerous\b|\bworr(?:y|ied)\b",
+                r"\b(?:see|go to|call|ring|visit) (?:a |the |my |to )*(?:doctor|gp|hospital|a&e"
+                r"|someone|nurse|dentist)\b|\bserious\b|\bdangerous\b|\bworr(?:y|ied)\b",
                 low,
             )
             and turn.concern
@@ -385,13 +387,16 @@ class Replies:
             self._medicines.named(turn.message).values()
         )
         about_medicine = bool(named) or re.search(
-            r"\b(?:take|taking|dose|mg|tablets?|pills?|medic\w+|antibiotics?|painkillers?|side effects?|mix|together with)\b",
+            r"\b(?:take|taking|dose|mg|tablets?|pills?|medic\w+|antibiotics?|painkillers?"
+            r"|side effects?|mix|together with)\b",
             low,
         )
         if about_medicine:
             text = self._pick("medicine_question", turn, subject=named[0] if named else "that")
         elif re.search(
-            r"\bwhat (?:could|is|might|do you think) (?:it|this|that|is|causing|cause)\b|\bdo i have\b|\bcould (?:it|this) be\b|\bis it\b.*\b(?:cancer|infection|condition)\b|\bdiagnos|\bwhat's (?:wrong|causing)|\bsound like\b",
+            r"\bwhat (?:could|is|might|do you think) (?:it|this|that|is|causing|cause)\b"
+            r"|\bdo i have\b|\bcould (?:it|this) be\b|\bis it\b.*\b(?:cancer|infection"
+            r"|condition)\b|\bdiagnos|\bwhat's (?:wrong|causing)|\bsound like\b",
             low,
         ):
             text = self._pick("what_it_is", turn)
@@ -427,7 +432,8 @@ class Replies:
         if re.search(r"\bwhy\b", low):
             return self._pick("why_ask", turn)
         if re.search(
-            r"\bprivate|\bconfidential|\bdata\b|\bstore|\bread\b|\bsee (?:this|it)|\bshare|\bremember|\banonym|\bkeep\b",
+            r"\bprivate|\bconfidential|\bdata\b|\bstore|\bread\b|\bsee (?:this|it)|\bshare"
+            r"|\bremember|\banonym|\bkeep\b",
             low,
         ):
             return self._pick("privacy", turn)
@@ -448,7 +454,8 @@ class Replies:
     def _feeling(self, turn: Turn) -> str:
         low = plain(" ".join(turn.words(ActKind.FEELING)))
         if re.search(
-            r"\b(?:glad|happy|relieved|relief|over the moon|good news|better|delighted|pleased|proud|excited)\b",
+            r"\b(?:glad|happy|relieved|relief|over the moon|good news|better|delighted"
+            r"|pleased|proud|excited)\b",
             low,
         ) and not re.search(r"\bnot\b|n't\b", low):
             return self._pick("glad", turn)
@@ -491,7 +498,9 @@ class Replies:
 
 
 _LOSS: Final = re.compile(
-    r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him)|funeral|miscarr\w+|stillb\w+|put (?:\w+ ){0,2}(?:down|to sleep)|bereave\w+|widow\w*)\b"
+    r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him)|funeral"
+    r"|miscarr\w+|stillb\w+|put (?:\w+ ){0,2}(?:down|to sleep)|bereave\w+"
+    r"|widow\w*)\b"
 )
 
 
@@ -549,7 +558,10 @@ def _name_of(fact: CurrentFact) -> str:
 
 def _wants_quiet(turn: Turn) -> bool:
     """Whether the person asked not to be asked or advised."""
-    pattern = r"\b(?:stop asking|no (?:more )?questions|just listen|only listen|don't ask|don't want (?:any )?(?:tips|advice|questions)|stop it with the questions)\b"
+    pattern = (
+        r"\b(?:stop asking|no (?:more )?questions|just listen|only listen|don't ask"
+        r"|don't want (?:any )?(?:tips|advice|questions)|stop it with the questions)\b"
+    )
     return any(
         re.search(pattern, plain(text)) for text in (*(said.message for said in turn.talk.said), turn.message)
     )
