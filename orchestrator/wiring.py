@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class NothingRecalled:
     """A placeholder for long-term memory, which is not searched yet."""
 
-    async def search(self, query: Embedded, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
         """Find nothing."""
         return Recalled()
 

@@ -49,7 +49,7 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
             return
 
         with station("recall"):
-            recalled = await services.recall.search(embedded, turn.conversation.user_id)
+            recalled = await services.recall.search(embedded, turn.conversation.user_id, turn.conversation.id)
         faults.point("after_recall")
         decision = await answer.assess(replace(known, intent=intent))
         await answer.show_understanding(recalled, intent.reasoning)
