@@ -125,6 +125,14 @@ class ChangeReader:
         place = readers.whole_place(clause.low)
         if not values and place and concern:
             return [self._added(Found("location", place, clause.text, clause.who), talk, before, concern)]
+        dose = readers.PLAIN["dose"](clause.low)
+        taken = [
+            fact.value for fact in talk.facts if fact.kind == "medications" and fact.subject == clause.who
+        ]
+        if not values and dose and taken and len(clause.low.split()) <= len(dose.split()) + 4:
+            return [
+                self._added(Found("dose", dose, clause.text, clause.who, taken[-1]), talk, before, concern)
+            ]
         often = readers.PLAIN["often"](clause.low)
         if not values and often and concern and len(clause.low.split()) <= len(often.split()) + 2:
             return [self._added(Found("frequency", often, clause.text, clause.who), talk, before, concern)]
@@ -176,7 +184,7 @@ class ChangeReader:
 
     def _added(self, found: Found, talk: Talk, before: Sequence[FactReading], concern: str) -> FactReading:
         """A value as a change: it repeats a fact, takes the place of one, or is new."""
-        about = "" if found.stable or found.kind == CONCERN else (found.about or concern)
+        about = "" if found.stable or found.kind == CONCERN else (found.about or concern)[:120]
         same = [
             fact
             for fact in talk.facts

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local.clauses import NOBODY, PERSON, last_other, split
+from agents.local.clauses import MIXED, NOBODY, PERSON, last_other, split
 from agents.local.facts import CONCERN
 from agents.questions import Question, questions
 from agents.utterance import word_set
@@ -103,6 +103,14 @@ class Talk:
         if re.search(r"\b(?:he|she|his|her|him)\b", asked) and self.other:
             return self.other
         return self.concern.subject if self.concern else PERSON
+
+    @property
+    def subject(self) -> str:
+        """Whom a message is about that names nobody: as the open question, else as the message before."""
+        if self.question is not None or not self.said:
+            return self.whom
+        before = split(self.said[-1].message, other=self.other)
+        return before[-1].who if before and before[-1].who != MIXED else PERSON
 
     @cached_property
     def other(self) -> str:

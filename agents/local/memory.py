@@ -294,9 +294,13 @@ def told(fact: CurrentFact, now: datetime, *, timed: bool = True) -> str:
         )
     when = f" ({clock(fact.said_at, now)})" if timed else ""
     if fact.kind in _NAMED_KINDS and fact.value not in (*_NO_VALUE, NONE) and re.search(r",|\band\b", words):
-        return f"{fact.value}{when}"  # the words name others, too
+        return f'"{fact.value}"{when}'  # the words name others, too
     quoted = f'"{_cut(words)}"'
-    return f"{value}: {quoted}{when}" if value else f"{quoted}{when}"
+    return f"{_value(value)}: {quoted}{when}" if value else f"{quoted}{when}"
+
+
+def _value(value: str) -> str:
+    return value if value.startswith("to the question") else f'"{value}"'
 
 
 def quote(text: str, at: datetime | None, now: datetime) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.errors import BadRoster
 from agents.local import memory
 from agents.local.changes import kept_words
-from agents.local.clauses import PERSON, plain
+from agents.local.clauses import PERSON, plain, relative_in
 from agents.local.dialogue import REMOVE, Talk, known_for, named_topic
 from agents.local.facts import CONCERN, NOTED
 from agents.local.information import general_information
@@ -30,8 +30,10 @@ from agents.values import (
     UNSPECIFIED,
     Act,
     ActKind,
+    Fact,
     FactReading,
     Intent,
+    values_of,
 )
 from memory_blocks.facts import CurrentFact, Op
 
@@ -260,7 +262,7 @@ class Replies:
                 if change.kind == "severity"
                 else change.words.strip(" .!") or change.value
             )
-            return self._pick("noted", turn, words=value)
+            return self._pick("noted", turn, words=f'"{_short(value)}"')
         return ""
 
     def _remembered(self, turn: Turn) -> str:
@@ -278,7 +280,9 @@ class Replies:
         for change in turn.changes:
             old = before.get(change.target or "")
             if change.op is Op.REPLACE and old is not None and old.value.lower() != change.value.lower():
-                return self._pick("corrected", turn, value=_short(change.value), old=_short(old.value))
+                return self._pick(
+                    "corrected", turn, value=f'"{_short(change.value)}"', old=f'"{_short(old.value)}"'
+                )
             if change.op is Op.RETRACT and old is not None:
                 return self._pick(
                     "taken_out",
@@ -356,8 +360,15 @@ class Replies:
         """A warning from the table, general information, or that this needs a doctor or pharmacist."""
         words = " ".join(turn.words(ActKind.HEALTH_QUESTION))
         low = plain(words)
-        facts = known_for(
-            turn.facts, None if not turn.concern or turn.concern.subject == PERSON else turn.concern
+        whom = (
+            relative_in(low)
+            or (turn.talk.other if re.search(r"\b(?:he|she|him|her)\b", low) else "")
+            or PERSON
+        )
+        facts = values_of(
+            Fact(kind=fact.kind, value=fact.value, turn=fact.turn or 1)
+            for fact in turn.facts
+            if fact.subject == whom
         )
         if turn.intent.intent == OUT_OF_SCOPE and not turn.changes:
             return self._pick("outside", turn)

@@ -60,7 +60,7 @@ class Listener:
         self, message: str, talk: Talk, now: datetime, *, topic: str | None = None, phase: str = "opening"
     ) -> Understood:
         """What a message means after a conversation."""
-        clauses = split(message, about=talk.whom, other=talk.other)
+        clauses = split(message, about=talk.subject, other=talk.other)
         shares = None
         if self._kinds and self._embedder and clauses:
             shares = self._kinds.shares(clauses, self._embedder.embed([clause.text for clause in clauses]))
