@@ -71,7 +71,7 @@ def using(toolbox: Toolbox | None) -> Roster:
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
     return LocalBrain(
-        agents(), a_router(), shipped_config() / "local", minilm(), settings.load(environment={}).models.dir
+        agents(), a_router(), shipped_config() / "local", minilm(), load_settings(environment={}).models.dir
     )
 
 

@@ -25,7 +25,7 @@ _MEASURED: Final = frozenset(
 )
 """Values that change from day to day: a new one does not end the one before."""
 
-_NUMBERED: Final = frozenset(("medications", "other_medicines", "dose", "noted"))
+_NUMBERED: Final = frozenset(("medications", "other_medicines", "dose"))
 _ASKS_TO_KEEP: Final = re.compile(
     r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you"
     r"|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
@@ -117,7 +117,11 @@ class ChangeReader:
             if (
                 concern
                 and same_person
-                and (_ADDS.search(clause.low) or any(change.kind == CONCERN for change in before))
+                and (
+                    len(clause.low.split()) <= 3
+                    or _ADDS.search(clause.low)
+                    or any(change.kind == CONCERN for change in before)
+                )
             ):
                 values.append(replace(one, kind="associated_symptoms", value=clause.text[:_MAX]))
             else:
@@ -311,6 +315,8 @@ class ChangeReader:
         side = re.search(r"\b(?:left|right)\b", low)
         if side and (wrong := "left" if side[0] == "right" else "right") in plain(target.value).split():
             return re.sub(rf"\b{wrong}\b", side[0], plain(target.value))
+        if target.kind == NOTED:
+            return clause.text
         numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
         if (
             target.kind in _NUMBERED

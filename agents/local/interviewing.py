@@ -27,7 +27,7 @@ def next_question(
     """
     lately = {each.core for said in talk.said[-_LATELY:] for each in questions(said.answer)}
     answered = " ".join(fact.value for fact in talk.facts if fact.kind == NOTED)
-    told = " ".join(f"{fact.words} {fact.value}" for fact in talk.facts).lower()
+    told = " ".join((*(fact.words for fact in talk.facts), *known.values())).lower()
     for question in open_questions(specialist, known):
         asked = questions(question.text)[-1]
         if asked.core in lately or talk.asked[asked.core] >= _TWICE or asked.core in answered:

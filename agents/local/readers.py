@@ -173,6 +173,9 @@ _PLACE: Final = re.compile(
     r"|\beverywhere\b|\bone side\b"
 )
 
+_SHORT: Final = 80
+"""A longer clause is never just one value; patterns for whole clauses are not tried on it."""
+
 Reader: TypeAlias = Callable[[str], str | None]
 
 
@@ -186,7 +189,7 @@ def _first(pattern: re.Pattern[str]) -> Reader:
 
 def number_in(low: str) -> float | None:
     """The number that a clause consists of, apart from words such as `about`."""
-    found = _BARE_NUMBER.fullmatch(low)
+    found = _BARE_NUMBER.fullmatch(low) if len(low) <= _SHORT else None
     return _number(found[1]) if found else None
 
 
@@ -196,7 +199,8 @@ def _number(text: str) -> float:
 
 def rating(low: str, *, asked: bool, top: int = 10) -> str | None:
     """A rating, such as `8/10`. Without `out of`, only in reply to a question for it."""
-    found = _RATED.search(low) or (_BARE_RATING.fullmatch(low) if asked else None)
+    short = asked and len(low) <= _SHORT
+    found = _RATED.search(low) or (_BARE_RATING.fullmatch(low) if short else None)
     if found is None and asked:
         found = re.search(
             rf"\b(?:a|about|maybe|say|probably|around) ({_N})(?: or ({_N}))?(?=\s*(?:$|[,.]"
@@ -237,7 +241,7 @@ def span(low: str) -> str | None:
 
 def whole_span(low: str) -> bool:
     """Whether a clause is nothing but a span or a moment."""
-    return bool(
+    return len(low) <= _SHORT and bool(
         re.fullmatch(
             rf"(?:(?:it's|its|been|it has been|it's been|for|since|now|well|oh|er+m?|um+"
             rf"|i think|i'd say|maybe|probably|dunno|on|from|ever|has been"

@@ -40,6 +40,7 @@ from memory_blocks.facts import CurrentFact, Op
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2
 _LONG: Final = 110
+_WHOLE_INTERVIEW: Final = 3  # questions, before an interview is closed
 _PLAIN_VALUES: Final = (NONE, NOT_SURE, NOT_SAID, UNSPECIFIED)
 
 
@@ -159,16 +160,29 @@ class Replies:
     def reply(self, turn: Turn) -> str:
         """The whole reply. The first one of a conversation also says that there is no language model."""
         said = [part for part in self._parts(turn) if part]
-        question = (
-            next_question(turn.specialist, turn.known, turn.talk, turn.concern)
-            if self._may_ask(turn, said)
-            else ""
-        )
-        if question and not said and turn.talk.said:
-            said = []
-        text = " ".join([*dict.fromkeys(said), question]).strip()
-        text = text or self._pick("noted_plainly", turn)
+        if self._may_ask(turn, said):
+            said += self._advice_at_once(turn)
+            said.append(
+                next_question(turn.specialist, turn.known, turn.talk, turn.concern) or self._closing(turn)
+            )
+        text = " ".join(dict.fromkeys(filter(None, said))) or self._pick("noted_plainly", turn)
         return text if turn.talk.said else f"{text} {self._texts.without_a_model}"
+
+    def _advice_at_once(self, turn: Turn) -> list[str]:
+        """Whom to see with a new concern, if that should not wait for a question about it."""
+        new = next((change.words for change in turn.changes if change.kind == CONCERN), "").lower()
+        return [
+            each.text
+            for each in turn.specialist.interview.see_someone
+            if each.at_once and any(word in new for word in each.about)
+        ]
+
+    def _closing(self, turn: Turn) -> str:
+        """What is said once, after the last question of an interview."""
+        closing = turn.specialist.interview.closing
+        asked = sum("?" in said.answer for said in turn.talk.said)
+        before = any(closing in said.answer for said in turn.talk.said)
+        return closing if asked >= _WHOLE_INTERVIEW and not before else ""
 
     def _pick(self, name: str, turn: Turn, **values: str) -> str:
         """A wording that the last answers did not have, with the values put in."""
