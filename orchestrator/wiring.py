@@ -110,12 +110,13 @@ def load_toolbox(agents: Roster) -> Toolbox:
     return toolbox
 
 
-def load_follow_ups(overlay: Path | None = None) -> "Enrich":
-    """The local brain's function that enriches a message; it needs no embedding model."""
+def load_follow_ups(settings: Settings, overlay: Path | None = None) -> "Enrich":
+    """The local brain's function that enriches a message."""
     from agents.local import LocalBrain
 
+    embedder = load_embedder(settings)
     with our_errors():
-        return LocalBrain.follow_ups(configured("lexicon.toml", overlay))
+        return LocalBrain.follow_ups(configured("local", overlay), embedder, settings.models.dir)
 
 
 def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, overlay: Path | None) -> Brain:
@@ -124,7 +125,7 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
 
     router = load_router(settings, agents, embedder)
     with our_errors():
-        return LocalBrain(agents, router, configured("lexicon.toml", overlay), embedder)
+        return LocalBrain(agents, router, configured("local", overlay), embedder, settings.models.dir)
 
 
 def model_files(settings: Settings) -> ModelFiles:

@@ -35,7 +35,8 @@ from orchestrator.prompts import PromptFiles
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
-from orchestrator.settings import load, shipped_config
+from orchestrator.settings import load as load_settings
+from orchestrator.settings import shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
@@ -73,13 +74,15 @@ def using(toolbox: Toolbox | None) -> Roster:
 def shipped_prompts(region: str = "", *, in_blocks: bool = False) -> PromptFiles:
     """The prompts as shipped, filled in for that region; with `in_blocks`, for agents that see blocks."""
     given = {"safety.region": region, "letta.base_url": "http://localhost" if in_blocks else ""}
-    return load_prompts(load(given=given, environment={}), agents())
+    return load_prompts(load_settings(given=given, environment={}), agents())
 
 
 @cache
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
-    return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml", minilm())
+    return LocalBrain(
+        agents(), a_router(), shipped_config() / "local", minilm(), load_settings(environment={}).models.dir
+    )
 
 
 @cache
