@@ -50,7 +50,11 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A long-term memory that was found for a query, with the facts for its trace."""
+    """A long-term memory that was found for a query, with the facts for its trace.
+
+    `said_at` is when the person said it, and `true_when` when it was true, in their words. `conversation_id`
+    and `message_id` say where it was said. `is_current` is false for a value that another has replaced.
+    """
 
     memory_id: str
     content: str
@@ -61,6 +65,12 @@ class MemoryHit:
     query_prompt: str | None = None
     position: int | None = None
     role: str | None = None
+    said_at: datetime | None = None
+    true_when: str = ""
+    conversation_id: str | None = None
+    message_id: str | None = None
+    subject: str | None = None
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +79,19 @@ class Recalled:
 
     memories: tuple[MemoryHit, ...] = ()
     observability: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = ""
+    milliseconds: float = 0.0
 
 
 class Recall(Protocol):
     """Searches the long-term memory of one person."""
 
-    async def search(self, query: Embedded, person_id: str) -> Recalled:
-        """Return this person's memories that are relevant to `query`, best first."""
+    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+        """Return this person's memories that are relevant to `query`, best first.
+
+        `conversation_id` is the conversation that goes on now. Memories of it are found like those of earlier
+        ones; `MemoryHit.conversation_id` tells them apart.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import click
 from pydantic import BaseModel, ConfigDict
 
 from agents.models.fallback import ModelBrain, ModelOptions
-from agents.models.prompts import ModelRequest
+from agents.models.requests import ModelRequest
 from agents.models.retries import Breaker
 from agents.models.understanding import labelled
 from agents.ports import ToolUser

@@ -82,7 +82,7 @@ class ScriptedRecall:
         self._hits = hits
         self.queries: list[str] = []
 
-    async def search(self, query: Embedded, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
         """Return the scripted memories."""
         self.queries.append(query.text)
         return Recalled(self._hits)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agents.models.prompts import EXTRACTOR
 from agents.models.replies import Schema
+from agents.models.requests import EXTRACTOR
 from agents.models.understanding import understanding_schema
 from agents.roster import Roster
 from memory_blocks.limits import Limits

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from orchestrator.errors import AnamnesisError, LettaTrouble

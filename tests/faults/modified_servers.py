@@ -55,7 +55,7 @@ class _FixedRecall:
     def __init__(self, store: Store, count: int) -> None:
         self._store, self._count = store, count
 
-    async def search(self, query: str, person_id: str) -> Recalled:
+    async def search(self, query: str, person_id: str, conversation_id: str) -> Recalled:
         """The memories of this person, created at the first search."""
 
         def find(tx: Transaction) -> list[str]:

@@ -48,7 +48,7 @@ class Finding:
 
     memory_id = ""
 
-    async def search(self, query: Embedded, person_id: str) -> Recalled:
+    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
         if not self.memory_id:
             return Recalled()
         hit = MemoryHit(self.memory_id, "Likes tea.", 0.75, "profile", ("tea",), position=1, role="primary")

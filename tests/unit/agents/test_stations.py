@@ -171,7 +171,7 @@ async def test_scripted_memories_are_found() -> None:
     hit = MemoryHit(memory_id="mem_1", content="Allergic to penicillin", score=0.9)
     recall = ScriptedRecall(hit)
 
-    recalled = await recall.search(embedded("penicillin"), "user_456")
+    recalled = await recall.search(embedded("penicillin"), "user_456", "conv_1")
 
     assert (recalled.memories, recall.queries) == ((hit,), ["penicillin"])
 
