@@ -210,9 +210,9 @@ class Ledger:
         `changes` are appended to the changes of the facts, and the facts in the blocks are the view of all of
         them. `by_hand` rotates even if rotation is not due.
         """
-        new = self._new_changes(store, conversation, before.blocks, blocks, changes)
-        facts = current_facts((*store.fact_changes(conversation.id), *new))
-        blocks = edits.with_facts(blocks, facts, self._limits)
+        made = store.fact_changes(conversation.id)
+        new = tuple(changes) if made else (*_older_changes(before.blocks, blocks, changes), *changes)
+        blocks = edits.with_facts(blocks, current_facts((*made, *new)), self._limits)
         rotation = self._rotate(store, conversation, blocks, by_hand=by_hand)
         blocks = edits.after_rotation(blocks, rotation, self._clock.now(), self._limits)
         self._check(conversation, blocks, before.blocks)
@@ -252,20 +252,6 @@ class Ledger:
         return replace(written, receipts=(*found.receipts, *written.receipts))
 
     # --- helpers ------------------------------------------------------------------------------------------
-
-    def _new_changes(
-        self,
-        store: BlockStore,
-        conversation: Conversation,
-        before: Blocks,
-        after: Blocks,
-        changes: Sequence[FactChange],
-    ) -> tuple[FactChange, ...]:
-        """The changes to store: before the first ones, those that the facts of older blocks amount to."""
-        if store.fact_changes(conversation.id):
-            return tuple(changes)
-        is_older = changes or before.active_session.facts
-        return (*changes_in((before if is_older else after).active_session), *changes)
 
     def _load(self, store: BlockStore, conversation: Conversation) -> dict[Label, StoredBlock]:
         """All four blocks; the empty block for each that is not stored yet."""
@@ -348,6 +334,12 @@ class Ledger:
         action = Action.STORED if write.revision == 1 else Action.UPDATED
         made = trace.receipt(label, stored, action, write.actor, line, self._limits, changed=changed)
         return replace(made, level=rotation.level) if label is Label.CONVERSATION_HISTORY else made
+
+
+def _older_changes(before: Blocks, after: Blocks, changes: Sequence[FactChange]) -> tuple[FactChange, ...]:
+    """The changes that the facts of older blocks amount to."""
+    is_older = changes or before.active_session.facts
+    return changes_in((before if is_older else after).active_session)
 
 
 def _latest_turn(store: BlockStore, conversation: Conversation) -> int:

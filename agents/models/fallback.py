@@ -90,7 +90,7 @@ class ModelBrain:
         """
         local = await self._fallback.understand(message, situation)
         if situation.urgent:
-            return local
+            return _with_reason(local, "decided locally, since the person may be in danger")
         if is_sure_without_model(message, _last_answer(situation)):
             return _with_reason(local, "decided locally, since it answers a plain question plainly")
         request = understand_request(self._prompt, message, situation, self._roster, self._request_tokens)

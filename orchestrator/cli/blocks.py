@@ -265,7 +265,7 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 @_conversation
 @with_invocation
 def export(invocation: Invocation, conversation: str) -> None:
-    """Print the blocks, the whole archived turns and the texts in quarantine as one JSON object."""
+    """Print the blocks, archived turns, changes to facts and texts in quarantine as one JSON object."""
 
     def read(access: "Access") -> "Result[dict[str, object]]":
         store, ledger = access.store, access.ledger
@@ -278,6 +278,8 @@ def export(invocation: Invocation, conversation: str) -> None:
             exported[each.value] = {"revision": block.revision, "digest": block.digest, "block": value}
         exported["archived_turns"] = [json.loads(turn.text) for turn in store.archived_turns(conversation)]
         exported["shortened_turns"] = [json.loads(text) for _, text in shortened]
+        changes = store.fact_changes(conversation)
+        exported["fact_changes"] = [change.model_dump(mode="json") for change in changes]
         exported["quarantined"] = [_quarantine_facts(each) | {"text": each.text} for each in quarantined]
         return exported, (*view.receipts, *receipts)
 

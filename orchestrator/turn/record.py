@@ -109,7 +109,7 @@ class TurnRecord:
     ) -> WriteResult:
         """Write the completed turn to the blocks."""
         reading = self.adopt(write, changes) or self._reading or self.read(write)
-        stored = self._fact_changes(write, reading.blocks)
+        stored = self._stored if reading is self._reading else self._fact_changes(write, reading.blocks)
         made = self._changes(stored, reading.blocks)
         facts = current_facts((*stored, *made))
         completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result, facts)

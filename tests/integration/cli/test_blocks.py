@@ -313,6 +313,7 @@ def test_an_export_has_every_turn_once(database: Path) -> None:
     exported = json.loads(run("export", HERE).output)
 
     turns = [*exported["archived_turns"], *exported["conversation_history"]["block"]["turns"]]
+    assert [(each["op"], each["value"]) for each in exported["fact_changes"]] == [("add", "headache")]
     assert [turn["turn_id"] for turn in turns] == list(range(1, TURNS + 1))
     assert [turn["user_message"]["content"] for turn in turns] == [
         f"message {n}" for n in range(1, TURNS + 1)

@@ -331,7 +331,7 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
     assert (left, states) == ([], {"ok"})
     assert (after, moved) == (before, blocks)
     assert under_the_first == []
-    assert names == {f"{tag}-new-c1-extractor", f"{tag}-new-c1-NUTRITION"}
+    assert names == {f"{tag}-new-c1-extractor", f"{tag}-new-c1-nutrition"}
     assert people == [f"{tag}-new:ann"]
     assert archives == [f"{tag}-new-c1-extractor's Archive"]
 
