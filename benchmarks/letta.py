@@ -6,9 +6,11 @@ up to date with its own tools, as in Letta's documentation.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -35,19 +37,11 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, letta_database, se
 DELAY_SECONDS = 0.3
 """How long the model takes to its first token."""
 
-MESSAGES = (
-    "I am having a headache",
-    "8",
-    "since Tuesday",
-    "it throbs on the left side",
-    "no",
-    "I take ibuprofen now and then",
-    "7",
-    "no",
-    "is it the weather?",
-    "thanks, that helps",
-)
-"""An ordinary conversation. Some messages answer a plain question plainly, so that they need no reading."""
+MESSAGES = ("I am having a headache", "8", "since Tuesday", "it throbs on the left side", "no fever")
+"""A conversation. "8" is on the scale that was asked for, so that no model has to read it."""
+
+TALKS = 3
+"""How many conversations are measured, one after the other."""
 
 GOALS = {1: 0.35, 2: 0.6}
 """At most this share of the plain way's time to the first sentence, by messages to agents in a turn."""
@@ -182,13 +176,17 @@ class Ours:
 # --- both ---------------------------------------------------------------------------------------------------
 
 
-async def _alone(conversation: Plain | Ours, calls: CallCounter) -> tuple[list[TurnTime], int]:
-    """Run one turn after the other, and count all calls. The first turn may include creating agents."""
-    await conversation.open()
-    before = calls.count
-    times = [await conversation.turn(message) for message in MESSAGES]
-    await conversation.close()
-    return times, calls.count - before
+async def _alone(begin: Callable[[], Plain | Ours], calls: CallCounter) -> tuple[list[list[TurnTime]], int]:
+    """Run some conversations, one turn after the other, and count all calls."""
+    talks, made = [], 0
+    for _ in range(TALKS):
+        conversation = begin()
+        await conversation.open()
+        before = calls.count
+        talks.append([await conversation.turn(message) for message in MESSAGES])
+        made += calls.count - before
+        await conversation.close()
+    return talks, made
 
 
 async def _together(conversations: Sequence[Plain | Ours]) -> float:
@@ -208,9 +206,9 @@ async def _together(conversations: Sequence[Plain | Ours]) -> float:
     return turns / seconds
 
 
-def _print_times(what: str, times: Sequence[TurnTime], calls: int) -> list[TurnTime]:
-    """Print the times. Returns the turns after the first that agents answered."""
-    counted = [each for each in times[1:] if not each.by_fallback]
+def _print_times(what: str, talks: Sequence[Sequence[TurnTime]], calls: int) -> list[TurnTime]:
+    """Print the times. Returns the turns that agents answered, without first turns, which create agents."""
+    counted = [each for talk in talks for each in talk[1:] if not each.by_fallback]
     if not counted:
         raise SystemExit(f"{what}: the local brain answered every turn; nothing was measured")
     for messages in sorted({each.messages for each in counted}):
@@ -221,11 +219,9 @@ def _print_times(what: str, times: Sequence[TurnTime], calls: int) -> list[TurnT
             f"first sentence {first * 1000:5.0f} ms   whole turn {whole * 1000:5.0f} ms",
             flush=True,
         )
-    print(f"       first turn {times[0].whole * 1000:5.0f} ms", flush=True)
-    print(
-        f"       all calls, including creation and background: {calls / len(times):.1f} per turn",
-        flush=True,
-    )
+    first_turn, turns = median(talk[0].whole for talk in talks), sum(map(len, talks))
+    print(f"       first turn {first_turn * 1000:5.0f} ms", flush=True)
+    print(f"       all calls, including creation and background: {calls / turns:.1f} per turn", flush=True)
     return counted
 
 
@@ -246,10 +242,10 @@ async def _tokens_at_the_end(orchestrator: Orchestrator, endpoint: ModelEndpoint
     """Print the tokens of each request that reaches the model in the last turn of a long conversation."""
     talk, mark = Ours(orchestrator), f"(mark {uuid4().hex[:8]})"
     await talk.open()
-    for message in CONVERSATION[:-1]:
-        await talk.turn(message)
-    await talk.turn(f"{CONVERSATION[-1]} {mark}")
+    times = [await talk.turn(message) for message in (*CONVERSATION[:-1], f"{CONVERSATION[-1]} {mark}")]
     await talk.close()
+    for messages, turns in sorted(Counter(each.messages for each in times).items()):
+        print(f"{turns} of {len(times)} turns sent {messages} messages to agents", flush=True)
     asked = await asyncio.to_thread(endpoint.asked, mark)
     counts = " + ".join(f"{tokens_of(request):,}" for request in asked)
     print(f"tokens that reach the model in turn {len(CONVERSATION)}: {counts}", flush=True)
@@ -278,11 +274,11 @@ async def _measure(base_url: str, endpoint: ModelEndpoint, folder: Path) -> None
     endpoint.script(EXTRACTS, *edits, Step(text="Done."), anew=True)
     endpoint.script(CLASSIFIES, *[Step(text="GENERAL_HEALTH")] * 1_000)
     with CallCounter(base_url) as calls:
-        plain = _print_times("plain", *await _alone(Plain(base_url), calls))
+        plain = _print_times("plain", *await _alone(partial(Plain, base_url), calls))
         async with (
             await asyncio.to_thread(_orchestrator, base_url, folder / "alone")
         ).open() as orchestrator:
-            _print_ratios(plain, _print_times("ours", *await _alone(Ours(orchestrator), calls)))
+            _print_ratios(plain, _print_times("ours", *await _alone(partial(Ours, orchestrator), calls)))
     async with (await asyncio.to_thread(_orchestrator, base_url, folder / "long")).open() as orchestrator:
         await _tokens_at_the_end(orchestrator, endpoint)
     async with (await asyncio.to_thread(_orchestrator, base_url, folder / "together")).open() as orchestrator:

@@ -25,11 +25,10 @@ _CUT_SHORT: Final = {"length": "token_limit", "content_filter": "content_filter"
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The limits of a reply. Decisions are made at temperature 0, answers at `temperature`."""
+    """The limits of a reply. Messages are read at temperature 0, and answered at `temperature`."""
 
     temperature: float = 0.3
     answer_tokens: int = 2_048
-    decision_tokens: int = 1_500
 
 
 @dataclass(slots=True)
@@ -133,7 +132,7 @@ class ChatModel:
         return {
             "model": self._model_of(request.role),
             "messages": _messages(request, capabilities.described(schema) if schema else ""),
-            **capabilities.options(0.0, self._options.decision_tokens),
+            **capabilities.options(0.0, self._options.answer_tokens),
             **(capabilities.response_format(schema) if schema else {}),
         }
 

@@ -458,7 +458,7 @@ async def test_the_model_usage_of_a_turn_is_stored_and_sent(
 ) -> None:
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
         harmless = Step(text="Well. Rest.", reasoning="It sounds harmless")
-        model_endpoint.script(word, Step(), harmless)
+        model_endpoint.script(word, Step(text=a_reply()), harmless)
         frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
