@@ -11,6 +11,8 @@ from memory_blocks.facts import Decider, Op
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember.utterances import UTTERANCE, Remembering, utterance_id
 from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from tests.memories import EMBEDDER
 from tests.orchestrators import ANN, a_store, an_orchestrator
 from tests.protocol_client import ERROR, TIMEOUT, TRACE, Frame, Peer, conversing
@@ -274,3 +276,29 @@ async def test_a_fact_that_was_deleted_is_not_learned_again_from_the_same_words(
         later = await peer.ask("And to latex")
 
     assert facts(later) == [("stored", "The person is allergic to latex.")]
+
+
+@on_both_databases
+@pytest.mark.requirement("000-035")
+async def test_facts_summaries_and_knowledge_can_all_be_recalled(address: str) -> None:
+    kinds = {
+        "fact": "The person is allergic to penicillin.",
+        "summary": "In an earlier talk the person asked about penicillin.",
+        "knowledge": "Penicillin is an antibiotic.",
+    }
+
+    def add(tx: Transaction) -> None:
+        for kind, content in kinds.items():
+            tx.memories.add(NewMemory(content=content, user_id=ANN, source_type=kind, tags=(kind,)))
+
+    async with (
+        an_orchestrator(address, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await orchestrator.store.write(add)
+        await told(peer, orchestrator, "Hello")
+        frames = await peer.ask("What about penicillin?")
+
+    found = {each.body["memoryType"]: each.body for each in memories(frames)}
+    assert {kind: found[kind]["content"] for kind in kinds} == kinds
+    assert all(found[kind]["metadata"]["tags"] == [kind] for kind in kinds)
