@@ -19,6 +19,7 @@ from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessag
 from memory_blocks.ports import ForeignChange
 from memory_blocks.trace import Receipt
 from orchestrator.ops.clock import in_time_zone
+from orchestrator.remember.facts import remember_facts
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, in_transaction
@@ -124,6 +125,11 @@ class TurnRecord:
             changes=made,
         )
         self._trace(write, written.receipts)
+        for kept in remember_facts(write.tx, self._turn.conversation.user_id, made):
+            trace_id = write.tx.ids.new("trace_")
+            write.say(
+                traces.of_kept(kept, trace_id, write.conversation.id, self._turn.message.id, actor=ACTOR)
+            )
         return written
 
     def _fact_changes(self, write: ConversationWrite, blocks: Blocks) -> tuple[FactChange, ...]:

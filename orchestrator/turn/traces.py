@@ -5,6 +5,7 @@ from typing import Any
 
 from agents.ports import MemoryHit
 from memory_blocks.trace import Receipt
+from orchestrator.remember.facts import Kept
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import MemoryTrace
@@ -89,5 +90,28 @@ def of_memory(
         action="retrieved",
         content=hit.content[:limit],
         confidence=score,
+        metadata={name: fact for name, fact in facts.items() if fact is not None},
+    )
+
+
+def of_kept(kept: Kept, trace_id: str, conversation_id: str, message_id: str, *, actor: str) -> MemoryTrace:
+    """The trace of a long-term memory that was stored or updated."""
+    memory = kept.memory
+    source: dict[str, Any] = memory.source_info or {}
+    facts = {
+        "agent": actor,
+        "tags": list(memory.tags),
+        "source": f"{memory.source_type}:{conversation_id}",
+        "subject": source.get("subject"),
+        "conflict": source.get("conflict"),
+    }
+    return MemoryTrace(
+        id=TraceId(trace_id),
+        conversation_id=ConversationId(conversation_id),
+        previous_id=MessageId(message_id),
+        memory_id=MemoryId(memory.id),
+        memory_type=memory.source_type,
+        action=kept.action,
+        content=memory.content,
         metadata={name: fact for name, fact in facts.items() if fact is not None},
     )

@@ -1,13 +1,18 @@
 """What a person said is remembered after the turn, and found in later turns and conversations."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from agents.models.scripted import ScriptedBrain
+from agents.values import FactReading
+from memory_blocks.facts import Decider, Op
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember.utterances import UTTERANCE, Remembering, utterance_id
 from orchestrator.store.checks.invariants import check
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from tests.memories import EMBEDDER
 from tests.orchestrators import ANN, a_store, an_orchestrator
 from tests.protocol_client import ERROR, TIMEOUT, TRACE, Frame, Peer, conversing
@@ -157,3 +162,143 @@ async def test_what_an_earlier_process_left_undone_is_remembered_at_the_start(ad
         await store.close()
     assert row is not None
     assert (len(entries), again) == (1, entries)
+
+
+# --- facts --------------------------------------------------------------------------------------------------
+
+
+def reading(value: str = "penicillin", **fields: Any) -> FactReading:
+    given: dict[str, Any] = {
+        "op": Op.ADD,
+        "kind": "allergies",
+        "subject": "person",
+        "value": value,
+        "stable": True,
+        "decided_by": Decider.MODEL,
+        "words": f"allergic to {value}",
+    }
+    return FactReading(**given | fields)
+
+
+def facts(frames: list[Frame]) -> list[tuple[str, str]]:
+    """The actions and contents of the traces of facts that were stored or updated."""
+    return [
+        (each.body["action"], each.body["content"])
+        for each in frames
+        if each.type == TRACE and each.body["memoryType"] == "fact" and each.body["action"] != "retrieved"
+    ]
+
+
+@on_both_databases
+@pytest.mark.requirement("000-030", "000-026", "000-027")
+async def test_a_lasting_fact_is_stored_and_traced_before_the_last_sentence(address: str) -> None:
+    brain = ScriptedBrain(changes=[(reading(),), (reading("37.5", kind="temperature", stable=False),)])
+    async with (
+        an_orchestrator(address, brain, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        message_id = await peer.say("I am allergic to penicillin")
+        frames = await peer.answer()
+        passing = await peer.ask("My temperature is 37.5")
+
+        assert facts(frames) == [("stored", "The person is allergic to penicillin.")]
+        assert frames[-1].body["isFinal"]
+        assert facts(passing) == []
+        (memory,) = [
+            each
+            for each in await orchestrator.store.read(lambda tx: tx.memories.of_person(ANN))
+            if each.source_type == "fact"
+        ]
+        source = memory.source_info or {}
+        assert (source["message"], source["conversation"]) == (message_id, peer.conversation_id)
+        assert (source["subject"], source["words"]) == ("person", "allergic to penicillin")
+        assert source["utterances"] == [utterance_id(message_id)]
+        assert "confidence" not in frames[0].body
+
+
+@on_both_databases
+@pytest.mark.requirement("000-031")
+async def test_a_correction_updates_the_same_memory_and_keeps_the_old_value(address: str) -> None:
+    brain = ScriptedBrain(changes=[(reading("latex"),)])
+    async with (
+        an_orchestrator(address, brain, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        first = await peer.ask("I am allergic to latex")
+        (known,) = await orchestrator.store.read(lambda tx: tx.facts.changes(peer.conversation_id))
+        brain._changes = iter([(reading("penicillin", op=Op.REPLACE, target=known.id),)])
+        second = await peer.ask("No, to penicillin")
+        repeated = await peer.ask("Hello")
+
+        ids = {each.body["memoryId"] for each in (*first, *second) if each.body.get("memoryType") == "fact"}
+        (memory_id,) = ids
+        memory = await orchestrator.store.read(lambda tx: tx.memories.get(memory_id))
+        assert facts(second) == [("updated", "The person is allergic to penicillin.")]
+        assert facts(repeated) == []
+        assert memory is not None
+        source: dict[str, Any] = memory.source_info or {}
+        assert [each["value"] for each in source["history"]] == ["latex"]
+        assert check(orchestrator.store) == []
+
+
+async def test_a_fact_of_an_earlier_conversation_is_repeated_or_contradicted_not_overwritten(
+    address: str,
+) -> None:
+    brain = ScriptedBrain(changes=[(reading(value, kind="blood_type"),) for value in ("A+", "A+", "0-")])
+    async with an_orchestrator(address, brain, remembers=True).open() as orchestrator:
+        traced = []
+        for said in ("My blood type is A+", "As I said, A+", "My blood type is 0-"):
+            async with conversing(orchestrator) as peer:
+                traced.append(facts(await peer.ask(said)))
+        kept = await orchestrator.store.read(lambda tx: tx.memories.of_person(ANN))
+
+    actions = [[action for action, _ in each] for each in traced]
+    assert actions == [["stored"], ["updated"], ["updated", "stored"]]
+    sides: list[dict[str, Any]] = [each.source_info or {} for each in kept if each.source_type == "fact"]
+    assert {each["value"] for each in sides} == {"A+", "0-"}
+    assert len({each["conflict"] for each in sides}) == 1
+    assert sorted(each["times_said"] for each in sides) == [1, 2]
+
+
+async def test_a_fact_that_was_deleted_is_not_learned_again_from_the_same_words(address: str) -> None:
+    brain = ScriptedBrain(changes=[(reading(),), (reading("latex"),)])
+    async with (
+        an_orchestrator(address, brain, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask("I am allergic to penicillin")
+        (memory,) = [
+            each
+            for each in await orchestrator.store.read(lambda tx: tx.memories.of_person(ANN))
+            if each.source_type == "fact"
+        ]
+        await orchestrator.store.write(lambda tx: tx.memories.delete(memory.id))
+        later = await peer.ask("And to latex")
+
+    assert facts(later) == [("stored", "The person is allergic to latex.")]
+
+
+@on_both_databases
+@pytest.mark.requirement("000-035")
+async def test_facts_summaries_and_knowledge_can_all_be_recalled(address: str) -> None:
+    kinds = {
+        "fact": "The person is allergic to penicillin.",
+        "summary": "In an earlier talk the person asked about penicillin.",
+        "knowledge": "Penicillin is an antibiotic.",
+    }
+
+    def add(tx: Transaction) -> None:
+        for kind, content in kinds.items():
+            tx.memories.add(NewMemory(content=content, user_id=ANN, source_type=kind, tags=(kind,)))
+
+    async with (
+        an_orchestrator(address, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await orchestrator.store.write(add)
+        await told(peer, orchestrator, "Hello")
+        frames = await peer.ask("What about penicillin?")
+
+    found = {each.body["memoryType"]: each.body for each in memories(frames)}
+    assert {kind: found[kind]["content"] for kind in kinds} == kinds
+    assert all(found[kind]["metadata"]["tags"] == [kind] for kind in kinds)

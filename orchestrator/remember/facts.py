@@ -1,0 +1,112 @@
+"""Keeps the lasting facts of a person as memories, in the transaction of the turn that changed them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from memory_blocks.facts import FactChange
+from orchestrator.ops.clock import as_text
+from orchestrator.remember.fact_folding import Entry, Said, fold
+from orchestrator.remember.utterances import utterance_id
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.frame_records import derived_id
+from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.rows import Memory
+
+FACT: Final = "fact"
+"""The `source_type` of a memory that is a fact about the person or about somebody they speak of."""
+
+MOST_CONVERSATIONS: Final = 1000
+
+_IMPORTANT: Final = {"allergies": 0.9, "medications": 0.8, "conditions": 0.8, "pregnancy": 0.9}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A memory that was stored or updated."""
+
+    memory: Memory
+    action: Literal["stored", "updated"]
+
+
+def remember_facts(tx: Transaction, user_id: str, made: Sequence[FactChange]) -> list[Kept]:
+    """Bring the person's fact memories up to date; returns those that changed.
+
+    `made` are the changes of this turn, stored already. If none of them is about something lasting, nothing
+    is done. A memory that the person deleted stays deleted.
+    """
+    if not made:
+        return []
+    said = _all_changes(tx, user_id)
+    if not _concerns_lasting(made, said):
+        return []
+    tx.memories.ledger.next_version(user_id)  # locks: other conversations of this person wait
+    kept = (_keep(tx, user_id, entry) for entry in fold(said))
+    return [each for each in kept if each is not None]
+
+
+def _all_changes(tx: Transaction, user_id: str) -> list[Said]:
+    """The changes of all conversations of a person, in the order in which they were said."""
+    conversations = tx.conversations.of_person(user_id, limit=MOST_CONVERSATIONS)
+    found = [Said(each.id, change) for each in conversations for change in tx.facts.changes(each.id)]
+    return sorted(found, key=lambda each: each.change.said_at)
+
+
+def _concerns_lasting(made: Sequence[FactChange], said: Sequence[Said]) -> bool:
+    lasting = {each.change.id for each in said if each.change.stable}
+    return any(change.stable or change.target in lasting for change in made)
+
+
+def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
+    """Store or update the memory of an entry; None if it is as it was."""
+    subject, kind, about = entry.key
+    first = entry.first.change
+    memory_id = derived_id("mem_", user_id, FACT, first.id)
+    known = tx.memories.get_even_deleted(memory_id)
+    columns: dict[str, Any] = {
+        "content": entry.sentence,
+        "confidence": entry.confidence,
+        "source_info": _source(entry),
+    }
+    if known is None:
+        new = NewMemory(
+            **columns,
+            id=memory_id,
+            user_id=user_id,
+            created_by=user_id,
+            source_type=FACT,
+            importance=_IMPORTANT.get(kind, 0.6),
+            tags=tuple(filter(None, (kind, subject, about))),
+        )
+        return Kept(tx.memories.add(new), "stored")
+    changed = {name: value for name, value in columns.items() if getattr(known, name) != value}
+    if known.deleted_at is not None or not changed:
+        return None
+    tx.memories.update(memory_id, **changed)
+    updated = tx.memories.get(memory_id)
+    return None if updated is None else Kept(updated, "updated")
+
+
+def _source(entry: Entry) -> dict[str, Any]:
+    """Where an entry comes from: the latest statement, all earlier ones, and how its value changed."""
+    subject, kind, _ = entry.key
+    latest, change = entry.latest, entry.latest.change
+    facts: dict[str, Any] = {
+        "conversation": latest.conversation_id,
+        "message": change.message_id,
+        "turn": change.turn,
+        "words": change.words,
+        "kind": kind,
+        "subject": subject,
+        "value": entry.value,
+        "true_when": change.true_when,
+        "said_at": as_text(change.said_at),
+        "times_said": len(entry.said),
+        "utterances": [utterance_id(each.change.message_id) for each in entry.said if each.change.message_id],
+        "history": [{"value": value, "said_at": as_text(at)} for value, at in entry.history],
+        "corrected_at": as_text(change.said_at) if entry.history else None,
+        "conflict": entry.conflict,
+        "current": entry.ended_at is None and entry.is_sure,
+        "ended_at": as_text(entry.ended_at) if entry.ended_at else None,
+    }
+    return {name: fact for name, fact in facts.items() if fact not in (None, "", [])}

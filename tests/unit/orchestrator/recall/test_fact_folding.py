@@ -1,0 +1,94 @@
+"""Lasting facts, folded from changes: new, repeated, corrected, contradicted, ended and withdrawn."""
+
+from datetime import timedelta
+from typing import Any
+
+from memory_blocks.facts import Decider, FactChange, Op
+from orchestrator.remember.fact_folding import Entry, Said, fold
+from tests.builders import START
+
+
+def said(number: int, value: str = "penicillin", conversation: str = "c1", **fields: Any) -> Said:
+    given: dict[str, Any] = {
+        "id": f"fact{number}",
+        "op": Op.ADD,
+        "kind": "allergies",
+        "subject": "person",
+        "value": value,
+        "stable": True,
+        "said_at": START + timedelta(days=number),
+        "turn": number,
+        "message_id": f"msg{number}",
+        "decided_by": Decider.LOCAL,
+        "confidence": 0.8,
+    }
+    return Said(conversation, FactChange(**given | fields))
+
+
+def values(entries: list[Entry]) -> list[tuple[str, int]]:
+    return [(each.value, len(each.said)) for each in entries]
+
+
+def test_a_repetition_makes_an_entry_surer_and_no_second_one() -> None:
+    (once,) = fold([said(1)])
+    (twice,) = fold([said(1), said(2, "Penicillin", "c2")])
+
+    assert values([twice]) == [("penicillin", 2)]
+    assert twice.confidence > once.confidence
+
+
+def test_only_lasting_and_sure_statements_become_entries() -> None:
+    passing = said(1, "37.5", kind="temperature", stable=False)
+    unsure = said(2, confidence=0.4)
+    doubted = said(3, op=Op.UNSURE)
+    unknown = said(4, "not sure")
+
+    assert fold([passing, unsure, doubted, unknown]) == []
+
+
+def test_a_correction_keeps_the_old_value_as_history() -> None:
+    (entry,) = fold([said(1, "latex"), said(2, "penicillin", op=Op.REPLACE, target="fact1")])
+
+    assert entry.value == "penicillin"
+    assert entry.history == [("latex", START + timedelta(days=1))]
+    assert entry.conflict is None
+
+
+def test_two_values_of_a_kind_with_one_value_are_a_conflict_and_both_stay() -> None:
+    entries = fold([said(1, "A+", kind="blood_type"), said(2, "0-", "c2", kind="blood_type")])
+
+    assert [each.value for each in entries] == ["A+", "0-"]
+    assert entries[0].conflict == entries[1].conflict == "fact1"
+
+
+def test_two_values_of_a_kind_with_several_are_no_conflict() -> None:
+    entries = fold([said(1, "penicillin"), said(2, "latex")])
+
+    assert [each.conflict for each in entries] == [None, None]
+
+
+def test_what_a_relative_has_is_never_the_persons() -> None:
+    mine, hers = fold([said(1), said(2, subject="daughter")])
+
+    assert mine.sentence == "The person is allergic to penicillin."
+    assert hers.sentence == "The person's daughter is allergic to penicillin."
+    assert len(mine.said) == len(hers.said) == 1
+
+
+def test_what_ended_is_kept_with_its_end() -> None:
+    (entry,) = fold([said(1, "metformin", kind="medications"), said(2, op=Op.RETRACT, target="fact1")])
+
+    assert entry.ended_at == START + timedelta(days=2)
+    assert entry.sentence == "The person takes metformin."
+
+
+def test_a_withdrawn_change_never_happened_and_its_withdrawal_can_be_withdrawn() -> None:
+    first, undone = said(1), said(2, op=Op.WITHDRAW, target="fact1")
+    redone = said(3, op=Op.WITHDRAW, target="fact2")
+
+    assert fold([first, undone]) == []
+    assert values(fold([first, undone, redone])) == [("penicillin", 1)]
+
+
+def test_a_doubt_ends_an_entry_that_never_had_another_value() -> None:
+    assert fold([said(1), said(2, op=Op.UNSURE, target="fact1")]) == []
