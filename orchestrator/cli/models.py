@@ -164,4 +164,4 @@ def request(invocation: Invocation, id: str, raw: bool) -> None:
         tokens = f"{call.prompt_tokens} tokens sent, {call.completion_tokens} received"
         click.echo(f"{as_text(call.created_at)}  {call.role}  {call.model}  {call.outcome}  {tokens}")
         click.echo(f"sha256 {call.digest}")
-        click.echo(json.dumps(json.loads(text), ensure_ascii=False, indent=2) if text else "(damaged)")
+        click.echo(json.dumps(json.loads(text), ensure_ascii=False, indent=2) if text else "(erased)")

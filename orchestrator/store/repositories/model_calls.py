@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, update
 
 from orchestrator.store.engine.packing import pack, unpack
 from orchestrator.store.engine.statements import Statement, all_of
@@ -28,6 +28,17 @@ _BY_DIGEST = Statement(
     .where(_calls.c.digest >= bindparam("first"), _calls.c.digest < bindparam("last"))
     .order_by(_calls.c.created_at, _calls.c.number, _calls.c.id),
     ModelCall,
+)
+
+_ERASE = Statement(
+    update(_calls)
+    .values(packed=bindparam("nothing"), updated_at=bindparam("now"))
+    .where(
+        _calls.c.conversation_id.in_(
+            select(_conversations.c.id).where(_conversations.c.user_id == bindparam("user_id"))
+        )
+    ),
+    lambda: None,
 )
 
 
@@ -84,6 +95,10 @@ class ModelCalls:
         """The requests whose digest begins like this, in order."""
         return self._unit.all(_BY_DIGEST, first=beginning, last=f"{beginning}g")
 
+    def erase_texts(self, user_id: str) -> int:
+        """Erase what was sent for a person, for good; returns how many requests. Digest and tokens stay."""
+        return self._unit.run(_ERASE, user_id=user_id, nothing=b"")
+
     def tokens_since(self, user_id: str, since: datetime) -> int:
         """How many tokens models have used for a person since then."""
         tokens: int | None = self._unit.first(_TOKENS, user_id=user_id, since=since)
@@ -91,5 +106,5 @@ class ModelCalls:
 
 
 def request_text(call: ModelCall) -> str | None:
-    """The text of a stored request; None if it cannot be restored."""
+    """The text of a stored request; None if it was erased or is damaged."""
     return unpack(call.packed)

@@ -31,6 +31,10 @@ def found_by(store: Store, beginning: str) -> list[ModelCall]:
     return store.read_now(lambda tx: tx.model_calls.with_digest(beginning))
 
 
+def found_of(store: Store, message_id: str) -> list[ModelCall]:
+    return store.read_now(lambda tx: tx.model_calls.of_message(message_id))
+
+
 def counted_for(store: Store, person: str, since: datetime) -> int:
     return store.read_now(lambda tx: tx.model_calls.tokens_since(person, since))
 
@@ -69,3 +73,13 @@ def test_tokens_are_counted_over_all_conversations_of_a_person_since_a_moment(
     counted = [counted_for(store, person, since) for person in ("ann", "bob", "carl")]
 
     assert counted == [230, 4, 0]
+
+
+def test_what_was_sent_for_a_person_can_be_erased_for_good(store: Store) -> None:
+    calls = [a_call(store, "ann", tokens=120), a_call(store, "ann"), a_call(store, "bob")]
+
+    erased = store.write_now(lambda tx: tx.model_calls.erase_texts("ann"))
+    texts = [request_text(found) for call in calls for found in found_of(store, call.message_id)]
+
+    assert (erased, texts) == (2, [None, None, REQUEST])
+    assert counted_for(store, "ann", calls[0].created_at) == 120
