@@ -21,19 +21,20 @@ from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Ver
 class Bar:
     """Which likeness to danger is needed."""
 
-    agrees: float = 0.45
+    agrees: float = 0.42
     """From this likeness on, the classifier agrees with a rule: the danger is certain."""
     doubts: float = 0.4
     """From this likeness on, what a rule found is possible danger. Below it, the finding is dismissed."""
     doubts_short: float = 0.2
     """The same for a message of at most `SHORT` words: a short message hardly tells a story."""
-    alone: float = 0.5
+    alone: float = 0.49
     """From this likeness on, a text that no rule flags is a possible danger."""
 
 
 USUAL: Final = Bar()
-ALERT: Final = Bar(agrees=0.35, doubts=0.3, doubts_short=0.1)
-"""While a question about possible danger is not answered: danger is likelier than usual."""
+ALERT: Final = Bar(agrees=0.35, doubts=0.3, doubts_short=0.1, alone=0.6)
+"""For the reply to a question about possible danger: what a rule finds is likelier to be danger than usual.
+What only the classifier finds makes it certain, and so must be plain."""
 PER_DOUBLING: Final = 0.06
 """Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
 because many parts are many chances to err."""

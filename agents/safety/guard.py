@@ -27,6 +27,8 @@ SHORTEST_ASIDE: Final = 3
 """Minimum word length reported by `set_aside` for a retracted finding."""
 LONGEST_READING: Final = 8
 """Maximum number of words in a reply whose figure answers a question for a reading."""
+LONGEST_SPELLED: Final = 3
+"""Maximum number of words in a reply whose figure is spelled out: "the last one" is no reading of 1."""
 LATEST_ANSWER: Final = 10
 """Maximum number of words before the answer in a reply."""
 _NONE: Final[frozenset[str]] = frozenset()
@@ -505,7 +507,8 @@ class Guard:
         words = self._reader.read(text)
         figure = self._gauge.first_figure(words) if len(words) <= LONGEST_READING else None
         said = ["", *(word.text for word in words)]
-        if figure and said[said.index(figure) - 1] in _BEFORE_AN_AGE:
+        is_spelled = figure is not None and not figure[0].isdigit() and len(words) > LONGEST_SPELLED
+        if figure and (is_spelled or said[said.index(figure) - 1] in _BEFORE_AN_AGE):
             figure = None
         for question in _questions(context) if answers or names_means or pick or figure else ():
             if pick:

@@ -63,6 +63,8 @@ LOWERS: Final = frozenset(
 """Moves that make the answer milder, and so must be plain."""
 SURE: Final = 0.45
 """Minimum score of a move for the classifier to be believed."""
+PLAINLY: Final = 0.65
+"""The same for the statement that it is nothing bad, which people also make in danger."""
 MARGIN: Final = 0.2
 """Minimum distance to the next move, for a move that makes the answer milder."""
 RELATED: Final = 0.25
@@ -251,7 +253,7 @@ def _classified(said: str, earlier: Verdict, classifier: Scores) -> Move | None:
     """The move with the highest score; None if that is low, or not plain for a move that makes milder."""
     ranked = sorted(classifier.scores(said).items(), key=lambda each: -each[1])
     (move, score), (_, following) = ranked[:2]
-    if score < SURE:
+    if score < (PLAINLY if move is Move.HARMLESS else SURE):
         return None
     if move not in LOWERS:
         return move

@@ -126,7 +126,7 @@ TABLE: Final[Mapping[Phase, Mapping[Move, Effect]]] = {
         Move.HARMLESS: Effect.RESUME,
         Move.ASKS: Effect.LAPSE,
         Move.LIGHT: Effect.RESUME,
-        Move.SAME: Effect.LAPSE,
+        Move.SAME: Effect.LEAVE_OPEN,
         Move.OTHER: Effect.LAPSE,
     },
     Phase.DANGER: {

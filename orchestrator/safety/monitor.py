@@ -20,7 +20,7 @@ from agents.safety.output import OutputGuard
 from agents.safety.retelling import Before, added, replies
 from agents.safety.standing import Phase, after, is_same, phase_of, with_first_aid
 from agents.safety.text import MOST
-from agents.safety.verdict import ASIDE, DENIED, OVER, QUIET, STILL, UNSURE, Verdict
+from agents.safety.verdict import ASIDE, DENIED, MEANING, OVER, QUIET, STILL, UNSURE, Verdict
 from agents.safety.wording import ROUTER, Wording
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
@@ -124,9 +124,12 @@ class SafetyMonitor:
         context = context or MessageContext()
         earlier = context.earlier.verdict
         phase = phase_of(earlier)
-        is_alert = phase in (Phase.ASKED, Phase.OPEN)
+        is_alert = phase in (Phase.ASKED, Phase.OPEN, Phase.DOUBTED)
         found, likeness = self._check_text(
-            text, context.question, None if by_rules_only else self.classifier, ALERT if is_alert else USUAL
+            text,
+            context.question,
+            None if by_rules_only else self.classifier,
+            ALERT if phase is Phase.ASKED else USUAL,
         )
         if is_alert and len(text) <= SHORT_REPLY:
             found = found.raised_by(self._check_with_asked(text, context))
@@ -343,7 +346,8 @@ class SafetyMonitor:
         if not checked(lambda: self.guard.has_finding(text), True):
             return Assessment()
         found = checked(lambda: detector.check(said), Verdict())
-        return Assessment(found if found.is_certain and not is_same(found, earlier) else Verdict())
+        is_new = not set(found.rule_ids) <= {*earlier.rule_ids, MEANING}
+        return Assessment(found if found.is_certain and is_new else Verdict())
 
     def _check_after_danger(
         self, text: str, context: MessageContext, found: Assessment, likeness: float

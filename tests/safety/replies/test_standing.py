@@ -109,8 +109,9 @@ def test_a_mistake_is_asked_about_once_and_then_believed() -> None:
     asked = after(SUICIDE, Move.MISTAKE, NOTHING)
     assert asked == marked(SUICIDE, MISTAKE, certainty="possible")
 
-    for move in (Move.NO, Move.MISTAKE, Move.LIGHT, Move.OTHER, Move.SAME):
+    for move in (Move.NO, Move.MISTAKE, Move.LIGHT, Move.OTHER):
         assert phase_of(after(asked, move, NOTHING)) is Phase.CALM
+    assert phase_of(after(asked, Move.SAME, NOTHING)) is Phase.OPEN
     for move in (Move.YES, Move.UNSURE):
         assert after(asked, move, NOTHING) == marked(SUICIDE, CONFIRMED)
 
