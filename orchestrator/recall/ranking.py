@@ -73,7 +73,7 @@ def rank(
     scale = strength / (best - floor) if best > 0 else 0.0
     final = ((scored.total - floor) * scale).astype(np.float32)
     passing = places[final[places] >= recipe.minimum]
-    order = passing[np.lexsort((passing, -final[passing]))]
+    order = _best_first(passing, final, max(most, _POOL))
     if question.asks_for_several:
         order, final = _spread(index, order, final, recipe, best * scale)
     chosen = order[:most]
@@ -85,11 +85,19 @@ def rank(
         ),
         searched=len(places),
         below_minimum=len(places) - len(passing),
-        beyond_limit=len(order) - len(chosen),
+        beyond_limit=len(passing) - len(chosen),
         outside_period=outside,
         minimum=recipe.minimum,
         scores={each: float(final[place]) for each in watched if (place := index.place(each)) is not None},
     )
+
+
+def _best_first(places: NDArray[np.intp], final: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+    """The `most` best places, best first; of equal ones, the earlier told first."""
+    if len(places) > most:
+        least = np.partition(final[places], len(places) - most)[len(places) - most]
+        places = places[final[places] >= least]
+    return places[np.lexsort((places, -final[places]))]
 
 
 def _spread(
@@ -113,7 +121,7 @@ def _spread(
         final[pool[at]] = max(float(value[at] - loss[at]), 0.0)
         chosen.append(pool[at])
         left[at] = False
-        nearest = np.maximum(nearest, vectors @ vectors[at])
+        nearest = np.maximum(nearest, signals.cosines(vectors, vectors[at]))
         repeats += episodes == episodes[at]
     return np.concatenate([np.array(chosen, order.dtype), order[_POOL:]]), final
 

@@ -34,6 +34,7 @@ class WordIndex:
         self._texts: dict[str, tuple[array[int], array[float]]] = {}
         self._lengths = array("f")
         self._total = 0
+        self._factors: Floats = np.empty(0, np.float32)
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -62,18 +63,26 @@ class WordIndex:
         scores, coverage = np.zeros(count, np.float32), np.zeros(count, np.float32)
         if not count or not self._total:
             return WordScores(scores, coverage)
-        lengths = np.frombuffer(self._lengths, np.float32)
-        factors = SATURATION * (1 - LENGTH + LENGTH * lengths / (self._total / count))
+        factors = self._length_factors()
         all_rarities = 0.0
         for word in dict.fromkeys(words):
             places, counts = self._found(word)
             rarity = log(1 + (count - len(places) + 0.5) / (len(places) + 0.5))
             all_rarities += rarity
             if len(places):
+                rare = np.float32(rarity)
                 weights = LOWER_BOUND + counts * (SATURATION + 1) / (counts + factors[places])
-                scores[places] += (rarity * weights).astype(np.float32)
-                coverage[places] += rarity
+                scores[places] += rare * weights
+                coverage[places] += rare
         return WordScores(scores, coverage / all_rarities if all_rarities else coverage)
+
+    def _length_factors(self) -> Floats:
+        """How much a word counts less in longer texts, per text; computed anew only if texts were added."""
+        count = len(self._lengths)
+        if len(self._factors) != count:
+            lengths = np.array(self._lengths, np.float32)
+            self._factors = SATURATION * (1 - LENGTH + LENGTH * lengths / (self._total / count))
+        return self._factors
 
     def _found(self, word: str) -> tuple[Places, Floats]:
         if word not in self._texts:
