@@ -118,7 +118,7 @@ class ChangeReader:
                 concern
                 and same_person
                 and (
-                    len(clause.low.split()) <= 3
+                    _is_bare(clause.low)
                     or _ADDS.search(clause.low)
                     or any(change.kind == CONCERN for change in before)
                 )
@@ -384,6 +384,11 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+def _is_bare(low: str) -> bool:
+    """Whether a complaint is just named, as in `some nausea`."""
+    return len(low.split()) <= 3 and not re.search(r"\b(?:i|i'm|i've|my|he|she)\b", low)
 
 
 def kept_words(text: str) -> str:

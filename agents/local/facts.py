@@ -341,10 +341,7 @@ class FactReader:
         found = []
         names = self.named(low, "medicines.names")
         if names and _TAKES.search(low) and not _REQUESTS.search(low):
-            dose = readers.PLAIN["dose"](low) if len(names) == 1 else None
-            found += [
-                ("medications", f"{each} {dose}" if dose and dose not in each else each) for each in names
-            ]
+            found += [("medications", _with_dose(each, low, alone=len(names) == 1)) for each in names]
         names = self.named(low, "conditions.names")
         if names and _DIAGNOSED.search(low):
             found += [("conditions", each) for each in names]
@@ -475,6 +472,13 @@ _COMPLAINTS_FIT: Final = frozenset(
         "needs",
     )
 )
+
+
+def _with_dose(name: str, low: str, *, alone: bool) -> str:
+    """A medicine with its dose, if that stands beside it or no other medicine is named."""
+    after = low.partition(name)[2]
+    dose = readers.PLAIN["dose"](low if alone else after[:16])
+    return f"{name} {dose}" if dose and (alone or after.lstrip().startswith(dose)) else name
 
 
 _ORDINAL: Final = re.compile(r"\b(?:first|second|third|former|latter|last|both|all|neither|none|either)\b")

@@ -33,6 +33,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
     from orchestrator.api.authentication import Authentication
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
+    from orchestrator.brain_selection import NO_MODEL
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
     from orchestrator.wiring import build_orchestrator, open_rooms
@@ -61,6 +62,8 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
                 click.echo(
                     "It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."
                 )
+                if not settings.letta.base_url and not settings.chat.endpoint:
+                    click.echo(NO_MODEL)
 
         orchestrator = await asyncio.to_thread(build_orchestrator, settings, invocation.config)
         gc.freeze()  # collections skip what was loaded; walking it would stop every conversation for 0.1 s
