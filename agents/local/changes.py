@@ -283,6 +283,8 @@ class ChangeReader:
             if named:
                 return named[-1]
         last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind != NOTED]
+        if not last:
+            last = [fact for fact in facts if fact.turn == talk.number - 1 and len(fact.words.split()) <= 4]
         return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
