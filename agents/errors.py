@@ -15,7 +15,7 @@ AgentError
 `name` and `facts` fit the row of the same name in the orchestrator's table of errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -73,6 +73,7 @@ class ModelTrouble(AgentError):
     `retry_after`: how many seconds the server asked us to wait first.
     `counts_against_model`: the model itself failed, so the circuit breaker counts it. False for a cause that
     lies in one conversation.
+    `named`: the fields of our request that the refusal names.
     """
 
     name = "model_unavailable"
@@ -84,10 +85,11 @@ class ModelTrouble(AgentError):
         retryable: bool = False,
         retry_after: float | None = None,
         counts_against_model: bool = True,
+        named: Iterable[str] = (),
     ) -> None:
         super().__init__(f"the model did not answer: {kind}", kind=kind)
         self.kind, self.retryable, self.retry_after = kind, retryable, retry_after
-        self.counts_against_model = counts_against_model
+        self.counts_against_model, self.named = counts_against_model, frozenset(named)
 
 
 class UnreadableReply(AgentError):

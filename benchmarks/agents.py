@@ -24,7 +24,6 @@ from memory_blocks.fact_view import changes_in
 from memory_blocks.facts import current_facts
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
 from orchestrator.ops.clock import SystemClock
-from orchestrator.prompts import PromptFiles
 from orchestrator.safety.assessment import SafetyRecord
 from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
 from orchestrator.settings import load, shipped_config
@@ -33,6 +32,7 @@ from orchestrator.wiring import (
     configured,
     load_embedder,
     load_guard,
+    load_prompts,
     load_roster,
     load_router,
 )
@@ -47,7 +47,7 @@ TALKS = 16
 """How many conversations take turns. After their first messages, each message has earlier ones before it."""
 
 
-SHELF = PromptFiles(shipped_config() / "prompts")
+SHELF = load_prompts(load(environment={}), load_roster())
 
 
 async def _turn(

@@ -1,11 +1,14 @@
-"""A turn with Letta, compared with the plain way: extractor that edits its blocks, classifier, specialist."""
+"""A turn with Letta, compared with a client that asks three agents in each turn.
+
+They say what the message means, where it belongs and what to answer. The first of them keeps the four blocks
+up to date with its own tools, as in Letta's documentation.
+"""
 
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -14,10 +17,10 @@ from uuid import uuid4
 
 import httpx
 
-from agents.models.http import HttpClient
+from agents.models.servers.http import HttpClient
 from agents.sentences import sentences
-from benchmarks.turn import MESSAGES
-from memory_blocks.models import ConversationHistory, Label
+from benchmarks.models import CONVERSATION, tokens_of
+from memory_blocks.models import Label
 from orchestrator.client.client import Client
 from orchestrator.ops import logs
 from orchestrator.orchestrator import Orchestrator
@@ -32,8 +35,22 @@ from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, letta_database, se
 DELAY_SECONDS = 0.3
 """How long the model takes to its first token."""
 
-SURE = "sure without the model"
-"""Part of the reasoning in the history if the local classifier decided."""
+MESSAGES = (
+    "I am having a headache",
+    "8",
+    "since Tuesday",
+    "it throbs on the left side",
+    "no",
+    "I take ibuprofen now and then",
+    "7",
+    "no",
+    "is it the weather?",
+    "thanks, that helps",
+)
+"""An ordinary conversation. Some messages answer a plain question plainly, so that they need no reading."""
+
+GOALS = {1: 0.35, 2: 0.6}
+"""At most this share of the plain way's time to the first sentence, by messages to agents in a turn."""
 
 AT_ONCE = 8
 EXTRACTS, CLASSIFIES = "You keep the four blocks up to date.", "You name the intent."
@@ -43,13 +60,12 @@ EXTRACTS, CLASSIFIES = "You keep the four blocks up to date.", "You name the int
 class TurnTime:
     """One turn: seconds to the first sentence and to its end, and the number of messages to agents.
 
-    `sure`: the local classifier was sure. `by_fallback`: the local brain answered, so it is not counted.
+    `by_fallback`: the local brain answered, so it is not counted.
     """
 
     first: float
     whole: float
     messages: int
-    sure: bool = False
     by_fallback: bool = False
 
 
@@ -155,12 +171,7 @@ class Ours:
                 if trouble := (envelope.meta or {}).get("model.trouble"):
                     print(f"       not counted, because the local brain answered: {trouble}", flush=True)
                     by_fallback = True
-        whole = perf_counter() - started
-        stored = await self._orchestrator.store.read(lambda tx: tx.blocks.load(self._client.conversation_id))
-        history = ConversationHistory.model_validate_json(stored[Label.CONVERSATION_HISTORY].value or "")
-        intent = history.turns[-1].intent_classification
-        sure = intent is not None and SURE in intent.reasoning
-        return TurnTime(first, whole, messages, sure, by_fallback)
+        return TurnTime(first, perf_counter() - started, messages, by_fallback)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -197,30 +208,54 @@ async def _together(conversations: Sequence[Plain | Ours]) -> float:
     return turns / seconds
 
 
-def _print_times(what: str, times: Sequence[TurnTime], calls: int) -> tuple[float, float]:
-    """Print the times. Returns the medians of the turns after the first that agents answered."""
+def _print_times(what: str, times: Sequence[TurnTime], calls: int) -> list[TurnTime]:
+    """Print the times. Returns the turns after the first that agents answered."""
     counted = [each for each in times[1:] if not each.by_fallback]
     if not counted:
         raise SystemExit(f"{what}: the local brain answered every turn; nothing was measured")
-    first, whole = median(each.first for each in counted), median(each.whole for each in counted)
-    print(
-        f"{what:6} first sentence {first * 1000:5.0f} ms   whole turn {whole * 1000:5.0f} ms   "
-        f"first turn {times[0].whole * 1000:5.0f} ms   "
-        f"{len(counted)} of {len(times) - 1} later turns counted",
-        flush=True,
-    )
-    for which, sure in (("sure", True), ("not sure", False)):
-        if counts := [str(each.messages) for each in times if each.sure is sure and not each.by_fallback]:
-            about = f" in turns the classifier is {which} of" if what != "plain" else ""
-            print(f"       messages to agents{about}: {', '.join(counts)}", flush=True)
+    for messages in sorted({each.messages for each in counted}):
+        alike = [each for each in counted if each.messages == messages]
+        first, whole = median(each.first for each in alike), median(each.whole for each in alike)
+        print(
+            f"{what:6} {len(alike)} turns with {messages} messages to agents: "
+            f"first sentence {first * 1000:5.0f} ms   whole turn {whole * 1000:5.0f} ms",
+            flush=True,
+        )
+    print(f"       first turn {times[0].whole * 1000:5.0f} ms", flush=True)
     print(
         f"       all calls, including creation and background: {calls / len(times):.1f} per turn",
         flush=True,
     )
-    return first, whole
+    return counted
 
 
-def _orchestrator(base_url: str, folder: Path, **chosen: object) -> Orchestrator:
+def _print_ratios(plain: Sequence[TurnTime], ours: Sequence[TurnTime]) -> None:
+    """Compare the times to the first sentence, by messages to agents."""
+    base = median(each.first for each in plain)
+    for messages, goal in GOALS.items():
+        if alike := [each.first for each in ours if each.messages == messages]:
+            ratio = median(alike) / base
+            print(
+                f"ratio  first sentence with {messages}: {ratio:.2f} (goal: at most {goal:.2f})", flush=True
+            )
+    whole = median(each.whole for each in ours) / median(each.whole for each in plain)
+    print(f"ratio  whole turn: {whole:.2f}", flush=True)
+
+
+async def _tokens_at_the_end(orchestrator: Orchestrator, endpoint: ModelEndpoint) -> None:
+    """Print the tokens of each request that reaches the model in the last turn of a long conversation."""
+    talk, mark = Ours(orchestrator), f"(mark {uuid4().hex[:8]})"
+    await talk.open()
+    for message in CONVERSATION[:-1]:
+        await talk.turn(message)
+    await talk.turn(f"{CONVERSATION[-1]} {mark}")
+    await talk.close()
+    asked = await asyncio.to_thread(endpoint.asked, mark)
+    counts = " + ".join(f"{tokens_of(request):,}" for request in asked)
+    print(f"tokens that reach the model in turn {len(CONVERSATION)}: {counts}", flush=True)
+
+
+def _orchestrator(base_url: str, folder: Path) -> Orchestrator:
     settings = load(
         given={
             "data.dir": str(folder),
@@ -230,7 +265,6 @@ def _orchestrator(base_url: str, folder: Path, **chosen: object) -> Orchestrator
             "brain.reply_seconds": 60.0,
             "brain.budget_seconds": 60.0,
             "letta.sync_seconds": 60.0,
-            **{f"brain.{name}": value for name, value in chosen.items()},
         },
         environment={},
     )
@@ -244,16 +278,13 @@ async def _measure(base_url: str, endpoint: ModelEndpoint, folder: Path) -> None
     endpoint.script(EXTRACTS, *edits, Step(text="Done."), anew=True)
     endpoint.script(CLASSIFIES, *[Step(text="GENERAL_HEALTH")] * 1_000)
     with CallCounter(base_url) as calls:
-        plain_first, plain_whole = _print_times("plain", *await _alone(Plain(base_url), calls))
-        async with (await asyncio.to_thread(_orchestrator, base_url, folder / "sure")).open() as orchestrator:
-            first, whole = _print_times("ours", *await _alone(Ours(orchestrator), calls))
-        print(
-            f"ratio  first sentence {first / plain_first:.2f} (goal: at most 0.35)   "
-            f"whole turn {whole / plain_whole:.2f} (goal: at most 0.50)"
-        )
-        never_sure = partial(_orchestrator, base_url, folder / "unsure", sure_intent=2.0)
-        async with (await asyncio.to_thread(never_sure)).open() as orchestrator:
-            _print_times("unsure", *await _alone(Ours(orchestrator), calls))
+        plain = _print_times("plain", *await _alone(Plain(base_url), calls))
+        async with (
+            await asyncio.to_thread(_orchestrator, base_url, folder / "alone")
+        ).open() as orchestrator:
+            _print_ratios(plain, _print_times("ours", *await _alone(Ours(orchestrator), calls)))
+    async with (await asyncio.to_thread(_orchestrator, base_url, folder / "long")).open() as orchestrator:
+        await _tokens_at_the_end(orchestrator, endpoint)
     async with (await asyncio.to_thread(_orchestrator, base_url, folder / "together")).open() as orchestrator:
         plain_rate = await _together([Plain(base_url) for _ in range(AT_ONCE)])
         rate = await _together([Ours(orchestrator) for _ in range(AT_ONCE)])

@@ -14,12 +14,12 @@ from agents.roster import Roster
 from agents.tools.toolbox import Toolbox
 from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
 from orchestrator.prompts import PromptFiles
-from orchestrator.settings import Settings
+from orchestrator.settings import COMMAND_LINE, Settings
 from orchestrator.wire.messages import ModelInfo
 
 if TYPE_CHECKING:
-    from agents.models.letta import LettaAgents
-    from agents.models.openai import ChatModel
+    from agents.models.servers.letta import LettaAgents
+    from agents.models.servers.openai import ChatModel
 
 
 class LettaDirectory(Protocol):
@@ -137,8 +137,9 @@ def choose(
     Only the library of the chosen one is imported. With Letta, `agents` finds its agents.
     """
     if settings.letta.base_url and agents is not None:
+        _refuse_model_beside_letta(settings)
         model, name = _letta(settings, agents)
-    elif settings.chat.endpoint:
+    elif settings.chat.model or settings.chat.endpoint:
         model, name = _chat(settings)
     else:
         return SelectedBrain(local, _local_name(local), _local_name(local))
@@ -162,6 +163,7 @@ def choose(
                 rules.reply_seconds, rules.stall_seconds, rules.budget_seconds, rules.attempts
             ),
             breaker=status.breaker,
+            request_tokens=settings.chat.request_tokens,
         ),
     )
     return SelectedBrain(brain, name, _local_name(local), check, model.close, status)
@@ -171,8 +173,16 @@ def _local_name(local: Brain) -> BrainName:
     return BrainName(ModelInfo(name=local.name, provider="anamnesis"), EMBEDDED)
 
 
+def _refuse_model_beside_letta(settings: Settings) -> None:
+    """Refuse `--model` if Letta is configured: nobody could say which of the two gets the messages."""
+    if settings.origins.get("chat.model") == COMMAND_LINE:
+        rule = "cannot be used together with --model; unset it, or name its model with letta.model"
+        where = settings.origins.get("letta.base_url", "")
+        raise AnamnesisError(BAD_SETTING, key="letta.base_url", where=where, rule=rule)
+
+
 def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | ChatModel, BrainName]":
-    from agents.models.letta import LettaAgents
+    from agents.models.servers.letta import LettaAgents
 
     letta, rules = settings.letta, settings.brain
     model = LettaAgents(
@@ -187,17 +197,23 @@ def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | C
 
 
 def _chat(settings: Settings) -> "tuple[LettaAgents | ChatModel, BrainName]":
-    from agents.models.openai import ChatModel
-    from agents.models.prompts import EXTRACTOR
+    model = chat_model(settings)
+    return model, BrainName(ModelInfo(name=model.name, provider="openai-style"), "chat")
+
+
+def chat_model(settings: Settings) -> "ChatModel":
+    """The model behind the chat endpoint that the settings name. Raises if they name none."""
+    from agents.models.requests import EXTRACTOR
+    from agents.models.servers.openai import ChatModel, ChatOptions
 
     chat = settings.chat
     if not chat.model:
         where = settings.origins.get("chat.endpoint", "")
         raise AnamnesisError(BAD_SETTING, key="chat.endpoint", where=where, rule="needs chat.model, too")
-    model = ChatModel(
+    return ChatModel(
         chat.endpoint,
         chat.api_key.get_secret_value(),
         chat.model,
         {EXTRACTOR: chat.extractor_model},
+        ChatOptions(chat.temperature, chat.answer_tokens),
     )
-    return model, BrainName(ModelInfo(name=model.name, provider="openai-style"), "chat")

@@ -124,6 +124,10 @@ MEMORY_NOT_FOUND: Final = _row(105, "memory_not_found", 404)(
 
 # --- 2xx: the conversation --------------------------------------------------------------------------------
 
+NO_MODEL_CALLS: Final = _row(105, "no_model_calls", 404)(
+    "No request to a model is stored under this id.",
+    "Name a message of a person, or at least 8 characters of a request's digest.",
+)
 NOT_FOUND: Final = _row(201, "not_found", 404, recoverable=False)(
     "There is no such conversation.", "Start one by leaving out the id."
 )
@@ -196,6 +200,13 @@ HISTORY_FULL: Final = _row(402, "history_full", 422)(
 )
 STALE_REVISION: Final = _row(403, "stale_revision", 412)(
     "Block `{label}` was changed (revision {stored}, you had {yours}).", "Read it again."
+)
+
+MEMORY_NOT_SEARCHED: Final = _row(503, "memory_not_searched", 503, recoverable=False)(
+    "This server does not search memories.", "Start it with `anamnesis serve`."
+)
+BAD_RECIPE: Final = _row(403, "bad_recipe", 422)(
+    "{where}: {rule}.", "Name a recipe of config/recall.toml, or correct that file."
 )
 
 # --- 5xx: the server --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def remember(settings: Settings) -> None:
 
 
 def recall(settings: Settings) -> Settings:
-    """The settings with those that a server used last in place of defaults. What was set now stays."""
+    """The settings, with the values that the last server used in place of defaults. Explicit values win."""
     with suppress(OSError, ValueError, ValidationError):
         kept = json.loads((settings.data.dir / FILE).read_text(encoding="utf-8"))
         chosen = {name for name in Letta.model_fields if f"letta.{name}" in settings.origins} | NOT_KEPT

@@ -194,6 +194,16 @@ class Blocks(Section):
     revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
+class Recall(Section):
+    """How long-term memory is searched."""
+
+    recipe: Annotated[str, Field(min_length=1)]
+    token_budget: Count
+    cache_megabytes: Count
+    trace_enabled: bool
+    trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
+
+
 class Brain(Section):
     """How long a model may take, and how often it is asked again."""
 
@@ -203,6 +213,7 @@ class Brain(Section):
     attempts: Count
     breaker_failures: Count
     breaker_seconds: Seconds
+    tokens_per_person_and_day: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Chat(Section):
@@ -212,6 +223,9 @@ class Chat(Section):
     api_key: SecretStr
     model: str
     extractor_model: str
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    answer_tokens: Annotated[Count, Field(ge=100)]
+    request_tokens: Annotated[Count, Field(ge=2_500)]
 
 
 class Safety(Section):
@@ -276,6 +290,7 @@ class Settings(Section):
     session: Session
     limits: Limits
     blocks: Blocks
+    recall: Recall
     brain: Brain
     chat: Chat
     safety: Safety
@@ -320,9 +335,17 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LIVEKIT_URL": "livekit.url",
     "LIVEKIT_API_KEY": "livekit.api_key",
     "LIVEKIT_API_SECRET": "livekit.api_secret",
+    "RETRIEVAL_TRACE_ENABLED": "recall.trace_enabled",
+    "RETRIEVAL_TRACE_DIR": "recall.trace_dir",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
 } | {_variable(key): key for key in KEYS}
 """The setting of each environment variable. If two variables set the same one, the later here wins."""
+
+CUSTOMARY: Final = {"chat.endpoint": "OPENAI_BASE_URL", "chat.api_key": "OPENAI_API_KEY"}
+"""Variables of OpenAI's libraries. They count only if `chat.model` names a model."""
+
+OPENAI_ENDPOINT: Final = "https://api.openai.com/v1"
+"""Where a model is asked if neither a setting nor a variable names an endpoint."""
 
 NOT_SETTINGS: Final = ("ANAMNESIS_CACHE_DIR", "ANAMNESIS_FAULT", "ANAMNESIS_KEY")
 """Our variables that are not settings, like all of ANAMNESIS_TEST_*. Set-up, tests and `chat` read them."""
@@ -348,10 +371,13 @@ _WITHOUT_SUCCESSOR: Final = {
 REMOVED: Final = _WITHOUT_SUCCESSOR | {_variable(old): hint for old, hint in _WITHOUT_SUCCESSOR.items()}
 """Settings that do not exist any more, and their variables, with what the error says about each."""
 
-FOLDERS: Final = ("data.dir", "models.dir")
+COMMAND_LINE: Final = "the command line"
+"""The origin of a setting that an option of the command gave."""
+
+FOLDERS: Final = ("data.dir", "models.dir", "recall.trace_dir")
 """The settings whose value is a folder."""
 
-CONFIG_FILES: Final = ("default.toml", "agents.toml", "prompts")
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "prompts")
 """The files that are read from a configuration folder."""
 
 
@@ -382,8 +408,10 @@ def load(
     for entry in (
         *_from_overlay(config),
         *_from_environment(environment, values),
-        *(_Entry(key, value, "the command line") for key, value in (given or {}).items()),
+        *(_Entry(key, value, COMMAND_LINE) for key, value in (given or {}).items()),
     ):
+        values[entry.key], origins[entry.key] = entry.value, entry.where
+    for entry in _customary(values, environment):
         values[entry.key], origins[entry.key] = entry.value, entry.where
     values["data.dir"] = values["data.dir"] or _default_data_dir(environment)
     values["models.dir"] = values["models.dir"] or _default_models_dir(environment, values["data.dir"])
@@ -461,6 +489,21 @@ def _from_environment(environment: Mapping[str, str], defaults: Mapping[str, obj
     for name, key in VARIABLES.items():
         if text := environment.get(name):
             yield _Entry(key, _read(text, like=defaults[key]), f"the variable {name}")
+
+
+def _customary(values: Mapping[str, object], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    """What the variables of OpenAI's libraries add to a model that was named.
+
+    Many shells have these variables set. Without a model, they are ignored, so that a variable alone never
+    makes the server send anything anywhere.
+    """
+    if not values["chat.model"]:
+        return
+    for key, variable in CUSTOMARY.items():
+        if not values[key] and (text := environment.get(variable)):
+            yield _Entry(key, text, f"the variable {variable}")
+        elif key == "chat.endpoint" and not values[key]:
+            yield _Entry(key, OPENAI_ENDPOINT, "the address of OpenAI, since only a model is named")
 
 
 def _read(text: str, like: object) -> object:

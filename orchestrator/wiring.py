@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents import roster
-from agents.ports import Brain, Embedded, Embedder, Recalled
+from agents.ports import Brain, Embedder
 from agents.roster import Roster
-from agents.safety import classifier, guard, language, output, wording
+from agents.safety import classifier, guard, language, moves, output, wording
 from agents.safety.classifier import DangerClassifier
 from agents.safety.guard import Guard
 from agents.safety.language import Languages
@@ -28,7 +28,13 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
 from orchestrator.presence import Presence
-from orchestrator.prompts import PromptFiles
+from orchestrator.prompts import PromptFiles, PromptValues
+from orchestrator.recall import recipe
+from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.port import LongTermRecall
+from orchestrator.recall.searcher import Searcher
+from orchestrator.recall.service import MemoryService
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
@@ -45,14 +51,6 @@ if TYPE_CHECKING:
     from orchestrator.connection.rooms import Rooms
     from orchestrator.letta.agents import AgentRegistry
     from orchestrator.letta.upkeep import Upkeep
-
-
-class NothingRecalled:
-    """A placeholder for long-term memory, which is not searched yet."""
-
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
-        """Find nothing."""
-        return Recalled()
 
 
 def open_store(settings: Settings) -> Store:
@@ -85,12 +83,22 @@ def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roste
         )
 
 
-def load_prompts(agents: Roster, overlay: Path | None = None) -> PromptFiles:
-    """The prompt files; the overlay goes before the shipped ones. Raises if a specialist has no prompt."""
+def load_prompts(settings: Settings, agents: Roster, overlay: Path | None = None) -> PromptFiles:
+    """The prompt files; the overlay goes before the shipped ones. Raises if a prompt is missing or wrong."""
     folders = [folder / "prompts" for folder in (overlay, shipped_config()) if folder is not None]
-    prompts = PromptFiles(*folders)
+    rules, region = shipped_config() / "safety", settings.safety.region
+    with our_errors():
+        values = PromptValues(
+            region=region,
+            numbers=wording.load(rules, region).numbers,
+            output_rules=tuple(output.load(rules).told.values()),
+            roster=agents,
+            in_blocks=bool(settings.letta.base_url),
+        )
+    prompts = PromptFiles(*folders, values=values)
     for agent in agents.agents.values():
         prompts.prompt(agent)
+    prompts.prompt_named("context_extractor")
     return prompts
 
 
@@ -170,6 +178,7 @@ def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
             wording.load(folder, region),
             load_languages(rules),
             load_classifier(settings, embedder),
+            moves.load(folder, embedder, settings.models.dir),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
 
@@ -179,6 +188,18 @@ def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Rout
     from agents.routing.router import train_router
 
     return train_router(agents.examples, agents.sure_enough, embedder, settings.models.dir)
+
+
+def build_memory(
+    settings: Settings, store: Store, embedder: Embedder, overlay: Path | None = None
+) -> MemoryService:
+    """The search of long-term memory, with the recipes of `recall.toml`."""
+    recipes = recipe.load(configured("recall.toml", overlay))
+    chosen = settings.recall
+    recipes.get(chosen.recipe)
+    searcher = Searcher(store, embedder, SystemClock(), cache_bytes=chosen.cache_megabytes * 1024 * 1024)
+    tracing = TraceConfig(chosen.trace_enabled, chosen.trace_dir)
+    return MemoryService(store, searcher, recipes, recipe=chosen.recipe, tracing=tracing)
 
 
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:
@@ -193,7 +214,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
     """
     store = open_store(settings)  # first: a database that cannot be used is reported before models are loaded
     agents = load_roster(overlay)
-    prompts, toolbox = load_prompts(agents, overlay), load_toolbox(agents)
+    prompts, toolbox = load_prompts(settings, agents, overlay), load_toolbox(agents)
     embedder = load_embedder(settings)
     local = load_local_brain(settings, agents, embedder, overlay)
     ledger, monitor = build_ledger(settings, agents), build_monitor(settings, embedder)
@@ -202,11 +223,14 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
         letta_settings.remember(settings)
     selected = choose(settings, local, agents, prompts, toolbox, registry)
 
+    memory = build_memory(settings, store, embedder, overlay)
+    remembering = Remembering(store, embedder)
+
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
             brain=selected.brain,
             embedder=embedder,
-            recall=NothingRecalled(),
+            recall=LongTermRecall(memory, token_budget=settings.recall.token_budget),
             roster=agents,
             prompts=prompts,
             toolbox=toolbox,
@@ -216,7 +240,9 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             outbox=outbox,
             deadline_seconds=settings.turn.deadline_seconds,
             attempts=settings.turn.attempts,
+            tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
             trace_content_characters=settings.limits.trace_content_characters,
+            remembering=remembering,
         )
 
     def server_info() -> ServerInfo:
@@ -231,6 +257,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
     options = _options(settings, store, selected, registry)
     orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
+    orchestrator.memory = memory
     if registry is not None:
         orchestrator.on_created(registry.prepare)
         orchestrator.include("agents", registry.check_health)
@@ -242,7 +269,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 def _options(
     settings: Settings, store: Store, selected: SelectedBrain, registry: "AgentRegistry | None"
 ) -> OrchestratorOptions:
-    background: list[BackgroundWork] = []
+    background: list[BackgroundWork] = [_catch_up]
     if registry is not None:
         background.append(lambda services: build_upkeep(registry, store, services.sync).run())
     if (status := selected.status) is not None:
@@ -263,6 +290,12 @@ def _options(
         background=background,
         close=close,
     )
+
+
+async def _catch_up(services: TurnServices) -> None:
+    """Remember what an earlier process could not."""
+    if services.remembering is not None:
+        await services.remembering.catch_up()
 
 
 def load_registry(
@@ -310,7 +343,7 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
     settings = letta_settings.recall(settings)
     store = open_store(settings)
     try:
-        registry = load_registry(settings, store, agents, load_prompts(agents, overlay))
+        registry = load_registry(settings, store, agents, load_prompts(settings, agents, overlay))
         if registry is None:
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:

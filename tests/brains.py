@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from agents.models.fallback import Model, ModelBrain, ModelOptions
-from agents.models.letta import LettaAgents
-from agents.models.openai import ChatModel
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from agents.models.retries import Breaker, RetryPolicy
+from agents.models.servers.letta import LettaAgents
+from agents.models.servers.openai import ChatModel
 from agents.models.understanding import understanding_schema
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
 from agents.roster import pick
@@ -22,10 +22,8 @@ from agents.sentences import sentences
 from agents.tools.toolbox import Tool
 from agents.values import Enrichment, Intent, Understanding
 from memory_blocks.models import Label, render
-from orchestrator.prompts import PromptFiles
-from orchestrator.settings import shipped_config
 from tests.builders import a_situation, some_blocks
-from tests.orchestrators import agents, local_brain
+from tests.orchestrators import agents, local_brain, shipped_prompts
 from tools.model_endpoint import MODEL, ModelEndpoint
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
@@ -47,7 +45,7 @@ class Using:
 
 def extractor_prompt() -> str:
     """The shipped prompt of the call that reads a message."""
-    return PromptFiles(shipped_config() / "prompts").prompt_named("context_extractor").text
+    return shipped_prompts().prompt_named("context_extractor").text
 
 
 @asynccontextmanager

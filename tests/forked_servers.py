@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 import pytest
@@ -57,7 +58,13 @@ class Forker:
         socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr, *stdin])
         return int(self._socket.recv(MESSAGE))
 
-    def run(self, data: Path, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[str]:
+    def run(
+        self,
+        data: Path,
+        *arguments: str,
+        typed: bytes = b"",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> subprocess.CompletedProcess[str]:
         """Run `anamnesis` with that data folder to its end; its exit code and output."""
         with (
             tempfile.TemporaryFile() as stdin,
@@ -68,7 +75,8 @@ class Forker:
             for each in (stdin, stdout, stderr):
                 each.seek(0)
             words = ["--data", str(data), *arguments]
-            code = self.exit_code(self.fork(words, {}, [], stdout.fileno(), stderr.fileno(), stdin.fileno()))
+            files = [each.fileno() for each in (stdout, stderr, stdin)]
+            code = self.exit_code(self.fork(words, environment, [], *files))
             stdout.seek(0)
             stderr.seek(0)
             return subprocess.CompletedProcess(words, code, stdout.read().decode(), stderr.read().decode())

@@ -12,7 +12,7 @@ import pytest
 from letta_client import Letta
 from letta_client.types import BlockResponse
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Label
@@ -23,10 +23,8 @@ from orchestrator.letta.agents import AgentRegistry, blocks_are_synced
 from orchestrator.letta.blocks import LettaCopies, StoredJournal
 from orchestrator.letta.server import LettaAgent, LettaServer
 from orchestrator.letta.specs import AgentSpecs
-from orchestrator.prompts import PromptFiles
-from orchestrator.settings import shipped_config
 from orchestrator.store.engine.database import Store, Transaction
-from tests.orchestrators import a_store, agents
+from tests.orchestrators import a_store, agents, shipped_prompts
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 
@@ -44,7 +42,7 @@ def letta_settings(base_url: str, tag: str, **chosen: object) -> settings.Letta:
 
 def some_specs(base_url: str, tag: str, limits: Limits = DEFAULTS, **chosen: object) -> AgentSpecs:
     """The specifications of agents, with these settings."""
-    prompts = PromptFiles(shipped_config() / "prompts")
+    prompts = shipped_prompts(in_blocks=True)
     return AgentSpecs(letta_settings(base_url, tag, **chosen), agents(), prompts, limits)
 
 

@@ -1,14 +1,14 @@
 """An OpenAI-style model endpoint on loopback, with faults to script: `python -m tools.model_endpoint`.
 
-`/v1/chat/completions` is answered by the local brain, which reads the four blocks from the prompt as a model
-would, and `/v1/embeddings` by the embedding model. `ModelEndpoint` scripts other behaviour. A script applies
-to prompts that contain a given text, so that tests that run at the same time do not affect each other.
+`/v1/chat/completions` is answered by the local brain, which reads the dialogue and the facts, or the blocks
+of a Letta agent, from the prompt as a model would, and `/v1/embeddings` by the embedding model.
+`ModelEndpoint` scripts other behaviour. A script applies to prompts that contain a given text, so that tests
+that run at the same time do not affect each other.
 """
 
 import argparse
 import asyncio
 import base64
-import html
 import json
 import re
 import threading
@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from time import sleep
 from typing import Any, Final
@@ -31,16 +30,11 @@ from starlette.routing import Route
 
 from agents.local import LocalBrain
 from agents.ports import Brief, Embedder, Prompt, Recalled, Situation
-from agents.roster import Roster, pick
+from agents.roster import Roster
 from agents.tools.requests import ToolRequest, find_tool_request, result_sentence
-from agents.values import Intent
-from memory_blocks.edits import empty
-from memory_blocks.errors import BlockInvalid
-from memory_blocks.facts import Decider, FactChange, Op, current_facts
-from memory_blocks.limits import DEFAULTS
-from memory_blocks.models import Blocks, Conversation, Label, from_texts
 from orchestrator.settings import load
 from orchestrator.wiring import configured, load_embedder, load_roster, load_router
+from tools.model_view import View, view_of
 from tools.servers.keeper import keep
 
 MODEL: Final = "anamnesis-local"
@@ -274,16 +268,10 @@ class _LocalModel:
 
     async def reply(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """The message with which the local brain answers this prompt."""
-        messages = asked["messages"]
-        blocks = _blocks(
-            "\n".join(_text(message) for message in messages if message["role"] in _INSTRUCTING_ROLES)
-        )
-        last = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
-        schema = ((asked.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
-        if "enriched_message" in schema.get("properties", {}):
-            situation = None if blocks is None else _situation(blocks, _tagged("facts", last))
-            return _assistant(json.dumps(await self._understand(_tagged("message", last), situation)))
-        return await self._answer(asked, last, blocks)
+        view = view_of(asked["messages"])
+        if view.asks_for_reading:
+            return _assistant(json.dumps(await self._understand(view.message, view.situation)))
+        return await self._answer(asked, view)
 
     async def _understand(self, message: str, situation: Situation | None) -> dict[str, Any]:
         if situation is None:
@@ -301,66 +289,27 @@ class _LocalModel:
             **found.intent.model_dump(mode="json", include={"intent", "confidence", "reasoning"}),
         }
 
-    async def _answer(self, asked: Mapping[str, Any], last: str, blocks: Blocks | None) -> dict[str, Any]:
-        message, offered = _tagged("message", last) or last, asked.get("tools") or []
-        names = {tool["function"]["name"] for tool in offered}
-        wish = find_tool_request(message)
-        results = [_text(entry) for entry in asked["messages"] if entry["role"] == "tool"]
-        results += _tagged("tool_results", last).splitlines()
+    async def _answer(self, asked: Mapping[str, Any], view: View) -> dict[str, Any]:
+        names = {tool["function"]["name"] for tool in asked.get("tools") or []}
+        wish, results, situation = find_tool_request(view.message), view.tool_results, view.situation
         if wish is not None and wish.tool in names and not results:
             return _tool_call(wish.tool, wish.arguments, len(asked["messages"]))
         result = _result_sentence(wish, results[-1]) if wish is not None and results else ""
-        if blocks is None:
+        if situation is None:
             return _assistant(f"{result}{WITHOUT_BLOCKS}")
-        intent = Intent(
-            intent=_tagged("intent", last) or "UNCLEAR", confidence=0.9, reasoning="As the prompt says"
-        )
-        situation = _situation(blocks, _tagged("facts", last))
-        reading = await self._brain.understand(message, situation)
+        reading = await self._brain.understand(view.message, situation)
         brief = Brief(
-            pick(intent, self._roster),
-            message,
-            reading.model_copy(update={"intent": intent}),
+            view.specialist(self._roster),
+            view.message,
+            reading,
             situation,
             situation.facts,
             Recalled(),
             Prompt("none", "", "0"),
-            _tagged("said_so_far", last),
+            view.said,
         )
         answer = "".join([fragment async for fragment in self._brain.speak(brief)])
         return _assistant(result + answer)
-
-
-_INSTRUCTING_ROLES: Final = ("system", "developer")
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-
-
-def _blocks(prompt: str) -> Blocks | None:
-    """The four blocks in a prompt of ours or of Letta's; None if they are not all there.
-
-    If all are blank, the conversation has had no turn yet.
-    """
-    patterns = {
-        label: rf"<{label}>(?:(?!</{label}>).)*?<value>\n(.*?)\n</value>\s*</{label}>" for label in Label
-    }
-    found = {label: re.search(pattern, prompt, re.S) for label, pattern in patterns.items()}
-    texts = {label: match[1] for label, match in found.items() if match}
-    if len(texts) == len(Label) and not any(text.strip() for text in texts.values()):
-        return empty(Conversation("none", "none", datetime.fromtimestamp(0, UTC)), DEFAULTS)
-    try:
-        return from_texts(texts)
-    except (BlockInvalid, KeyError):
-        return None
-
-
-def _tagged(name: str, text: str) -> str:
-    """The content of `<name>` in a text; empty if there is none."""
-    found = re.search(rf"<{name}>\n(.*?)\n</{name}>", text, re.S)
-    return html.unescape(found[1]) if found else ""
 
 
 _SHOWN: Final = {"previous_context", "enriched_message", "relevant_history", "topic", "trigger", "phase"}
@@ -372,26 +321,6 @@ _NOTHING_READ: Final[Mapping[str, Any]] = {
     "acts": [],
     "changes": [],
 }
-_FACT_LINE: Final = re.compile(r"(f\d+): ([^:\n]+): (\w+)(?: of ([^=\n]+?))? = ([^\n]+)")
-
-
-def _situation(blocks: Blocks, facts: str) -> Situation:
-    """What the prompt shows: the blocks, and the facts with their labels as ids."""
-    now = blocks.active_session.session_info.last_activity
-    shown = tuple(
-        FactChange(
-            id=label,
-            op=Op.ADD,
-            kind=kind,
-            subject=subject,
-            about=about or "",
-            value=value[:200],
-            said_at=now,
-            decided_by=Decider.LOCAL,
-        )
-        for label, subject, kind, about, value in _FACT_LINE.findall(facts)
-    )
-    return Situation(blocks, current_facts(shown), now)
 
 
 def _result_sentence(wish: ToolRequest, result: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol, TypeVar
@@ -11,8 +11,8 @@ from typing import Final, Protocol, TypeVar
 from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
 from agents.models import usage
 from agents.models.gate import is_sure_without_model
-from agents.models.prompts import ModelRequest, answer_request, message_with_repair, understand_request
 from agents.models.replies import without_control_characters
+from agents.models.requests import MOST_TOKENS, ModelRequest, answer_request, understand_request
 from agents.models.retries import Breaker, RetryPolicy, call_with_retries
 from agents.models.understanding import parse_understanding
 from agents.ports import Brain, Brief, Situation, ToolUser
@@ -28,6 +28,7 @@ MAX_ANSWER: Final = 12_000
 
 _NO_ANSWER: Final = "the model did not answer"
 _UNREADABLE: Final = "the model's reply could not be read"
+_USED_UP: Final = "the tokens of this person for today are used up"
 
 
 class Model(Protocol):
@@ -55,6 +56,7 @@ class ModelOptions:
     tools: Sequence[Tool] = ()
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: Breaker = field(default_factory=Breaker)
+    request_tokens: int = MOST_TOKENS
 
 
 class ModelBrain:
@@ -73,7 +75,7 @@ class ModelBrain:
     ) -> None:
         options = options or ModelOptions()
         self._model, self._fallback, self._roster, self._prompt = model, fallback, roster, prompt
-        self._tools = tuple(options.tools)
+        self._tools, self._request_tokens = tuple(options.tools), options.request_tokens
         self._policy, self.breaker = options.retry_policy, options.breaker
 
     @property
@@ -91,7 +93,7 @@ class ModelBrain:
             return local
         if is_sure_without_model(message, _last_answer(situation)):
             return _with_reason(local, "decided locally, since it answers a plain question plainly")
-        request = understand_request(self._prompt, message, situation, self._roster)
+        request = understand_request(self._prompt, message, situation, self._roster, self._request_tokens)
         parse = partial(parse_understanding, situation=situation, intents=self._roster.intents)
         found, failure = await self._decide(request, parse)
         if found is None:
@@ -125,10 +127,10 @@ class ModelBrain:
                 return parse(reply), ""
             except UnreadableReply as unreadable:
                 turn_usage.repairs += 1
-                repair = replace(request, message=message_with_repair(request.message, unreadable.rule))
+                repair = request.with_repair(unreadable.rule)
             return parse(await self._call(partial(self._reply, repair))), ""
-        except ModelTrouble:
-            return None, _NO_ANSWER
+        except ModelTrouble as trouble:
+            return None, _USED_UP if trouble.kind == usage.DAILY_TOKENS else _NO_ANSWER
         except UnreadableReply:
             turn_usage.fallback_reason = turn_usage.fallback_reason or "reply_unreadable"
             return None, _UNREADABLE
@@ -137,6 +139,8 @@ class ModelBrain:
         """Call the model with retries. A decision that failed does not forbid the answer."""
         turn_usage = usage.current()
         try:
+            if turn_usage.barred_by:
+                raise ModelTrouble(turn_usage.barred_by, counts_against_model=False)
             if self._seconds_left() <= 0:
                 raise ModelTrouble("budget", counts_against_model=False)
             deadline = monotonic() + self._seconds_left()
@@ -156,7 +160,8 @@ class ModelBrain:
     async def _start_answer(self, brief: Brief) -> AsyncGenerator[str, None]:
         """Wait for the first whole sentence, and return the answer from its beginning."""
         tools = [tool for tool in self._tools if tool.name in brief.specialist.tools]
-        fragments = self._model.speak(answer_request(brief, tools), brief.tools)
+        request = answer_request(brief, tools, self._request_tokens)
+        fragments = self._model.speak(request, brief.tools)
         text = ""
         try:
             async with self._reply_timeout():

@@ -1,5 +1,6 @@
-"""Model usage of a turn: how often models were asked, the tokens that cost, and why a fallback was used."""
+"""Model usage of a turn: the requests to models, the tokens they cost, and why a fallback was used."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,12 +12,45 @@ MAX_REASONING: Final = 4_000
 """Maximum length of one piece of reasoning. Longer text is cut, because it has to fit into one frame."""
 
 
+PENDING: Final = "pending"
+ANSWERED: Final = "answered"
+"""The outcomes of a request: not known yet, or a whole reply. Any other is the kind of `ModelTrouble`."""
+
+DAILY_TOKENS: Final = "daily_tokens"
+"""Why no model is asked for a person who has used up the tokens of a day."""
+
+
+@dataclass(slots=True)
+class ModelCall:
+    """One request to a model, exactly as it was sent, and its outcome.
+
+    The tokens are those that the server reported, else an estimate.
+    """
+
+    role: str
+    model: str
+    request: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    outcome: str = PENDING
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the request."""
+        return hashlib.sha256(self.request.encode()).hexdigest()
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has. Rather too many: English prose has four to five bytes per token."""
+    return -(-len(text.encode("utf-8", "replace")) * 10 // 38)
+
+
 @dataclass(slots=True)
 class ModelUsage:
     """Counts model requests, their tokens and their reasoning during one turn.
 
     `fallback_reason` says why the fallback brain did what a model should have done; it is empty if the model
-    did it. `cut_reason` says why an answer ended early.
+    did it. `barred_by` says why no model may be asked in this turn, `cut_reason` why an answer ended early.
     """
 
     started: float = field(default_factory=monotonic)
@@ -26,12 +60,34 @@ class ModelUsage:
     completion_tokens: int = 0
     reasoning: list[str] = field(default_factory=list)
     fallback_reason: str = ""
+    barred_by: str = ""
     cut_reason: str = ""
+    calls: list[ModelCall] = field(default_factory=list)
 
-    def add_tokens(self, prompt_tokens: object, completion_tokens: object) -> None:
-        """Add the token counts of one reply. Values that are not plausible counts are ignored."""
-        self.prompt_tokens += _count(prompt_tokens)
-        self.completion_tokens += _count(completion_tokens)
+    def begin_call(self, role: str, model: str, request: str) -> ModelCall:
+        """Count a request that is about to be sent, and keep it."""
+        self.requests += 1
+        call = ModelCall(role, model, request)
+        self.calls.append(call)
+        return call
+
+    def end_call(self, call: ModelCall, outcome: str, reply: str) -> None:
+        """Note the outcome of a request. Where the server reported no tokens, they are estimated."""
+        call.outcome = outcome
+        if not call.prompt_tokens and (reply or outcome == ANSWERED):
+            self.add_tokens(call, estimated_tokens(call.request), estimated_tokens(reply))
+
+    def add_tokens(self, call: ModelCall, prompt_tokens: object, completion_tokens: object) -> None:
+        """Add the token counts of one reply. Values that are not plausible counts are ignored.
+
+        A server may report the counts several times while they grow.
+        """
+        prompt = max(_count(prompt_tokens) - call.prompt_tokens, 0)
+        completion = max(_count(completion_tokens) - call.completion_tokens, 0)
+        call.prompt_tokens += prompt
+        call.completion_tokens += completion
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
 
     def add_reasoning(self, text: str) -> None:
         """Keep the reasoning that a model gave, cut to `MAX_REASONING` characters."""

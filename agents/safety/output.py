@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from agents.errors import BadRules
 from agents.safety.text import clean
@@ -120,6 +121,19 @@ class _Rules(BaseModel):
     spares: tuple[str, ...]
     told_back: tuple[str, ...]
     rule: Annotated[tuple[_Rule, ...], Field(min_length=1)]
+    told: Mapping[str, Annotated[str, Field(min_length=1)]]
+
+    @model_validator(mode="after")
+    def _every_rule_is_told(self) -> Self:
+        if untold := {claim_of(rule.id) for rule in self.rule} - set(self.told):
+            kinds = ", ".join(sorted(untold))
+            raise PydanticCustomError("told", "has no sentence for {kinds}", {"kinds": kinds})
+        return self
+
+
+def claim_of(rule_id: str) -> str:
+    """The kind of claim that a rule refuses: `dose` for `dose.directive`."""
+    return rule_id.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +154,21 @@ class Refusal:
 class OutputGuard:
     """Checks each sentence of a brain before it is sent."""
 
-    def __init__(self, rules: Sequence[Refusal], spares: re.Pattern[str], told_back: re.Pattern[str]) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Refusal],
+        spares: re.Pattern[str],
+        told_back: re.Pattern[str],
+        told: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._rules, self._spares, self._told_back = rules, spares, told_back
+        self.told = told
+        """The rules as sentences for a model, by kind of claim."""
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The kinds of claims that are refused, each once."""
+        return tuple(dict.fromkeys(claim_of(rule.name) for rule in self._rules))
 
     def refusals(
         self, sentence: str, further: Mapping[str, re.Pattern[str]] = MappingProxyType({})
@@ -238,6 +265,7 @@ def load(folder: Path) -> OutputGuard:
             ],
             re.compile(_any(rules.spares)),
             re.compile(_any(rules.told_back)),
+            rules.told,
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

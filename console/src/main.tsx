@@ -12,7 +12,13 @@ const client: Client = new Client({
   dial: dialServer(() => client.conversationId),
   identify,
   memory: browserMemory(),
-  configuration: { clientVersion: "console", device: "web", preferredLanguage: navigator.language, features: ["streaming"] },
+  configuration: {
+    clientVersion: "console",
+    device: "web",
+    preferredLanguage: navigator.language,
+    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    features: ["streaming"],
+  },
 });
 const chat = new Chat(client, endSession);
 

@@ -156,6 +156,10 @@ class InMemoryBlockStore:
         record.revisions[-1] = latest
         record.text = record.texts[latest.revision] = text
 
+    def forget_fact_changes(self, conversation_id: str) -> None:
+        """Delete the changes to facts, as if the blocks were older than they are."""
+        self._fact_changes.pop(conversation_id, None)
+
     def last_archived_turn(self, conversation_id: str) -> int:
         """The id of the latest turn that has left the block."""
         return max((turn.turn_id for turn in self.archived_turns(conversation_id)), default=0)

@@ -10,7 +10,10 @@ from orchestrator.cli import (
     doctor,
     evaluate,
     extract,
+    facts,
     letta,
+    memory,
+    memory_records,  # noqa: F401  adds commands to `memory`
     models,
     open,
     route,
@@ -25,7 +28,7 @@ from orchestrator.cli.options import Invocation, RootCommand, shared_options
     cls=RootCommand,
     sections={
         "Run it": ("serve", "open", "chat"),
-        "Inspect it": ("blocks", "traces", "doctor", "check"),
+        "Inspect it": ("memory", "blocks", "facts", "traces", "doctor", "check"),
         "Evaluate it": ("safety", "route", "extract", "eval"),
         "Maintain it": ("models", "letta", "db"),
     },
@@ -42,6 +45,7 @@ Examples:
   anamnesis eval --report ./report     measure routing, follow-ups and safety
   anamnesis extract said.jsonl         show what messages mean in their context
   anamnesis --data ./data db upgrade   create the database in that folder
+  anamnesis memory search USER QUERY   search what is remembered of a person
   anamnesis letta status               compare Letta with the database
   anamnesis check --json               check the database, as JSON
 
@@ -64,7 +68,9 @@ for _command in (
     route.route,
     evaluate.evaluate,
     traces.traces,
+    memory.memory,
     blocks.blocks,
+    facts.facts,
     doctor.doctor,
     database.check,
     safety.safety,

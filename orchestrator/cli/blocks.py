@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.store.engine.database import Transaction
 
 Found = TypeVar("Found")
-_Result: TypeAlias = "tuple[Found, tuple[Receipt, ...]]"
+Result: TypeAlias = "tuple[Found, tuple[Receipt, ...]]"
 
 _conversation = click.argument("conversation")
 _LABELS: Final = click.Choice(
@@ -67,7 +67,7 @@ def show(
         raise click.UsageError("Give --at-turn or --revision, not both.")
     wanted = _labels(label)
 
-    def read(access: "_Access") -> "_Result[dict[str, str]]":
+    def read(access: "Access") -> "Result[dict[str, str]]":
         view = access.ledger.view(
             access.store,
             access.conversation,
@@ -78,7 +78,7 @@ def show(
         )
         return {label.value: block.text for label, block in view.blocks.items()}, view.receipts
 
-    texts, found = _with_ledger(invocation, conversation, read)
+    texts, found = with_ledger(invocation, conversation, read)
     receipts = {receipt.label.value: receipt for receipt in found}
     if as_json:
         shown = {
@@ -114,11 +114,11 @@ def history(invocation: Invocation, conversation: str, label: str | None, as_jso
     """List the revisions of all blocks, or of one: who wrote each, at which turn. Shows no text."""
     from orchestrator.ops.clock import as_text
 
-    def read(access: "_Access") -> "_Result[list[tuple[str, Revision]]]":
+    def read(access: "Access") -> "Result[list[tuple[str, Revision]]]":
         labels = _labels(label)
         return [(each.value, at) for each in labels for at in access.store.revisions(conversation, each)], ()
 
-    found, _ = _with_ledger(invocation, conversation, read)
+    found, _ = with_ledger(invocation, conversation, read)
     for each, revision in found:
         facts = {
             "label": each,
@@ -153,7 +153,7 @@ def diff(invocation: Invocation, conversation: str, label: str, first: int, seco
     from memory_blocks.diff import line_changes
     from memory_blocks.models import Label
 
-    def read(access: "_Access") -> "_Result[tuple[str, str]]":
+    def read(access: "Access") -> "Result[tuple[str, str]]":
         old, new = (
             access.ledger.view(
                 access.store,
@@ -167,7 +167,7 @@ def diff(invocation: Invocation, conversation: str, label: str, first: int, seco
         texts = old.blocks[Label(label)].text, new.blocks[Label(label)].text
         return texts, (*old.receipts, *new.receipts)
 
-    (old, new), _ = _with_ledger(invocation, conversation, read)
+    (old, new), _ = with_ledger(invocation, conversation, read)
     colors = {"+": "green", "-": "red", "~": "yellow"}
     for sign, line in line_changes(Label(label), old, new):
         click.echo(click.style(f"{sign} {line}", fg=colors[sign]))
@@ -183,10 +183,10 @@ def validate(invocation: Invocation, conversation: str, as_json: bool) -> None:
     The exit code is 1 if a rule is broken.
     """
 
-    def examine(access: "_Access") -> "_Result[Sequence[tuple[str, str, str]]]":
+    def examine(access: "Access") -> "Result[Sequence[tuple[str, str, str]]]":
         return access.ledger.examine(access.store, access.conversation, actor=access.actor)
 
-    found, _ = _with_ledger(invocation, conversation, examine)
+    found, _ = with_ledger(invocation, conversation, examine)
     _print_departures(found, as_json)
 
 
@@ -202,11 +202,11 @@ def verify(invocation: Invocation, conversation: str, as_json: bool) -> None:
     """
     from orchestrator.store.checks.evidence import departures
 
-    def compare(access: "_Access") -> "_Result[Sequence[tuple[str, str, str]]]":
+    def compare(access: "Access") -> "Result[Sequence[tuple[str, str, str]]]":
         keep = access.ledger.limits.revisions_kept
         return tuple(departures(access.tx, conversation, revisions_kept=keep)), ()
 
-    found, _ = _with_ledger(invocation, conversation, compare)
+    found, _ = with_ledger(invocation, conversation, compare)
     _print_departures(found, as_json)
 
 
@@ -219,12 +219,12 @@ def quarantine(invocation: Invocation, conversation: str, id: str | None, as_jso
     """List the invalid texts in quarantine and why they are there, or show the one with an ID."""
     from orchestrator.ops.clock import as_text
 
-    def read(access: "_Access") -> "_Result[Sequence[QuarantinedText]]":
+    def read(access: "Access") -> "Result[Sequence[QuarantinedText]]":
         if id is None:
             return access.store.quarantined_texts(conversation), ()
         return access.ledger.view_quarantined(access.store, access.conversation, actor=access.actor, ids=[id])
 
-    kept, _ = _with_ledger(invocation, conversation, read)
+    kept, _ = with_ledger(invocation, conversation, read)
     if id is not None and not kept:
         raise click.UsageError("Nothing in quarantine has this ID.")
     for each in kept:
@@ -248,11 +248,11 @@ def quarantine(invocation: Invocation, conversation: str, id: str | None, as_jso
 def rotate(invocation: Invocation, conversation: str) -> None:
     """Archive all but the last turns now, whether or not rotation is switched on."""
 
-    def write(access: "_Access") -> "_Result[tuple[int, ...]]":
+    def write(access: "Access") -> "Result[tuple[int, ...]]":
         written = access.ledger.rotate(access.store, access.conversation, actor=access.actor)
         return written.rotated_out, written.receipts
 
-    archived, _ = _with_ledger(invocation, conversation, write)
+    archived, _ = with_ledger(invocation, conversation, write)
     if len(archived) == 1:
         click.echo(f"Turn {archived[0]} was archived.")
     elif archived:
@@ -267,7 +267,7 @@ def rotate(invocation: Invocation, conversation: str) -> None:
 def export(invocation: Invocation, conversation: str) -> None:
     """Print the blocks, the whole archived turns and the texts in quarantine as one JSON object."""
 
-    def read(access: "_Access") -> "_Result[dict[str, object]]":
+    def read(access: "Access") -> "Result[dict[str, object]]":
         store, ledger = access.store, access.ledger
         view = ledger.view(store, access.conversation, actor=access.actor)
         quarantined, receipts = ledger.view_quarantined(store, access.conversation, actor=access.actor)
@@ -281,7 +281,7 @@ def export(invocation: Invocation, conversation: str) -> None:
         exported["quarantined"] = [_quarantine_facts(each) | {"text": each.text} for each in quarantined]
         return exported, (*view.receipts, *receipts)
 
-    exported, _ = _with_ledger(invocation, conversation, read)
+    exported, _ = with_ledger(invocation, conversation, read)
     click.echo(json.dumps(exported, ensure_ascii=False, indent=2))
 
 
@@ -302,7 +302,7 @@ def schemas(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
     """What a command needs to use the ledger within one transaction."""
 
     ledger: "Ledger"
@@ -312,9 +312,9 @@ class _Access:
     tx: "Transaction"
 
 
-def _with_ledger(
-    invocation: Invocation, conversation_id: str, work: "Callable[[_Access], _Result[Found]]"
-) -> "_Result[Found]":
+def with_ledger(
+    invocation: Invocation, conversation_id: str, work: "Callable[[Access], Result[Found]]"
+) -> "Result[Found]":
     """Run `work` in one transaction, and store its receipts as traces of the operator.
 
     Traces of writes are also sent to the person's client; traces of reads are only stored.
@@ -332,11 +332,11 @@ def _with_ledger(
 
     ledger = build_ledger(settings, load_roster(invocation.config))
 
-    def transaction(tx: "Transaction") -> "_Result[Found]":
+    def transaction(tx: "Transaction") -> "Result[Found]":
         with in_transaction(tx, conversation_id) as write:
             row = write.conversation
             conversation = Conversation(row.id, row.user_id, row.created_at)
-            found, receipts = work(_Access(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
+            found, receipts = work(Access(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
             for receipt in receipts:
                 trace_id = tx.ids.new("trace_")
                 if receipt.action is Action.RETRIEVED:

@@ -1,16 +1,31 @@
-"""`anamnesis models`: fetches the files of the embedding model, once."""
+"""`anamnesis models`: the embedding model's files, a trial of a language model, and the requests it got."""
 
+import asyncio
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import Invocation, shared_options, with_invocation
+from orchestrator.cli.options import (
+    FOUND_SOMETHING,
+    Invocation,
+    model_options,
+    shared_options,
+    with_invocation,
+)
+
+if TYPE_CHECKING:
+    from agents.evaluation.model_trial import TrialReport
+    from orchestrator.settings import Settings
+    from orchestrator.store.engine.database import Transaction
+    from orchestrator.store.rows import ModelCall
 
 
 @click.group()
 @shared_options
 def models() -> None:
-    """Fetch the embedding model, so that everything else works offline."""
+    """Fetch the embedding model, try a language model, or show what one was sent."""
 
 
 @models.command()
@@ -50,3 +65,103 @@ def install(invocation: Invocation, source: Path | None) -> None:
     load_follow_ups(settings, invocation.config)
     load_classifier(settings, embedder)
     load_guard(settings.models.dir)
+
+
+@models.command("try")
+@model_options
+@with_invocation
+def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> None:
+    """Ask a language model what a turn asks, and say whether its replies can be used.
+
+    Made-up messages are sent, none of a person. Exits with 1 if a reply cannot be used.
+    """
+    options = {"chat.model": model, "chat.endpoint": endpoint}
+    given = {key: value for key, value in options.items() if value is not None}
+    report = asyncio.run(_trial(invocation, invocation.settings(given, quietly=True)))
+    raise SystemExit(0 if report.is_usable else FOUND_SOMETHING)
+
+
+async def _trial(invocation: Invocation, settings: "Settings") -> "TrialReport":
+    from agents.evaluation.model_trial import try_model
+    from agents.models.requests import EXTRACTOR
+    from agents.safety import output
+    from orchestrator.brain_selection import chat_model
+    from orchestrator.settings import shipped_config
+    from orchestrator.wiring import load_prompts, load_roster
+
+    roster = load_roster(invocation.config)
+    prompts = load_prompts(settings, roster, invocation.config)
+    reading = prompts.prompt_named("context_extractor").text
+    guard, seconds = output.load(shipped_config() / "safety"), settings.brain.budget_seconds
+    model = chat_model(settings)
+    click.echo(f"Asking {settings.chat.model} at {settings.chat.endpoint} ...")
+    try:
+        report = await try_model(model, roster, prompts, reading, guard, seconds)
+        form = model.capabilities_of(EXTRACTOR).form.name.lower()
+    finally:
+        await model.close()
+    _print_report(report, form, settings.brain.reply_seconds)
+    return report
+
+
+def _print_report(report: "TrialReport", form: str, reply_seconds: float) -> None:
+    usable = [each for each in report.readings if not each.problem]
+    right = [each for each in usable if each.is_right]
+    total = len(report.readings)
+    click.echo(
+        f"Reading messages ({form}): {len(usable)} of {total} replies can be used, {len(right)} are right."
+    )
+    for each in report.readings:
+        if each.problem:
+            click.echo(f'  "{each.message}": {each.problem}')
+        elif not each.is_right:
+            click.echo(f'  "{each.message}": read wrongly')
+    answer = report.answer
+    if answer.problem:
+        click.echo(f"Answering: {answer.problem}")
+    else:
+        says = f"{answer.sentences} sentences, of which the guard refuses {answer.refused}"
+        click.echo(f"Answering: first sentence after {answer.first_seconds:.1f} s, {says}.")
+    slowest = max((each.seconds for each in usable), default=0.0)
+    if max(slowest, answer.first_seconds) > reply_seconds:
+        click.echo(f"It took up to {slowest:.1f} s; a turn waits {reply_seconds:g} s (brain.reply_seconds).")
+    click.echo(f"Tokens: {report.prompt_tokens} sent, {report.completion_tokens} received.")
+    click.echo("Its replies can be used." if report.is_usable else "Its replies cannot all be used.")
+
+
+@models.command()
+@click.argument("id")
+@click.option("--raw", is_flag=True, help="Print only the requests, byte for byte, one per line.")
+@with_invocation
+def request(invocation: Invocation, id: str, raw: bool) -> None:
+    """Print the requests that models got for a message, exactly as they were sent.
+
+    ID is the id of a message of the person, or the beginning of a request's digest, at least 8 characters.
+    """
+    settings = invocation.settings(quietly=True)
+
+    from orchestrator.errors import NO_MODEL_CALLS, AnamnesisError
+    from orchestrator.ops.clock import as_text
+    from orchestrator.store.repositories.model_calls import SHORTEST_DIGEST, request_text
+    from orchestrator.wiring import open_store
+
+    def read(tx: "Transaction") -> "list[ModelCall]":
+        found = tx.model_calls.of_message(id)
+        return found or (tx.model_calls.with_digest(id.lower()) if len(id) >= SHORTEST_DIGEST else [])
+
+    store = open_store(settings)
+    try:
+        calls = store.read_now(read)
+    finally:
+        store.close_now()
+    if not calls:
+        raise AnamnesisError(NO_MODEL_CALLS)
+    for call in calls:
+        text = request_text(call) or ""
+        if raw:
+            click.echo(text)
+            continue
+        tokens = f"{call.prompt_tokens} tokens sent, {call.completion_tokens} received"
+        click.echo(f"{as_text(call.created_at)}  {call.role}  {call.model}  {call.outcome}  {tokens}")
+        click.echo(f"sha256 {call.digest}")
+        click.echo(json.dumps(json.loads(text), ensure_ascii=False, indent=2) if text else "(damaged)")

@@ -91,6 +91,20 @@ def user_option(says: str) -> Callable[[_Command], _Command]:
     return click.option("--user", default="local", show_default=True, callback=_person, help=says)
 
 
+def model_options(command: _Command) -> _Command:
+    """The options `--model` and `--endpoint`."""
+    for name, metavar, says in (
+        ("--endpoint", "URL", "Where that model is.  [OPENAI_BASE_URL, else OpenAI]"),
+        ("--model", "NAME", "Let this model read and answer messages, which are sent to it."),
+    ):
+        command = click.option(name, metavar=metavar, help=says)(command)
+    return command
+
+
+person_argument: Final = click.argument("user", callback=_person)
+"""The argument USER, with a check of the id."""
+
+
 def shared_options(command: _Command) -> _Command:
     """The options `--config` and `--data`, allowed before and after the command's name."""
     for name, says in (

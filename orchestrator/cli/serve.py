@@ -8,25 +8,34 @@ from contextlib import ExitStack
 
 import click
 
-from orchestrator.cli.options import Invocation, user_option, with_invocation
+from orchestrator.cli.options import Invocation, model_options, user_option, with_invocation
 
 
 @click.command()
 @click.option("--host", help="Listen on this address.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 picks a free one.")
+@model_options
 @user_option("The person who is signed in by the printed address.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON once the server answers requests."
 )
 @with_invocation
-def serve(invocation: Invocation, host: str | None, port: int | None, user: str, as_json: bool) -> None:
+def serve(
+    invocation: Invocation,
+    host: str | None,
+    port: int | None,
+    model: str | None,
+    endpoint: str | None,
+    user: str,
+    as_json: bool,
+) -> None:
     """Run the server: the chat page, its WebSocket, /health and /metrics.
 
     Prints the address to open. It signs you in once, within ten minutes; `anamnesis open` prints another.
     Programs use the key instead: --json prints it, and keys.json in the data folder keeps it.
     """
     gc.disable()  # what is loaded until the server answers stays, so a collection would find nothing
-    options = {"server.host": host, "server.port": port}
+    options = {"server.host": host, "server.port": port, "chat.model": model, "chat.endpoint": endpoint}
     settings = invocation.settings({key: value for key, value in options.items() if value is not None})
 
     from orchestrator.api.app import create_app
@@ -34,6 +43,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
     from orchestrator.brain_selection import NO_MODEL
+    from orchestrator.local_models import where_messages_go
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
     from orchestrator.wiring import build_orchestrator, open_rooms
@@ -64,13 +74,24 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
                 )
                 if not settings.letta.base_url and not settings.chat.endpoint:
                     click.echo(NO_MODEL)
+                if notice:
+                    click.echo(notice)
 
+        looking = asyncio.create_task(where_messages_go(settings))
         orchestrator = await asyncio.to_thread(build_orchestrator, settings, invocation.config)
+        notice = await looking
         gc.freeze()  # collections skip what was loaded; walking it would stop every conversation for 0.1 s
         gc.enable()
         async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
             limit = settings.limits.http_body_bytes
-            app = create_app(orchestrator, authentication, hosts=[address], body_limit=limit, rooms=rooms)
+            app = create_app(
+                orchestrator,
+                authentication,
+                hosts=[address],
+                body_limit=limit,
+                rooms=rooms,
+                memory=orchestrator.memory,
+            )
             await run_server(app, address, settings.server.port, announce)
 
     telemetry.start(settings.telemetry.endpoint)

@@ -126,8 +126,7 @@ class Rooms:
         identity = f"{CLIENT_PREFIX}{secrets.token_urlsafe(16)}"
         expires_at = datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)
         token = self._server.token_for_client(room, identity, TOKEN_SECONDS)
-        if room not in self._checking:
-            self._checking[room] = self._spawn(self._check_until_joined(room))
+        self._watch(room)
         return Admission(self._server.url, room, identity, token, TOPIC, expires_at)
 
     def receive_webhook(self, body: bytes, authorization: str) -> None:
@@ -188,6 +187,8 @@ class Rooms:
             if server is None or server.sid != joined.sid or joined.room.ended.is_set():
                 self._leave(room, joined)  # LiveKit lost us, or another process has replaced us
                 joined = None
+                if server is None:
+                    await self._restore(room)
             elif clients:
                 joined.empty_since = None
             else:
@@ -196,6 +197,16 @@ class Rooms:
                     self._leave(room, joined)
         if joined is None and clients and (server is None or self._is_stale(server.holder)):
             await self._join(room, clients)
+
+    async def _restore(self, room: str) -> None:
+        """Create a room again in which we were: LiveKit forgets all rooms when it restarts."""
+        await self._server.create_room(room)
+        self._watch(room)
+
+    def _watch(self, room: str) -> None:
+        """Check a room often for some minutes, because a client is about to join it."""
+        if room not in self._checking:
+            self._checking[room] = self._spawn(self._check_until_joined(room))
 
     def _is_stale(self, holder: str) -> bool:
         """Whether the server in the room serves nobody: its process died, or it is a late join of ours."""

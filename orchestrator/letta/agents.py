@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final
 
 from agents.errors import ModelTrouble
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Label
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta.builder import CONVERSATION_OVER, AgentBuilder

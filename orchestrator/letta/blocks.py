@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from weakref import WeakSet
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.adopt import EXTRACTOR_ACTOR
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.mirrors.letta import CopiedText, JournalEntry

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Label
 from memory_blocks.trace import digest
 from orchestrator.letta.agents import AgentRegistry

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.trace import digest
 from orchestrator.errors import LettaTrouble
 from orchestrator.letta.agents import CLAIM_SECONDS, AgentRegistry

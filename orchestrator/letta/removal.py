@@ -3,6 +3,7 @@
 from orchestrator.letta.identities import Identities
 from orchestrator.letta.server import LettaServer
 from orchestrator.letta.specs import AgentSpecs
+from orchestrator.store import rows
 from orchestrator.store.engine.database import Store
 
 
@@ -33,6 +34,12 @@ class Remover:
         if person_id := await self._store.read(lambda tx: tx.letta.departed_person(conversation_id)):
             await self._identities.remove(person_id)
         await self._store.write(lambda tx: tx.letta.forget(conversation_id))
+
+    async def remove_former(self, agent: rows.LettaAgent) -> None:
+        """Remove an agent whose role does not exist any more, and its row. The blocks stay."""
+        agent_id = agent.agent_id or ""
+        await self.remove_agent(agent_id)
+        await self._store.write(lambda tx: tx.letta.forget_agent(agent.conversation_id, agent.role, agent_id))
 
     async def remove_agent(self, agent_id: str) -> None:
         """Remove an agent and its default archive, which Letta would keep with everything in it."""

@@ -29,7 +29,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from agents.models.http import parse_retry_after
+from agents.models.servers.http import parse_retry_after
 from orchestrator.errors import LettaTrouble
 
 T = TypeVar("T")

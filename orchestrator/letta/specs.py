@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agents.models.prompts import EXTRACTOR
 from agents.models.replies import Schema
+from agents.models.requests import EXTRACTOR
 from agents.models.understanding import understanding_schema
 from agents.roster import Roster
 from memory_blocks.limits import Limits
@@ -20,6 +20,9 @@ from orchestrator.store import rows
 
 MEMORY_TOOLS: Final = ("core_memory_append", "core_memory_replace")
 """Letta's tools with which the extractor edits its blocks. No other agent has them."""
+
+FORMER_ROLES: Final = ("classifier",)
+"""Roles that agents had in earlier versions. Such an agent is a leftover, and is removed."""
 
 BLOCK_DESCRIPTIONS: Final[Mapping[Label, str]] = MappingProxyType(
     {

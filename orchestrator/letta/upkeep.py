@@ -6,14 +6,16 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import StoredBlock
 from orchestrator.errors import AnamnesisError, LettaTrouble
 from orchestrator.letta.agents import AgentRegistry
 from orchestrator.letta.inspection import Finding, Inspector
 from orchestrator.letta.passages import PassageArchive
+from orchestrator.letta.specs import FORMER_ROLES
 from orchestrator.ops.logs import get_logger
+from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.turn.block_sync import BlockSync
@@ -50,20 +52,28 @@ class Upkeep:
     async def run_once(self, settle_time: timedelta = timedelta()) -> int:
         """Do what is due now, and return for how many conversations something was due.
 
-        Removes what belongs to archived conversations, updates blocks that are behind, and archives turns
-        that rotated out. A failure of one conversation does not stop the others, unless it affects them too.
+        Removes what belongs to archived conversations and agents of former roles, updates blocks that are
+        behind, and archives turns that rotated out. A failure of one conversation does not stop the others,
+        unless it affects them too.
         """
-        over, behind = await self._store.read(
-            lambda tx: (tx.letta.ended(), tx.letta.outdated(tx.now - settle_time))
+        over, behind, former = await self._store.read(
+            lambda tx: (
+                tx.letta.ended(),
+                tx.letta.outdated(tx.now - settle_time),
+                {each.conversation_id: each for role in FORMER_ROLES for each in tx.letta.with_role(role)},
+            )
         )
         for conversation_id in over:
             await self._isolated(self._registry.remover.remove_conversation, conversation_id)
+        for conversation_id, agent in former.items():
+            if conversation_id not in over:
+                await self._isolated(partial(self._remove_former, agent), conversation_id)
         for conversation_id in behind:
             await self._isolated(self.update_blocks, conversation_id)
         rotated = await self._store.read(lambda tx: tx.letta.unarchived(EXTRACTOR))
         for conversation_id in rotated:
             await self._isolated(self.archive, conversation_id)
-        return len({*over, *behind, *rotated})
+        return len({*over, *behind, *rotated, *former})
 
     async def _isolated(self, work: Callable[[str], Awaitable[None]], conversation_id: str) -> None:
         """Log a failure that concerns only this conversation; raise any other."""
@@ -73,6 +83,9 @@ class Upkeep:
             if isinstance(error, LettaTrouble) and error.is_general:
                 raise
             log.warning("letta_upkeep_failed", conversation_id=conversation_id, error=error.problem.name)
+
+    async def _remove_former(self, agent: rows.LettaAgent, conversation_id: str) -> None:
+        await self._registry.remover.remove_former(agent)
 
     async def update_blocks(self, conversation_id: str) -> None:
         """Copy a conversation's current blocks to Letta."""

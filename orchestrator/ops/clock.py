@@ -1,6 +1,7 @@
 """The clock of this process, and times as text."""
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def cut_to_milliseconds(moment: datetime) -> datetime:
@@ -11,6 +12,14 @@ def cut_to_milliseconds(moment: datetime) -> datetime:
 def as_text(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds, as on the wire: `2026-01-15T10:30:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def in_time_zone(moment: datetime, name: object) -> datetime:
+    """The same moment in a time zone of the IANA database; unchanged if there is none of that name."""
+    try:
+        return moment.astimezone(ZoneInfo(name)) if isinstance(name, str) and name else moment
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return moment
 
 
 class SystemClock:

@@ -37,7 +37,7 @@ from orchestrator.wire.messages import (
 )
 
 Request: TypeAlias = MemoryAction | UserNote | Commentary
-SETTINGS = ("client_version", "preferred_language", "device", "features")
+SETTINGS = ("client_version", "preferred_language", "time_zone", "device", "features")
 """The fields of a Configuration that stay in force until another one changes them."""
 
 

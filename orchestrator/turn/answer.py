@@ -35,6 +35,7 @@ from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision
 from orchestrator.safety.monitor import UnderstoodMessage
 from orchestrator.turn import traces
+from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
 from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult, without_last_turn
@@ -130,6 +131,7 @@ class Answer:
         self._stream = AnswerStream(self._turn)
         self._safety = TurnSafety(services.monitor, self._turn)
         self._record = TurnRecord(self._turn, services.ledger)
+        self._calls = TurnCalls(self._turn.message.id, model_usage)
         self._routing: Routing | None = None
         self._started_at = perf_counter()
         self._context_seconds: float | None = None
@@ -163,6 +165,7 @@ class Answer:
             if not self._stream.is_started:
                 self._stream.start(write, self._safety.decision)
             self._record.adopt(write, changes)
+            self._calls.bar_if_used_up(write, self._services.tokens_per_person_and_day)
             return self._record.read(write)
 
         async def start_and_read() -> tuple[ReadResult, Situation]:
@@ -334,7 +337,9 @@ class Answer:
         return await self._services.sync.foreign_changes(self._turn.conversation_id)
 
     async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
-        return await self._services.outbox.commit(self._turn.conversation_id, work, self._fence, step=step)
+        with_calls, confirm = self._calls.saved_with(work)
+        outbox, conversation_id = self._services.outbox, self._turn.conversation_id
+        return confirm(await outbox.commit(conversation_id, with_calls, self._fence, step=step))
 
     # --- inside a transaction -------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from memory_blocks.ports import ForeignChange
 from memory_blocks.trace import Receipt
+from orchestrator.ops.clock import in_time_zone
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, in_transaction
@@ -82,7 +83,8 @@ class TurnRecord:
         """Remember what was read, once the transaction is committed; all of it without this turn."""
         self._reading = reading
         blocks = self._before_this_turn(reading.blocks)
-        return Situation(blocks, current_facts(self._before(self._stored)), self._read_at, urgent)
+        now = in_time_zone(self._read_at, self._turn.conversation.preferences.get("time_zone"))
+        return Situation(blocks, current_facts(self._before(self._stored)), now, urgent)
 
     def change_facts(self, readings: tuple[FactReading, ...], answer_id: str) -> tuple[CurrentFact, ...]:
         """Take what was read from the message as changes; the facts that hold after them."""

@@ -235,6 +235,7 @@ class Configuration(Body, type=12, senders=BOTH):
     last_sequence_seen: Count | None = None
     client_version: Text | None = None
     preferred_language: Text | None = None
+    time_zone: Text | None = None
     device: Text | None = None
     features: Several[Text] | None = None
     last_client_stanza: Stanza | None = None

@@ -58,7 +58,7 @@ def test_a_missing_prompt_is_reported_by_name_at_the_start(tmp_path: Path) -> No
     overlay = an_overlay(tmp_path, TRAVEL, prompt="travelling")
 
     with pytest.raises(AnamnesisError, match=r"prompts/travel_health\.md"):
-        load_prompts(load_roster(overlay), overlay)
+        load_prompts(load(overlay, environment={}), load_roster(overlay), overlay)
 
 
 def test_an_unknown_tool_is_reported_by_name_at_the_start(tmp_path: Path) -> None:

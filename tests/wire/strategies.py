@@ -197,6 +197,7 @@ BODIES: Mapping[type[Body], st.SearchStrategy[Any]] = {
         last_sequence_seen=maybe(counts),
         client_version=maybe(texts),
         preferred_language=maybe(texts),
+        time_zone=maybe(texts),
         device=maybe(texts),
         features=maybe(several(texts)),
         last_client_stanza=maybe(stanzas),

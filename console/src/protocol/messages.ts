@@ -74,6 +74,7 @@ export const MESSAGES = {
     "lastSequenceSeen?": "number",
     "clientVersion?": "text",
     "preferredLanguage?": "text",
+    "timeZone?": "text",
     "device?": "text",
     "features?": "texts",
     "lastClientStanza?": "number",

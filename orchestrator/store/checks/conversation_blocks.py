@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from pydantic import ValidationError
+
+from memory_blocks.fact_view import view
+from memory_blocks.facts import current_facts
 from memory_blocks.limits import DEFAULTS
-from memory_blocks.models import Label
+from memory_blocks.models import ActiveSession, Label
 from memory_blocks.repair import invalid_reason
 from memory_blocks.trace import digest
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.packing import chain_departures
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, Trace
+from orchestrator.store.repositories.facts import as_change
+from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, FactChange, Trace
 
 
 def check_blocks(unit: Unit, conversation_id: str) -> Found:
@@ -25,6 +30,8 @@ def check_blocks(unit: Unit, conversation_id: str) -> Found:
     yield from _check_revisions(conversation_id, blocks, revisions, traces)
     yield from _check_current(conversation_id, blocks, traces)
     yield from _check_archive(conversation_id, blocks, unit.find(ArchivedTurn, "turn_id", **here))
+    changes = unit.find(FactChange, "position", **here)
+    yield from _check_facts(conversation_id, blocks.get("active_session"), changes, traces)
 
 
 def _check_revisions(
@@ -79,6 +86,43 @@ def _check_archive(
         yield Violation("I11", "archived and active turns are not 1..n", (conversation_id,))
     if not {turn.turn_id for turn in archive if not turn.has_left} <= set(active):
         yield Violation("I11", "a shortened turn is not in its block", (conversation_id,))
+
+
+def _check_facts(
+    conversation_id: str, block: Block | None, changes: Sequence[FactChange], traces: Sequence[Trace]
+) -> Found:
+    """I22: the facts in the block are those that follow from the changes, as far as there is room.
+
+    A block that was last written before there were changes has none yet.
+    """
+    if [change.position for change in changes] != list(range(1, len(changes) + 1)):
+        yield Violation("I22", "the changes to facts are not 1..n", (conversation_id,))
+    positions = {change.id: change.position for change in changes}
+    if any(positions.get(change.target or "", 0) > change.position for change in changes):
+        yield Violation("I22", "a change to a fact refers to a later one", (conversation_id,))
+    if block is None or block.value is None or block.schema_version in ("1.0", "1.1"):
+        return
+    try:
+        shown = ActiveSession.model_validate_json(block.value).facts or ()
+    except ValidationError:
+        return  # it does not match its schema, which is reported above
+    meant = view(current_facts(as_change(change) for change in changes))
+    limit = next((_limit(each) for each in reversed(traces) if _is_of(each, block)), None)
+    next_entry = meant[len(shown)].text if len(shown) < len(meant) else ""
+    is_full = len(block.value) + len(next_entry) + 1 > (limit or DEFAULTS.of(Label.ACTIVE_SESSION))
+    if shown != meant[: len(shown)] or (next_entry and not is_full):
+        yield Violation(
+            "I22", "the facts in a block are not those that follow from the changes", (conversation_id,)
+        )
+
+
+def _is_of(trace: Trace, block: Block) -> bool:
+    return _revision(trace) == (block.memory_id, block.revision)
+
+
+def _limit(trace: Trace) -> int | None:
+    limit = (trace.meta or {}).get("limit")
+    return limit if isinstance(limit, int) else None
 
 
 def _revision(trace: Trace) -> tuple[str, object]:

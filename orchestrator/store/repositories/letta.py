@@ -105,6 +105,12 @@ _UNARCHIVED = Statement(
     ),
     str,
 )
+_WITH_ROLE = Statement(
+    all_of(LettaAgent)
+    .where(_agents.c.role == bindparam("role"), _agents.c.agent_id.is_not(None))
+    .order_by(_agents.c.conversation_id),
+    LettaAgent,
+)
 _PEOPLE = Statement(
     select(_conversations.c.user_id).distinct().where(_conversations.c.status == "active"), str
 )
@@ -162,6 +168,10 @@ class Letta:
         """The agents of all conversations, by conversation and in the order of creation."""
         found = self._unit.every(LettaAgent, "conversation_id", "role")
         return sorted(found, key=lambda agent: (agent.conversation_id, agent.created_at, agent.role))
+
+    def with_role(self, role: str) -> list[LettaAgent]:
+        """The agents of all conversations that have this role."""
+        return self._unit.all(_WITH_ROLE, role=role)
 
     def claim(self, conversation_id: str, role: str, holder: str, *, seconds: float) -> Claim | None:
         """Claim an agent for `holder`, who creates or changes it; None while another has the claim."""

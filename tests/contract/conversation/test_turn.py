@@ -123,6 +123,7 @@ async def test_every_trace_is_a_row_that_says_the_same_and_a_line_in_the_log(add
             assert body["metadata"] == row.meta
             assert row.actor == body["metadata"]["agent"] == "context_extractor"
             assert (0 < len(body["content"]) <= 300, "truncated" in body["metadata"]) == (True, False)
+            assert bool(body["metadata"].get("changed")) == (body["action"] != "retrieved")
         emitted = [by_id[trace.body["id"]].created_at for trace in traces]
         assert emitted == sorted(emitted)
         lines = [line["memory_trace_id"] for line in logged if line["event"] == "memory_traced"]
@@ -277,7 +278,7 @@ async def test_the_conversation_about_a_headache_works_without_a_model(address: 
         first = await peer.ask("I am having a headache")
         second = await peer.ask("8")
 
-        assert texts(first)[-1] == "How severe is it on a scale of 1 to 10?"
+        assert "How severe is it on a scale of 1 to 10?" in texts(first)
         assert [frame.body["action"] for frame in of_type(TRACE, second)][4:] == ["updated"] * 4
         chain = [each.previous_id for each in await messages(orchestrator, peer.conversation_id)]
         ids = [each.id for each in await messages(orchestrator, peer.conversation_id)]

@@ -10,6 +10,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from memory_blocks.facts import Op
 from memory_blocks.trace import digest
 from orchestrator.store.checks import conversation_blocks, conversation_frames, queries, soundness, violations
 from orchestrator.store.checks.invariants import check, check_all
@@ -17,7 +18,7 @@ from orchestrator.store.checks.violations import Violation
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.packing import CHAIN_RULES
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, Body, StartAnswer
-from tests.builders import a_history, a_turn
+from tests.builders import a_change, a_history, a_turn, some_blocks
 from tests.contract.store.breakable_store import BreakableStore, rules_ignored
 from tests.stored_turns import PERSON, UNSCORED, FinishedTurn, a_trace, ask, send, take_turn
 
@@ -168,7 +169,7 @@ def answered_by_a_brain_in_danger(world: World) -> None:
     world.say(world.whole)
 
 
-def block(label: str, text: str, revision: int = 0) -> Callable[[World], Any]:
+def block(label: str, text: str, revision: int = 0, version: str = "1.0") -> Callable[[World], Any]:
     """The next revision of a block, with digests that agree."""
     return lambda world: world.tx.blocks.commit(
         world.here,
@@ -178,8 +179,24 @@ def block(label: str, text: str, revision: int = 0) -> Callable[[World], Any]:
         digest=digest(text),
         actor="ledger",
         turn=None,
-        schema_version="1.0",
+        schema_version=version,
     )
+
+
+def fact_changes(*statements: str) -> Callable[[World], None]:
+    """Two changes to facts, spoiled by these statements."""
+
+    def spoil(world: World) -> None:
+        world.tx.facts.add(world.here, [a_change("f1"), a_change("f2", Op.REPLACE, target="f1")])
+        world.sql(*statements)
+
+    return spoil
+
+
+def facts_beside_a_block(world: World) -> None:
+    """A change to facts, and a block that does not show it."""
+    world.tx.facts.add(world.here, [a_change("f1")])
+    block("active_session", some_blocks(0).active_session.text, version="1.2")(world)
 
 
 # Stanza -1 acknowledges; -2 begins the first answer; then a trace, a sentence, a trace, the last sentence.
@@ -497,6 +514,24 @@ SPOILERS: list[tuple[str, str, Callable[[World], Any]]] = [
         "blocks",
         "a revision's size is not that of its text",
         sql("UPDATE block_revisions SET size = size + 1 WHERE revision = 2"),
+    ),
+    (
+        "I22",
+        "the changes to facts are not 1..n",
+        fact_changes("UPDATE fact_changes SET position = 3 WHERE id = 'f2'"),
+    ),
+    (
+        "I22",
+        "a change to a fact refers to a later one",
+        fact_changes(
+            "UPDATE fact_changes SET position = 3 WHERE id = 'f1'",
+            "UPDATE fact_changes SET position = 1 WHERE id = 'f2'",
+        ),
+    ),
+    (
+        "I22",
+        "the facts in a block are not those that follow from the changes",
+        facts_beside_a_block,
     ),
     (
         "traces",

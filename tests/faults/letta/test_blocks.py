@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.models import Label
 from memory_blocks.trace import digest

@@ -17,9 +17,9 @@ from starlette.routing import Route
 from agents.errors import ModelTrouble
 from agents.models import usage
 from agents.models.fallback import ModelBrain
-from agents.models.letta import LettaAgents
-from agents.models.prompts import EXTRACTOR, ModelRequest
+from agents.models.requests import EXTRACTOR, ModelRequest
 from agents.models.retries import RetryPolicy
+from agents.models.servers.letta import LettaAgents
 from agents.tools.built_in import built_in
 from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, a_situation, some_blocks
@@ -157,7 +157,7 @@ FAILED = {"message_type": "error_message", "run_id": "run-1", "error_type": "int
 async def test_only_a_message_without_effect_may_be_sent_again(answer: Response, retryable: bool) -> None:
     async with saying(answer) as (cast, _):
         with usage.record(), pytest.raises(ModelTrouble) as trouble:
-            await cast.decide(ModelRequest(EXTRACTOR, "c1", "", "", "What does it mean?"))
+            await cast.decide(ModelRequest(EXTRACTOR, "c1", "", "", (), "What does it mean?"))
 
     assert trouble.value.retryable is retryable
 
@@ -169,7 +169,7 @@ async def test_text_before_a_tool_call_is_sent_again_with_the_result() -> None:
     pauses = {"message_type": "stop_reason", "stop_reason": "requires_approval"}
     ends = {"message_type": "stop_reason", "stop_reason": "end_turn"}
     async with saying(streaming(WORDS, asks, pauses), streaming(WORDS, ends)) as (cast, heard):
-        ask = ModelRequest(SPECIALIST, "c1", "", "", "What is it?", tools=(calculator,))
+        ask = ModelRequest(SPECIALIST, "c1", "", "", (), "What is it?", tools=(calculator,))
         words = [fragment async for fragment in cast.speak(ask, Using())]
 
     assert words == ["It is", "It is"]

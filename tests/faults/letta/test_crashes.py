@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from letta_client import Letta
 
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Label
 from orchestrator.letta.agents import blocks_are_synced
 from orchestrator.store.checks.invariants import check

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ from tests.faults.network.outages import (
 )
 from tests.livekit_rooms import SERVER_IDENTITY, administering, over_livekit
 from tests.orchestrators import an_orchestrator, messages
-from tools.servers.livekit import Address
+from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port
 
 SCENARIOS = {
@@ -75,6 +75,35 @@ async def test_a_livekit_server_that_is_killed_and_started_again_costs_no_stanza
     embedded: str, tmp_path: Path
 ) -> None:
     assert_all_was_received(*await livekit_dies(embedded, tmp_path))
+
+
+async def test_a_room_is_made_again_after_livekit_has_restarted(embedded: str, tmp_path: Path) -> None:
+    """LiveKit forgets its rooms. No token is asked for, so that only the orchestrator can have made it."""
+    address = new_address()
+    with ExitStack() as servers:
+        servers.enter_context(running_livekit(address))
+        async with (
+            an_orchestrator(embedded).open() as orchestrator,
+            over_livekit(orchestrator, tmp_path, address) as site,
+            asyncio.timeout(TIMEOUT),
+        ):
+            room = await site.begin()
+            admitted = await site.rooms.admit("ann", room)
+            sdk = rtc.Room()
+            await sdk.connect(admitted.url, admitted.token)
+            while room not in site.rooms.joined:  # noqa: ASYNC110  LiveKit sends no event to the test
+                await asyncio.sleep(0.1)
+            await sdk.disconnect()
+            servers.close()
+            servers.enter_context(running_livekit(address))
+            async with administering(address) as server:
+                listed: list[str] = []
+                while room not in listed:
+                    await asyncio.sleep(0.1)
+                    found = await server.room.list_rooms(api.ListRoomsRequest())
+                    listed = [each.name for each in found.rooms]
+
+    assert room in listed
 
 
 async def test_replacing_the_orchestrator_in_a_room_costs_no_stanza(

@@ -9,7 +9,7 @@ import structlog
 from letta_client import Letta
 
 from agents.errors import ModelTrouble
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror

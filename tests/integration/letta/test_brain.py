@@ -11,7 +11,7 @@ import pytest
 from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.fallback import ModelBrain
-from agents.models.prompts import EXTRACTOR
+from agents.models.requests import EXTRACTOR
 from agents.tools.built_in import built_in
 from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
 from tests.builders import START, a_situation, some_blocks

@@ -42,7 +42,7 @@ async def test_it_serves_over_a_running_server_until_it_is_stopped(
 
     assert ended.codes == (0, 0)
     assert "Letta listens" not in ended.printed
-    assert kept["model.asked"] == "1"
+    assert kept["model.asked"] == "2"
     assert "model.stood_in" not in kept
 
 
@@ -51,7 +51,7 @@ async def test_it_starts_its_own_server_and_stops_it_at_the_end(tmp_path: Path) 
     ended, kept = await over_letta(tmp_path, LETTA_BASE_URL="")
 
     assert ended.codes == (0, 0)
-    assert kept["model.asked"] == "1"
+    assert kept["model.asked"] == "2"
     (result,) = re.findall(r"Letta listens at http://127.0.0.1:(\d+), its models at .*:(\d+)/", ended.printed)
     for port in result:
         with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", int(port))):

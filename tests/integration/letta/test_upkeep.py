@@ -250,6 +250,26 @@ async def test_an_agent_that_takes_long_to_create_is_used_as_soon_as_it_exists(
     assert opened.read_now(partial(blocks_are_synced, "c1"))
 
 
+async def test_an_agent_of_a_former_role_is_removed_and_the_blocks_stay(
+    letta: Address, tag: str, opened: Store
+) -> None:
+    async with a_letta_setup(letta.base_url, opened, tag) as setup:
+        extractor, former = [await setup.registry.agent("c1", role) for role in ("extractor", "NUTRITION")]
+        opened.write_now(
+            lambda tx: tx.unit.connection.execute(
+                "UPDATE letta_agents SET role = 'classifier' WHERE role = 'NUTRITION'"
+            )
+        )
+        setup.take_turns(1)
+        await setup.upkeep.run_once()
+        there = {each.id: each for each in await setup.registry.server.agents(tag)}
+
+    assert former not in there
+    assert there.keys() == {extractor}
+    assert set(there[extractor].blocks) == set(Label)
+    assert [row.role for row in opened.read_now(lambda tx: tx.letta.agents("c1"))] == ["extractor"]
+
+
 async def test_changed_agents_and_blocks_are_reported_and_repaired(
     letta: Address, tag: str, opened: Store
 ) -> None:
@@ -274,7 +294,7 @@ async def test_changed_agents_and_blocks_are_reported_and_repaired(
 
         assert result == {
             ("drifted", "agent extractor: tools"),
-            ("drifted", "agent NUTRITION: system, blocks"),
+            ("drifted", "agent nutrition: system, blocks"),
             ("drifted", "block context_summary: limit, description, read_only"),
         }
         assert left == []
@@ -307,7 +327,7 @@ async def test_a_new_tag_is_given_to_everything_and_leaves_nothing_behind(
         moved = {each.id for each in await server.blocks(f"{tag}-new")}
         archives = [each.name for each in await server.archives() if each.name.startswith(tag)]
 
-    assert {"agent extractor: tags", "agent NUTRITION: tags", "block active_session: tags"} <= result
+    assert {"agent extractor: tags", "agent nutrition: tags", "block active_session: tags"} <= result
     assert (left, states) == ([], {"ok"})
     assert (after, moved) == (before, blocks)
     assert under_the_first == []

@@ -21,7 +21,7 @@ from orchestrator.orchestrator import Orchestrator
 from tests.brains import PATIENT, Using, a_brief, chat_brain, local_words, said
 from tests.builders import START, a_situation, some_blocks
 from tests.models import minilm
-from tests.orchestrators import agents, an_orchestrator, local_brain, meta
+from tests.orchestrators import agents, an_orchestrator, local_brain, meta, shipped_prompts
 from tests.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
@@ -111,7 +111,9 @@ async def test_the_local_reading_never_overrules_the_models_and_the_reason_says_
     husband = {"op": "add", "target": None, "kind": "temperature", "subject": "husband", "value": "39 °C"}
     model_endpoint.script(word, Step(text=a_reply(changes=[husband])))
     async with chat_brain(model_endpoint) as brain:
-        found = await brain.understand(f"I have a headache {word}", a_situation(some_blocks(0)))
+        found = await brain.understand(
+            f"I have a bad headache and my forehead hurts since Monday {word}", a_situation(some_blocks(0))
+        )
 
     (change,) = found.changes
     assert (change.subject, change.kind, change.value, change.decided_by) == (
@@ -228,7 +230,7 @@ async def test_without_an_endpoint_the_local_brain_does_everything(word: str) ->
 
 
 async def test_a_failed_decision_does_not_forbid_the_answer(model_endpoint: ModelEndpoint, word: str) -> None:
-    model_endpoint.script(word, Step(status=400), Step(text="Well. Rest."))
+    model_endpoint.script(word, Step(status=401), Step(text="Well. Rest."))
     async with chat_brain(model_endpoint) as brain:
         with usage.record():
             await heard(brain, word)
@@ -363,13 +365,14 @@ async def test_a_model_gets_only_its_specialists_tools_and_red_lines(
     model_endpoint: ModelEndpoint, word: str
 ) -> None:
     brief = a_brief(f"{word}: what's my BMI? I'm 180 cm and 75 kg", Using())
-    calm = replace(brief, specialist=agents().agents["MENTAL_HEALTH"])
+    specialist = agents().agents["MENTAL_HEALTH"]
+    calm = replace(brief, specialist=specialist, prompt=shipped_prompts().prompt(specialist))
     async with chat_brain(model_endpoint, tools=TOOLS) as brain:
         await said(brain, calm)
 
     [request] = model_endpoint.asked(word)
     assert [tool["function"]["name"] for tool in request["tools"]] == ["days_since"]
-    assert "Never make light of what somebody feels." in request["messages"][-1]["content"]
+    assert "Never make light of what somebody feels." in request["messages"][0]["content"]
 
 
 async def test_a_model_that_only_calls_tools_must_answer_in_the_end(
@@ -416,16 +419,16 @@ def words(frames: list[Frame]) -> list[str]:
 
 
 async def test_an_unknown_tool_is_refused_and_the_answer_continues(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
         model_endpoint.script(
-            peer.conversation_id,
+            word,
             Step(),
             Step(tool="launch_rocket", arguments={"where": "up"}),
             Step(text="I cannot."),
         )
-        frames = await peer.ask("I have a headache")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
 
     results = [frame.body for frame in frames if frame.type == TOOL_RESULT]
     assert [(each["success"], each["errorMessage"]) for each in results] == [(False, "there is no such tool")]
@@ -433,30 +436,30 @@ async def test_an_unknown_tool_is_refused_and_the_answer_continues(
 
 
 async def test_an_answer_that_breaks_off_ends_with_its_complete_sentences(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     """It ends with a whole sentence, and a second answer is not appended."""
     async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
         model_endpoint.script(
-            peer.conversation_id,
+            word,
             Step(),
             Step(text="First it is so. Then it is something else entirely.", cut=8),
         )
-        frames = await peer.ask("I have a headache")
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert words(frames) == ["First it is so. "]
     assert frames[-1].meta["model.cut"] == kept["model.cut"] == "broken_off"
-    assert len(model_endpoint.asked(peer.conversation_id)) == 2
+    assert len(model_endpoint.asked(word)) == 2
 
 
 async def test_the_model_usage_of_a_turn_is_stored_and_sent(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint, None, "reasoning") as (orchestrator, peer):
         harmless = Step(text="Well. Rest.", reasoning="It sounds harmless")
-        model_endpoint.script(peer.conversation_id, Step(), harmless)
-        frames = await peer.ask("I have a headache")
+        model_endpoint.script(word, Step(), harmless)
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert frames[-1].meta["model.asked"] == 2
@@ -469,11 +472,11 @@ async def test_the_model_usage_of_a_turn_is_stored_and_sent(
 
 
 async def test_a_client_learns_that_the_local_brain_answered(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (orchestrator, peer):
-        model_endpoint.script(peer.conversation_id, *[Step(status=503)] * 9)
-        frames = await peer.ask("I have a headache")
+        model_endpoint.script(word, *[Step(status=503)] * 9)
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
         kept = await meta(orchestrator, frames[-1].body["previousId"])
 
     assert "headache" in words(frames)[0]
@@ -481,11 +484,11 @@ async def test_a_client_learns_that_the_local_brain_answered(
 
 
 async def test_a_stopped_answer_closes_the_request_to_the_model(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        model_endpoint.script(peer.conversation_id, Step(), Step(text="It is so. " * 500, drip=0.05))
-        await peer.say("I have a headache")
+        model_endpoint.script(word, Step(), Step(text="It is so. " * 500, drip=0.05))
+        await peer.say(f"I have a bad headache and my forehead hurts, {word}")
         await peer.until_type(SENTENCE)
         await peer.send(STOP, stopType="generation")
         frames = await peer.answer()
@@ -495,13 +498,11 @@ async def test_a_stopped_answer_closes_the_request_to_the_model(
 
 
 async def test_no_model_output_passes_what_the_guard_forbids(
-    embedded: str, model_endpoint: ModelEndpoint
+    embedded: str, model_endpoint: ModelEndpoint, word: str
 ) -> None:
     async with a_conversation(embedded, model_endpoint) as (_, peer):
-        model_endpoint.script(
-            peer.conversation_id, Step(), Step(text="Stop taking your insulin right away. Rest a little.")
-        )
-        frames = await peer.ask("I have a headache")
+        model_endpoint.script(word, Step(), Step(text="Stop taking your insulin right away. Rest a little."))
+        frames = await peer.ask(f"I have a bad headache and my forehead hurts, {word}")
 
     assert "insulin" not in "".join(words(frames))
     assert words(frames)[-1] == "Rest a little."

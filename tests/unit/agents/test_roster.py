@@ -10,6 +10,7 @@ from agents.roster import Roster, load, pick, refuse_unknown_tools
 from agents.specialist import next_topics, open_questions
 from agents.values import Intent
 from orchestrator.errors import TABLE
+from tests.orchestrators import shipped_prompts
 
 CONFIG = Path(__file__).parents[3] / "config"
 SMALL = """
@@ -75,12 +76,12 @@ def test_every_agent_has_its_prompt_and_something_to_say(roster: Roster) -> None
 
 @pytest.mark.requirement("001-121")
 def test_the_extractors_prompt_names_the_four_blocks_and_the_shape_of_its_answer() -> None:
-    prompt = (CONFIG / "prompts" / "context_extractor.md").read_text(encoding="utf-8")
+    prompt = shipped_prompts(in_blocks=True).prompt_named("context_extractor").text
 
     for word in ("conversation_history", "active_session", "context_summary", "memory_metadata"):
         assert f"`{word}`" in prompt
     for key in ("previous_context", "enriched_message", "relevant_history"):
-        assert f'"{key}"' in prompt
+        assert f"`{key}`" in prompt
 
 
 @pytest.mark.parametrize(

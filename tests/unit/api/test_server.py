@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from orchestrator.api.server import SIGNALS, listening, run_server
+from orchestrator.api.server import REQUEST_SECONDS, SIGNALS, listening, run_server
 from orchestrator.errors import ADDRESS_UNAVAILABLE, AnamnesisError
 
 
@@ -181,6 +181,10 @@ async def test_a_host_that_is_not_here_is_refused_by_reason(host: str) -> None:
 # --- slow clients -----------------------------------------------------------------------------------------
 
 WHOLE = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
+
+
+def test_a_client_has_half_a_minute_for_a_request() -> None:
+    assert REQUEST_SECONDS == 30
 
 
 async def answer_to(*parts: bytes) -> bytes:

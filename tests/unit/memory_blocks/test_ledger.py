@@ -3,21 +3,26 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_blocks import agreement
+from memory_blocks.adopt import adopt
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import BlockInvalid, BlockTooLarge, HistoryFull, StaleRevision
+from memory_blocks.fact_view import view
+from memory_blocks.facts import current_facts
 from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
-from memory_blocks.models import ContextEnrichment, Label, Level, Turn, changed, render
+from memory_blocks.models import SCHEMA_VERSIONS, ContextEnrichment, Label, Level, Turn, changed, render
+from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
 from orchestrator.errors import TABLE, as_ours
-from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversation, some_blocks
+from tests.builders import CountedIds, HandClock, a_change, a_completed_turn, a_conversation, some_blocks
 
 CONVERSATION = a_conversation()
 
@@ -34,13 +39,18 @@ class LedgerWorld:
         return self.ledger.read(self.store, CONVERSATION, actor="context_extractor")
 
     def take_turn(
-        self, message: str = "8", answer: str = "Since when?", reading: ReadResult | None = None
+        self,
+        message: str = "8",
+        answer: str = "Since when?",
+        reading: ReadResult | None = None,
+        **fields: Any,
     ) -> WriteResult:
         """Take one turn as the orchestrator does."""
         reading = reading or self.read()
         turn = replace(
             a_completed_turn(reading.blocks.next_turn, message=message, answer=answer),
             timestamp=self.clock.tick(),
+            **fields,
         )
         blocks = complete_turn(reading.blocks, turn, self.clock.now(), self.ledger.limits)
         return self.ledger.write(
@@ -726,3 +736,106 @@ def test_each_error_of_the_blocks_has_its_row_and_its_facts(
     error: BlockInvalid | BlockTooLarge | HistoryFull | StaleRevision,
 ) -> None:
     assert "active_session" in TABLE[error.name].says.format_map(error.facts)
+
+
+# --- facts --------------------------------------------------------------------------------------------------
+
+
+def older_blocks(world: LedgerWorld, version: str, *facts: dict[str, object]) -> None:
+    """Blocks of an earlier version, which nobody has written since there are changes to facts."""
+    world.take_turn()
+    session = json.loads(world.store.load(CONVERSATION.id)[Label.ACTIVE_SESSION].text)
+    session["schema_version"], session["facts"] = version, list(facts)
+    if version == "1.0":
+        del session["schema_version"], session["facts"]
+    world.store.forge(CONVERSATION.id, Label.ACTIVE_SESSION, json.dumps(session, separators=(",", ":")))
+    world.store.forget_fact_changes(CONVERSATION.id)
+
+
+def said(world: LedgerWorld) -> list[tuple[str, str, str]]:
+    found = current_facts(world.store.fact_changes(CONVERSATION.id))
+    return [(fact.subject, fact.kind, fact.value) for fact in found]
+
+
+@pytest.mark.parametrize("version", SCHEMA_VERSIONS)
+def test_the_facts_of_older_blocks_become_changes_once(version: str) -> None:
+    world = LedgerWorld()
+    older_blocks(
+        world,
+        version,
+        {"kind": "concern", "value": "fever", "turn": 1},
+        {"kind": "medications", "value": "ibuprofen, paracetamol", "turn": 1},
+    )
+    known = (
+        []
+        if version == "1.0"
+        else [
+            ("person", "concern", "fever"),
+            ("person", "medications", "ibuprofen"),
+            ("person", "medications", "paracetamol"),
+        ]
+    )
+    reading = world.read()
+    meant = world.ledger.fact_changes(world.store, CONVERSATION, reading.blocks)
+
+    for number in (1, 2):
+        reading = world.read()
+        turn = replace(a_completed_turn(reading.blocks.next_turn), timestamp=world.clock.tick(), facts=None)
+        blocks = complete_turn(reading.blocks, turn, world.clock.now())
+        change = a_change(f"new_{number}", kind="age", value=f"{number}")
+        world.ledger.write(
+            world.store, CONVERSATION, reading, blocks, actor="x", turn=turn.turn_id, changes=[change]
+        )
+
+    assert said(world) == [*known, ("person", "age", "1"), ("person", "age", "2")]
+    assert world.store.fact_changes(CONVERSATION.id)[: len(meant)] == meant
+    facts = current_facts(world.store.fact_changes(CONVERSATION.id))
+    assert world.read().blocks.active_session.facts == view(facts)
+
+
+def test_a_write_without_a_change_to_facts_also_takes_over_those_of_older_blocks() -> None:
+    world = LedgerWorld()
+    older_blocks(world, "1.1", {"kind": "concern", "value": "fever", "turn": 1})
+
+    world.ledger.rotate(world.store, CONVERSATION, actor="ann")
+    world.take_turn()
+
+    assert said(world) == [("person", "concern", "fever")]
+
+
+def test_a_restored_block_shows_the_facts_that_hold_now() -> None:
+    world = LedgerWorld()
+    world.take_turn()
+    reading = world.read()
+    turn = replace(a_completed_turn(2), timestamp=world.clock.tick(), facts=None)
+    change = a_change("new", kind="allergies", value="nuts")
+    blocks = complete_turn(reading.blocks, turn, world.clock.now())
+    world.ledger.write(world.store, CONVERSATION, reading, blocks, actor="x", turn=2, changes=[change])
+    for revision in (None, 2):
+        world.store.tamper(CONVERSATION.id, Label.ACTIVE_SESSION, "{", revision)
+
+    restored = world.read().blocks.active_session
+
+    assert [fact.value for fact in restored.facts or ()] == ["headache", "nuts"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "decider"), [("letta:somebody", "operator"), ("letta:context_extractor", "model")]
+)
+def test_an_edit_of_the_facts_in_the_copy_becomes_changes(actor: str, decider: str) -> None:
+    world = LedgerWorld()
+    world.take_turn()
+    block = world.read().stored[Label.ACTIVE_SESSION]
+    text = block.text.replace('"value":"headache"', '"value":"migraine"')
+
+    adopt(
+        world.ledger,
+        world.store,
+        CONVERSATION,
+        [ForeignChange(Label.ACTIVE_SESSION, text, block.digest, actor)],
+    )
+    world.take_turn(facts=None)
+
+    (fact,) = current_facts(world.store.fact_changes(CONVERSATION.id))
+    assert (fact.value, fact.decided_by) == ("migraine", decider)
+    assert [each.value for each in world.read().blocks.active_session.facts or ()] == ["migraine"]

@@ -1,6 +1,7 @@
 """After any operations on the blocks in any order, nothing is lost, everything fits and all four agree."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +17,17 @@ from hypothesis.stateful import (
 )
 
 from memory_blocks import agreement
+from memory_blocks.adopt import adopt
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
+from memory_blocks.fact_view import view
+from memory_blocks.facts import FactChange, Op, current_facts
 from memory_blocks.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label, Turn, render
+from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
-from tests.builders import CountedIds, HandClock, a_completed_turn, a_conversation
+from tests.builders import CountedIds, HandClock, a_change, a_completed_turn, a_conversation
 
 CONVERSATION = a_conversation()
 texts = st.one_of(
@@ -44,16 +49,27 @@ class Blocks(RuleBasedStateMachine):
         self.kept: tuple[ReadResult, int] | None = None
         self.tampered = 0
         self.attempt = 0
+        self.changes: list[FactChange] = []
 
     def read(self) -> ReadResult:
         return self.ledger.read(self.store, CONVERSATION, actor="context_extractor")
 
-    def write(self, reading: ReadResult, turn: CompletedTurn) -> WriteResult:
-        turn = replace(turn, timestamp=self.clock.tick())
+    def write(
+        self, reading: ReadResult, turn: CompletedTurn, changes: Sequence[FactChange] = ()
+    ) -> WriteResult:
+        facts = current_facts((*self.changes, *changes))
+        turn = replace(turn, timestamp=self.clock.tick(), facts=facts)
         blocks = complete_turn(reading.blocks, turn, self.clock.now(), self.ledger.limits)
         written = self.ledger.write(
-            self.store, CONVERSATION, reading, blocks, actor="context_extractor", turn=turn.turn_id
+            self.store,
+            CONVERSATION,
+            reading,
+            blocks,
+            actor="context_extractor",
+            turn=turn.turn_id,
+            changes=changes,
         )
+        self.changes += changes
         del self.said[turn.turn_id - 1 :]
         self.said.append((turn.user_message.content, turn.response.content if turn.response else None))
         self.stood[turn.turn_id] = render(Label.CONVERSATION_HISTORY, written.blocks)
@@ -68,6 +84,39 @@ class Blocks(RuleBasedStateMachine):
     def take_a_turn(self, message: str, answer: str) -> None:
         reading = self.read()
         self.write(reading, self.a_turn(reading, message, answer))
+
+    @rule(data=st.data())
+    def say_something_about_oneself(self, data: st.DataObject) -> None:
+        reading = self.read()
+        made: list[FactChange] = []
+        for _ in range(data.draw(st.integers(1, 4))):
+            known = [change.id for change in (*self.changes, *made)]
+            op = data.draw(st.sampled_from(Op)) if known else Op.ADD
+            needs_target = op not in (Op.ADD, Op.UNSURE)
+            target = data.draw(st.sampled_from(known)) if needs_target else None
+            made.append(
+                a_change(
+                    f"fact_{len(known)}",
+                    op,
+                    target=target,
+                    kind=data.draw(st.sampled_from(["concern", "severity", "medications", "noted"])),
+                    subject=data.draw(st.sampled_from(["person", "daughter"])),
+                    value=data.draw(st.sampled_from(["headache", "8/10", "x" * 200, "🤢" * 200])),
+                    said_at=self.clock.now(),
+                )
+            )
+        self.write(reading, self.a_turn(reading, "hello", "hi"), made)
+
+    @precondition(lambda self: self.said)
+    @rule(value=st.sampled_from(["cough", "y" * 100]))
+    def edit_the_facts_by_hand(self, value: str) -> None:
+        block = self.read().stored[Label.ACTIVE_SESSION]
+        session = json.loads(block.text)
+        entry = {"kind": "noted", "value": value, "turn": 1}
+        session["facts"] = [*session.get("facts", ())[1:], entry]
+        edit = ForeignChange(Label.ACTIVE_SESSION, json.dumps(session), block.digest, "letta:somebody")
+        adopt(self.ledger, self.store, CONVERSATION, [edit])
+        self.changes = list(self.store.fact_changes(CONVERSATION.id))
 
     @rule(message=texts)
     def fail_a_turn(self, message: str) -> None:
@@ -136,6 +185,13 @@ class Blocks(RuleBasedStateMachine):
         for label in Label:
             assert len(render(label, blocks)) <= DEFAULTS.of(label)
             assert self.store.chain_departures(CONVERSATION.id, label) == []
+
+    @invariant()
+    def the_facts_in_the_block_follow_from_the_changes(self) -> None:
+        changes = self.store.fact_changes(CONVERSATION.id)
+        assert list(changes) == self.changes
+        shown, meant = self.read().blocks.active_session.facts or (), view(current_facts(changes))
+        assert shown == meant
 
     @invariant()
     def nothing_is_lost_or_kept_twice(self) -> None:

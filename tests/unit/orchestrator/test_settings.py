@@ -103,7 +103,7 @@ def test_an_overlay_without_any_file_that_is_read_is_refused_by_name(tmp_path: P
     (tmp_path / "defaults.toml").touch()
 
     with pytest.raises(
-        AnamnesisError, match=r"it has none of default\.toml, agents\.toml, prompts"
+        AnamnesisError, match=r"it has none of default\.toml, agents\.toml, recall\.toml, prompts"
     ) as refused:
         load(tmp_path, environment={})
 
@@ -183,8 +183,46 @@ def test_every_setting_has_its_variable() -> None:
         section, field = key.split(".")
         text = EXAMPLES.get(key, str(SHIPPED[section][field]) or "http://host")
         origins[name] = dict(load(environment={name: text}).origins)
+    del origins["ANAMNESIS_CHAT_MODEL"]["chat.endpoint"]  # that of OpenAI, which a model without one gets
 
     assert origins == {name: {key: f"the variable {name}"} for name, key in VARIABLES.items()}
+
+
+OPENAI = {"OPENAI_API_KEY": "a key", "OPENAI_BASE_URL": "http://elsewhere/v1"}
+
+
+def test_the_variables_of_openai_alone_change_nothing() -> None:
+    settings = load(environment=OPENAI)
+
+    assert dict(settings.origins) == {}
+    assert (settings.chat.endpoint, settings.chat.api_key.get_secret_value()) == ("", "")
+
+
+@pytest.mark.parametrize("where", ["option", "variable", "file"])
+def test_the_variables_of_openai_complete_a_model_that_was_named(tmp_path: Path, where: str) -> None:
+    overlay = an_overlay(tmp_path, '[chat]\nmodel = "a-model"') if where == "file" else None
+    given = {"chat.model": "a-model"} if where == "option" else {}
+    variable = {"ANAMNESIS_CHAT_MODEL": "a-model"} if where == "variable" else {}
+
+    chat = load(overlay, given, OPENAI | variable).chat
+
+    assert (chat.model, chat.endpoint) == ("a-model", "http://elsewhere/v1")
+    assert chat.api_key.get_secret_value() == "a key"
+
+
+def test_settings_of_ours_win_over_the_variables_of_openai() -> None:
+    ours = {"chat.model": "a-model", "chat.endpoint": "http://ours/v1", "chat.api_key": "ours"}
+
+    chat = load(given=ours, environment=OPENAI).chat
+
+    assert (chat.endpoint, chat.api_key.get_secret_value()) == ("http://ours/v1", "ours")
+
+
+def test_a_model_without_an_address_is_one_of_openai() -> None:
+    settings = load(given={"chat.model": "gpt-4.1-mini"}, environment={})
+
+    assert settings.chat.endpoint == "https://api.openai.com/v1"
+    assert "OpenAI" in settings.origins["chat.endpoint"]
 
 
 def test_our_variable_wins_over_the_customary_one() -> None:

@@ -1,0 +1,210 @@
+"""Asks a model what a turn asks, on a few made-up messages, and reports whether its replies can be used."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Final
+
+from agents.errors import ModelTrouble, UnreadableReply
+from agents.models import usage
+from agents.models.fallback import Model
+from agents.models.requests import answer_request, understand_request
+from agents.models.understanding import parse_understanding
+from agents.ports import Brief, NoTools, PromptBook, Recalled, Situation
+from agents.roster import Roster
+from agents.safety.output import OutputGuard
+from agents.sentences import sentences
+from agents.values import COORDINATOR, Enrichment, FactReading, Intent, Understanding
+from memory_blocks.edits import empty
+from memory_blocks.facts import Decider, FactChange, Op, current_facts
+from memory_blocks.models import (
+    AgentResponse,
+    Conversation,
+    ConversationHistory,
+    Turn,
+    TurnStatus,
+    UserMessage,
+)
+
+_AT: Final = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A message, what was said and known before it, and a check of the reading."""
+
+    message: str
+    asked: str
+    facts: tuple[tuple[str, str, str], ...]
+    """Kind, about and value of what is known about the person."""
+    is_right: Callable[[Understanding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingResult:
+    """How a sample was read. `problem` is empty if the reply could be used."""
+
+    message: str
+    seconds: float
+    problem: str = ""
+    is_right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """An answer: the seconds to its first sentence, its sentences, and how many the guard refuses."""
+
+    first_seconds: float = 0.0
+    sentences: int = 0
+    refused: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """What a model replied. It is usable if every reply could be read."""
+
+    readings: tuple[ReadingResult, ...]
+    answer: AnswerResult
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a turn could use every reply."""
+        return not self.answer.problem and not any(each.problem for each in self.readings)
+
+
+def _changes(reading: Understanding, op: Op, subject: str = "person") -> list[FactReading]:
+    return [each for each in reading.changes if each.op is op and each.subject.casefold() == subject]
+
+
+SAMPLES: Final = (
+    Sample(
+        "I can't fall asleep any more",
+        "",
+        (),
+        lambda reading: reading.intent.intent == "SLEEP",
+    ),
+    Sample(
+        "by now it is rather a 6",
+        "How strong is the headache on a scale of 1 to 10?",
+        (("severity", "headache", "8/10"), ("age", "", "34")),
+        lambda reading: [each.target for each in _changes(reading, Op.REPLACE)] == ["fact_1"],
+    ),
+    Sample(
+        "just my wife, 38.9 this morning",
+        "Does anybody at home have a fever?",
+        (("concern", "", "cough"),),
+        lambda reading: bool(_changes(reading, Op.ADD, "wife")) and not _changes(reading, Op.ADD),
+    ),
+    Sample(
+        "please delete the thing about my shoulder",
+        "Is there anything else?",
+        (("concern", "", "shoulder pain"),),
+        lambda reading: [each.target for each in _changes(reading, Op.RETRACT)] == ["fact_1"],
+    ),
+)
+
+
+async def try_model(
+    model: Model, roster: Roster, prompts: PromptBook, reading_prompt: str, guard: OutputGuard, seconds: float
+) -> TrialReport:
+    """Ask for readings and an answer, each within so many seconds."""
+    with usage.record() as used:
+        readings = [await _read(model, roster, reading_prompt, sample, seconds) for sample in SAMPLES]
+        answer = await _answer(model, roster, prompts, guard, seconds)
+    return TrialReport(tuple(readings), answer, used.prompt_tokens, used.completion_tokens)
+
+
+async def _read(model: Model, roster: Roster, prompt: str, sample: Sample, seconds: float) -> ReadingResult:
+    """Ask for one reading, with one repair as in a turn."""
+    situation, began = _situation(sample.asked, sample.facts), perf_counter()
+    request = understand_request(prompt, sample.message, situation, roster)
+    problem, is_right = "", False
+    try:
+        async with asyncio.timeout(seconds):
+            try:
+                reading = parse_understanding(await model.decide(request), situation, roster.intents)
+            except UnreadableReply as unreadable:
+                repaired = await model.decide(request.with_repair(unreadable.rule))
+                reading = parse_understanding(repaired, situation, roster.intents)
+        is_right = sample.is_right(reading)
+    except ModelTrouble as trouble:
+        problem = trouble.kind
+    except UnreadableReply as unreadable:
+        problem = unreadable.rule
+    except TimeoutError:
+        problem = f"no reply within {seconds:g} s"
+    return ReadingResult(sample.message, perf_counter() - began, problem, is_right)
+
+
+async def _answer(
+    model: Model, roster: Roster, prompts: PromptBook, guard: OutputGuard, seconds: float
+) -> AnswerResult:
+    """Ask for one answer, and check its sentences as in a turn."""
+    specialist = next(iter(roster.specialists))
+    message = "what could I do about the headache?"
+    situation = _situation(
+        "How are you today?", (("concern", "", "headache"), ("onset", "headache", "Monday"))
+    )
+    enrichment = Enrichment(
+        previous_context="User reported a headache", enriched_message="User asks what helps with a headache"
+    )
+    intent = Intent(intent=specialist.agent_type, confidence=1.0, reasoning="A trial")
+    brief = Brief(
+        specialist,
+        message,
+        Understanding(enrichment=enrichment, intent=intent),
+        situation,
+        situation.facts,
+        Recalled(),
+        prompts.prompt(specialist),
+    )
+    began, first, said = perf_counter(), 0.0, list[str]()
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            aclosing(sentences(model.speak(answer_request(brief, ()), NoTools()))) as spoken,
+        ):
+            async for sentence in spoken:
+                first = first or perf_counter() - began
+                said.append(sentence)
+    except (ModelTrouble, TimeoutError) as trouble:
+        problem = trouble.kind if isinstance(trouble, ModelTrouble) else f"no end within {seconds:g} s"
+        return AnswerResult(first, len(said), problem=problem)
+    refused = sum(1 for each in said if guard.refusals(each, specialist.lines))
+    return AnswerResult(first, len(said), refused, "" if said else "it said nothing")
+
+
+def _situation(asked: str, facts: Sequence[tuple[str, str, str]]) -> Situation:
+    """The situation after one turn in which the person told these facts and was asked this."""
+    blocks = empty(Conversation("a_trial", "nobody", _AT))
+    if asked:
+        turn = Turn(
+            turn_id=1,
+            timestamp=_AT,
+            user_message=UserMessage(content="Hello, I told you how I am.", message_id="message-1"),
+            agent_response=AgentResponse(agent_type=COORDINATOR, content=asked, response_id="answer-1"),
+            turn_status=TurnStatus.COMPLETED,
+        )
+        history = ConversationHistory(session_id="a_trial", turns=(turn,), total_turns=1, last_updated=_AT)
+        blocks = replace(blocks, conversation_history=history)
+    changes = (
+        FactChange(
+            id=f"fact_{number}",
+            op=Op.ADD,
+            kind=kind,
+            subject="person",
+            about=about,
+            value=value,
+            said_at=_AT,
+            turn=1,
+            decided_by=Decider.PERSON,
+        )
+        for number, (kind, about, value) in enumerate(facts, 1)
+    )
+    return Situation(blocks, current_facts(changes), _AT)

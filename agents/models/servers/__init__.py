@@ -1,0 +1,1 @@
+"""Servers that have models: a chat endpoint and Letta."""

@@ -1,0 +1,172 @@
+"""The shipped prompts: their variables, their length, and that they tell every rule that is enforced."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.models.requests import MOST_TOKENS
+from agents.models.understanding import OPS, understanding_schema
+from agents.models.usage import estimated_tokens
+from agents.safety import output, wording
+from agents.values import ActKind
+from orchestrator.errors import AnamnesisError
+from orchestrator.prompts import VARIABLE, PromptFiles
+from orchestrator.settings import load, shipped_config
+from orchestrator.wiring import load_prompts
+from tests.orchestrators import agents, shipped_prompts
+
+GUARD = output.load(shipped_config() / "safety")
+EXAMPLE = re.compile(r'<example person="[^"]+" known="[^"]*">\n(.*?)\n</example>', re.DOTALL)
+TOPICS = {
+    "what to ask and when to stop": r"\b[Ss]top (?:asking|after|when)|One question settles",
+    "red flags": r"Red flags",
+    "children": r"Children|Young people|child",
+    "pregnancy": r"[Pp]regnan",
+    "older people": r"Older people|old person|age",
+    "medicines": r"Medicines|medicine",
+    "hand-over": r"belongs to another field|specialist does that",
+    "crisis": r"thoughts of suicide",
+    "unsure answers": r"not sure",
+    "memory": r"what is remembered|What is remembered|remember",
+    "length": r"Two to five sentences|short sentences",
+    "scope": r"You are part of a health companion|life may be in danger",
+}
+
+
+def rendered(agent_type: str, region: str = "GB", *, in_blocks: bool = False) -> str:
+    return shipped_prompts(region, in_blocks=in_blocks).prompt(agents().agents[agent_type]).text
+
+
+def examples(agent_type: str) -> list[tuple[str, str]]:
+    """The answers in a prompt's examples, each with `Good` or `Bad`."""
+    bodies = EXAMPLE.findall(rendered(agent_type))
+    return [found for body in bodies for found in re.findall(r"^(Good|Bad): (.+)$", body, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("agent_type", sorted(agents().agents))
+def test_a_prompt_has_no_open_variable_and_leaves_room_for_a_dialogue(
+    agent_type: str, in_blocks: bool
+) -> None:
+    text = rendered(agent_type, in_blocks=in_blocks)
+
+    assert text.startswith(f"# {agents().agents[agent_type].display_name}\n")
+    assert not VARIABLE.search(text)
+    assert "\n\n\n" not in text
+    assert 600 < estimated_tokens(text) < MOST_TOKENS * 0.55
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_the_prompt_of_the_reading_leaves_room_for_facts_and_a_dialogue(in_blocks: bool) -> None:
+    text = shipped_prompts("GB", in_blocks=in_blocks).prompt_named("context_extractor").text
+
+    assert not VARIABLE.search(text)
+    assert estimated_tokens(text) < MOST_TOKENS * 0.55
+
+
+@pytest.mark.parametrize("agent_type", sorted(agents().agents))
+def test_every_rule_that_is_enforced_is_told(agent_type: str) -> None:
+    text, specialist = rendered(agent_type), agents().agents[agent_type]
+
+    assert set(GUARD.claims) == {"dose", "prescription", "diagnosis", "reassurance"}
+    for claim in GUARD.claims:
+        assert GUARD.told[claim] in text
+    for line in specialist.red_lines:
+        assert f"Never {line.never}." in text
+    for tool in specialist.tools:
+        assert agent_type == "EMERGENCY" or tool in text
+
+
+@pytest.mark.parametrize("region", ["", "GB", "US"])
+def test_the_numbers_of_the_region_are_told(region: str) -> None:
+    numbers = wording.load(shipped_config() / "safety", region).numbers
+    for agent_type in agents().agents:
+        text = rendered(agent_type, region)
+        assert all(number in text for number in numbers.values())
+
+
+@pytest.mark.parametrize("agent_type", sorted(set(agents().agents) - {"EMERGENCY"}))
+def test_a_prompt_covers_what_a_specialist_must_know(agent_type: str) -> None:
+    text = rendered(agent_type)
+
+    assert [topic for topic, pattern in TOPICS.items() if not re.search(pattern, text)] == []
+
+
+@pytest.mark.parametrize("agent_type", sorted(agents().agents))
+def test_the_good_examples_could_be_sent_and_the_bad_one_could_not(agent_type: str) -> None:
+    found, lines = examples(agent_type), agents().agents[agent_type].lines
+
+    assert [kind for kind, _ in found] == ["Good", "Good", "Bad"]
+    for kind, answer in found:
+        assert bool(GUARD.refusals(answer, lines)) == (kind == "Bad"), answer
+        if kind == "Good":
+            assert answer.count("?") <= 1
+            assert len(answer.split()) <= 120
+
+
+def test_the_prompt_of_the_reading_tells_the_schema() -> None:
+    text = shipped_prompts().prompt_named("context_extractor").text
+    schema = understanding_schema(agents().intents).schema["properties"]
+
+    for name in (*schema, *schema["changes"]["items"]["properties"]):
+        assert f"`{name}`" in text or f"`{name}`:" in text, name
+    for word in (*ActKind, *OPS):
+        assert re.search(rf"\b{word.value}\b", text), word
+    for intent in agents().intents:
+        assert intent in text
+
+
+def test_the_prompt_of_the_reading_has_worked_follow_ups() -> None:
+    text = shipped_prompts().prompt_named("context_extractor").text
+
+    for words in (
+        "it's more like 6 now",
+        "it's the other knee",
+        "my husband does, 39",
+        "only half of that",
+        "same as last time",
+        "it's gone green",
+        "not sure",
+        "forget what I said",
+        "my sleep is the real problem",
+        "back to my head",
+    ):
+        assert words in text
+
+
+def test_an_operator_tunes_a_part_that_all_prompts_share(tmp_path: Path) -> None:
+    (tmp_path / "prompts" / "parts").mkdir(parents=True)
+    (tmp_path / "prompts" / "parts" / "conduct.md").write_text("Speak like a pirate.\n")
+
+    prompts = load_prompts(load(tmp_path, environment={}), agents(), tmp_path)
+
+    for specialist in agents().specialists:
+        assert "Speak like a pirate." in prompts.prompt(specialist).text
+        shipped = shipped_prompts().prompt(specialist)
+        assert prompts.prompt(specialist).revision != shipped.revision
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"sleep.md": "# Sleep\n{{tonne}}\n"}, r"sleep\.md has \{\{tonne\}\}, but it cannot be read"),
+        ({"sleep.md": "{{a}}", "parts/a.md": "{{a}}"}, r"includes \{\{a\}\} within itself"),
+    ],
+)
+def test_a_variable_that_does_not_exist_is_named_at_the_start(
+    tmp_path: Path, files: dict[str, str], says: str
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / "prompts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    with pytest.raises(AnamnesisError, match=says):
+        load_prompts(load(tmp_path, environment={}), agents(), tmp_path)
+
+
+def test_a_prompt_without_variables_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "plain.md").write_text("# Plain\n\nBe brief: {not a variable}, {{ nor this }}.\n")
+
+    assert PromptFiles(tmp_path).prompt_named("plain").text.endswith("{not a variable}, {{ nor this }}.\n")

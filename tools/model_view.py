@@ -1,0 +1,150 @@
+"""What a model is shown in a request, of ours or of Letta's: the model endpoint for tests answers from it."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from agents.models.requests import CONTINUE
+from agents.ports import Situation
+from agents.roster import Roster, Specialist
+from agents.values import COORDINATOR
+from memory_blocks.edits import empty
+from memory_blocks.errors import BlockInvalid
+from memory_blocks.facts import Decider, FactChange, Op, current_facts
+from memory_blocks.limits import DEFAULTS
+from memory_blocks.models import (
+    AgentResponse,
+    Blocks,
+    Conversation,
+    ConversationHistory,
+    Label,
+    Turn,
+    TurnStatus,
+    UserMessage,
+    from_texts,
+)
+
+READS: Final = "# Context extractor"
+"""How the prompt begins that asks for a reading, not for an answer."""
+
+_INSTRUCTING_ROLES: Final = ("system", "developer")
+_START: Final = datetime.fromtimestamp(0, UTC)
+_FACT_LINE: Final = re.compile(r"^(f\d+|-) (.+?) · (\w+)(?: of (.+?))?: (.+) \([^()]*\)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a request shows. Without blocks and without a dialogue there is no situation."""
+
+    system: str
+    message: str
+    said: str
+    tool_results: tuple[str, ...]
+    situation: Situation | None
+
+    @property
+    def asks_for_reading(self) -> bool:
+        """Whether the model shall say what a message means."""
+        return READS in self.system
+
+    def specialist(self, roster: Roster) -> Specialist:
+        """The specialist whose prompt it is."""
+        named = (each for each in roster.agents.values() if f"# {each.display_name}\n" in self.system)
+        return next(named, roster.agents[COORDINATOR])
+
+
+def view_of(messages: Sequence[Mapping[str, Any]]) -> View:
+    """What these messages of a request show."""
+    system = "\n".join(text_of(each) for each in messages if each["role"] in _INSTRUCTING_ROLES)
+    results = [text_of(each) for each in messages if each["role"] == "tool"]
+    spoken = [each for each in messages if each["role"] in ("user", "assistant") and text_of(each)]
+    said = ""
+    if len(spoken) > 1 and text_of(spoken[-1]) == CONTINUE:
+        said, spoken = text_of(spoken[-2]), spoken[:-2]
+    while spoken and spoken[-1]["role"] != "user":
+        spoken = spoken[:-1]
+    last = text_of(spoken[-1]) if spoken else ""
+    blocks = _blocks(system)
+    if blocks is None and "<known>" in system:
+        blocks = _with_dialogue(spoken[:-1])
+    facts = tagged("facts", last) or tagged("facts", system)
+    return View(
+        system,
+        tagged("message", last) or last,
+        said or tagged("said_so_far", last),
+        (*results, *tagged("tool_results", last).splitlines()),
+        None if blocks is None else _situation(blocks, facts),
+    )
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message."""
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def tagged(name: str, text: str) -> str:
+    """The content of `<name>` in a text; empty if there is none."""
+    found = re.search(rf"<{name}>\n(.*?)\n</{name}>", text, re.S)
+    return html.unescape(found[1]) if found else ""
+
+
+def _blocks(prompt: str) -> Blocks | None:
+    """The four blocks in a prompt of Letta's; None if they are not all there.
+
+    If all are blank, the conversation has had no turn yet.
+    """
+    patterns = {
+        label: rf"<{label}>(?:(?!</{label}>).)*?<value>\n(.*?)\n</value>\s*</{label}>" for label in Label
+    }
+    found = {label: re.search(pattern, prompt, re.S) for label, pattern in patterns.items()}
+    texts = {label: match[1] for label, match in found.items() if match}
+    if len(texts) == len(Label) and not any(text.strip() for text in texts.values()):
+        return empty(Conversation("none", "none", _START), DEFAULTS)
+    try:
+        return from_texts(texts)
+    except (BlockInvalid, KeyError):
+        return None
+
+
+def _with_dialogue(spoken: Sequence[Mapping[str, Any]]) -> Blocks:
+    """Blocks whose history is the dialogue of a request."""
+    turns: list[Turn] = []
+    for message in spoken:
+        number, text = len(turns) + 1, text_of(message)
+        if message["role"] == "user":
+            said = UserMessage(content=text, message_id=f"message-{number}")
+            turns.append(
+                Turn(turn_id=number, timestamp=_START, user_message=said, turn_status=TurnStatus.IN_PROGRESS)
+            )
+        elif turns:
+            answer = AgentResponse(agent_type=COORDINATOR, content=text, response_id=f"answer-{number}")
+            done = {"agent_response": answer, "turn_status": TurnStatus.COMPLETED}
+            turns[-1] = turns[-1].model_copy(update=done)
+    blocks = empty(Conversation("none", "none", _START), DEFAULTS)
+    history = ConversationHistory(
+        session_id="none", turns=tuple(turns), total_turns=len(turns), last_updated=_START
+    )
+    return replace(blocks, conversation_history=history)
+
+
+def _situation(blocks: Blocks, facts: str) -> Situation:
+    """The blocks and the facts, which have their labels as ids."""
+    now = blocks.active_session.session_info.last_activity
+    shown = tuple(
+        FactChange(
+            id=label if label != "-" else f"f{number}",
+            op=Op.ADD,
+            kind=kind,
+            subject=subject,
+            about=about or "",
+            value=value[:200],
+            said_at=now,
+            decided_by=Decider.LOCAL,
+        )
+        for number, (label, subject, kind, about, value) in enumerate(_FACT_LINE.findall(facts), 1)
+    )
+    return Situation(blocks, current_facts(shown), now)
