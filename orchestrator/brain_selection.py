@@ -32,6 +32,15 @@ class LettaDirectory(Protocol):
         """Whether this agent does not exist any more; if so, `agent_for` creates another one."""
 
 
+EMBEDDED: Final = "embedded"
+"""The backend while the local brain answers."""
+
+NO_MODEL: Final = (
+    "No language model answers: you get guided questions, a memory of what you tell and a watch for "
+    "emergencies. To connect one, set chat.endpoint and chat.model, or LETTA_BASE_URL."
+)
+"""What ServerInfo, the page and `serve` say while the local brain answers."""
+
 CHECK_SECONDS: Final = 5.0
 """How often the model is checked, and how long a check may take."""
 
@@ -161,7 +170,7 @@ def choose(
 
 
 def _local_name(local: Brain) -> BrainName:
-    return BrainName(ModelInfo(name=local.name, provider="anamnesis"), "embedded")
+    return BrainName(ModelInfo(name=local.name, provider="anamnesis"), EMBEDDED)
 
 
 def _refuse_model_beside_letta(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
 from orchestrator import letta_settings
-from orchestrator.brain_selection import SelectedBrain, choose, our_errors
+from orchestrator.brain_selection import EMBEDDED, NO_MODEL, SelectedBrain, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
 from orchestrator.model_files import ModelFiles
@@ -252,6 +252,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             model=now.model,
             backend=now.backend,
             agents=tuple(sorted(agents.agent_types)),
+            notice=NO_MODEL if now.backend == EMBEDDED else None,
         )
 
     options = _options(settings, store, selected, registry)

@@ -7,6 +7,7 @@ runs through a whole orchestrator: guard, danger classifier and router decide wh
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -133,9 +134,10 @@ async def held(text: str) -> str:
     for (speaker, message), turn in zip(spoken, turns, strict=True):
         assert turn.agent_response is not None
         assert turn.intent_classification is not None
+        answer = re.sub(r"\d\d:\d\d UTC", "09:30 UTC", turn.agent_response.content)
         who, intent = turn.agent_response.agent_type, turn.intent_classification.intent
         label = f"{who}/{intent}" if (who, intent) == (COORDINATOR, OUT_OF_SCOPE) else who
-        result += [f"{speaker}: {message}", f"{label}: {turn.agent_response.content}", ""]
+        result += [f"{speaker}: {message}", f"{label}: {answer}", ""]
     return "\n".join(result).rstrip() + "\n"
 
 

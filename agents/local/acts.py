@@ -53,14 +53,22 @@ _OWN: Final = re.compile(
     _LEAD + r"(?:what|what's|when|when's|where|which|who|how (?:often|many|much|long|old|far"
     r"|tall))\b.*\b(?:i|i'm|my|he|she|his|her|me|our|we|the last)\b"
 )
+_RECALLS: Final = re.compile(
+    _LEAD + r"(?:which|who|whose|when|where|what(?: was| were| did| time| day| dose| number"
+    r"|'s my)|how (?:many|often|long|old|much))\b"
+)
 _OWN_FACT: Final = re.compile(
     r"\b(?:am i|do i|did i|have i|was i|(?:was|is|were|are) my|(?:does|did|is"
     r"|was) (?:he|she|my \w+)|was (?:it|the last))\b"
 )
 _ADVICE: Final = re.compile(
     r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?"
-    r"|do about|eat|wrong with|need to|have to|better|do i start|you think|normal"
+    r"|do about|eat|wrong with|need|have to|better|do i start|you think|normal"
     r"|supposed)\b"
+)
+_LEAVES: Final = re.compile(
+    r"\b(?:subject|topic|else|instead|talk|discuss|leave|enough|move on|moving on"
+    r"|different|drop|skip|another|about|next)\b"
 )
 _SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|we|we're|our|he|she|\d+)\b")
 _TAKES_BACK: Final = re.compile(
@@ -213,6 +221,7 @@ def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False)
     if is_social and (not 3 <= len(low.split()) <= 10 or (not clause.asked and _SELF.search(low))):
         return ActKind.FACT
     needed = {
+        ActKind.TOPIC_LEFT: _LEAVES,
         ActKind.OTHER_REQUEST: _ASKS_US,
         ActKind.ABOUT_US: _ABOUT_US,
         ActKind.COMPLAINT: _COMPLAINS,
@@ -226,14 +235,19 @@ def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False)
 
 def _asks_for_own(clause: Clause, talk: Talk) -> bool:
     """Whether a question asks for something that the person has told: it shares words with a fact."""
-    if not clause.asked or not _OWN.match(clause.low) or _ADVICE.search(clause.low):
+    low = clause.low.replace("my normal", "my usual").replace("my usual", "my")
+    if not clause.asked or not talk.facts or _ADVICE.search(low):
         return False
-    if talk.facts and _OWN_FACT.search(clause.low):
-        return True
-    words = stems(clause.low)
-    kinds = asked_kinds(clause.low)
-    return any(fact.kind in kinds for fact in talk.facts) or any(
-        words & stems(f"{fact.words} {fact.value} {fact.kind}") for fact in talk.facts
+    words = stems(low) - stems("relative which kind")
+    if _RECALLS.match(low) and words:
+        most = max(len(words & stems(f"{fact.words} {fact.value}")) for fact in talk.facts)
+        if most * 2 >= len(words):
+            return True
+    if not _OWN.match(low):
+        return False
+    kinds = asked_kinds(low)
+    return _OWN_FACT.search(low) is not None or any(
+        fact.kind in kinds or words & stems(f"{fact.words} {fact.value} {fact.kind}") for fact in talk.facts
     )
 
 
@@ -252,6 +266,10 @@ def _in_context(done: Sequence[Done], talk: Talk) -> list[Done]:
             before is not None and before.kind is ActKind.REMEMBER and len(before.clause.low.split()) <= 4
         )
         takes_back = before is not None and _TAKES_BACK.fullmatch(before.clause.low) is not None
+        if before is not None and before.clause.low == "no":
+            takes_back = (
+                re.match(r"(?:i said|i meant|it's|its|it was|the|not|that's)\b", each.clause.low) is not None
+            )
         short = len(each.clause.low.split()) <= _FEW
         if takes_back and short and each.kind in (ActKind.FACT, ActKind.ANSWER) and _told_last(talk):
             each = Done(each.clause, ActKind.CORRECT, 0.8)

@@ -118,7 +118,7 @@ class ChangeReader:
                 concern
                 and same_person
                 and (
-                    len(clause.low.split()) <= 3
+                    _is_bare(clause.low)
                     or _ADDS.search(clause.low)
                     or any(change.kind == CONCERN for change in before)
                 )
@@ -283,6 +283,8 @@ class ChangeReader:
             if named:
                 return named[-1]
         last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind != NOTED]
+        if not last:
+            last = [fact for fact in facts if fact.turn == talk.number - 1 and len(fact.words.split()) <= 4]
         return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
@@ -384,6 +386,11 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+def _is_bare(low: str) -> bool:
+    """Whether a complaint is just named, as in `some nausea`."""
+    return len(low.split()) <= 3 and not re.search(r"\b(?:i|i'm|i've|my|he|she)\b", low)
 
 
 def kept_words(text: str) -> str:

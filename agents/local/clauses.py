@@ -109,7 +109,7 @@ _ASKS: Final = re.compile(
     r"|chance|advice))\b"
 )
 _WONDERS: Final = re.compile(
-    r"\b(?:i wonder|wondering|not sure) (?:if|whether|what|how|why|when)\b"
+    r"\b(?:i wonder|wondering|not sure) (?:if|whether)\b"
     r"|\bdo you (?:know|think|remember)\b|\bany idea\b"
     r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know"
     r"|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
@@ -181,7 +181,9 @@ def split(message: str, *, about: str = PERSON, other: str = NOBODY) -> tuple[Cl
         who = clause.who
         if who in _PRONOUNS:
             who = other_now or who
-        elif who not in (PERSON, MIXED, NOBODY):
+        elif who == MIXED:
+            other_now = relative_in(clause.low) or other_now
+        elif who not in (PERSON, NOBODY):
             other_now = who
         if who == NOBODY:
             who = before
@@ -193,7 +195,11 @@ def split(message: str, *, about: str = PERSON, other: str = NOBODY) -> tuple[Cl
 
 def last_other(clauses: Iterable[Clause], before: str = NOBODY) -> str:
     """The person other than the writer whom these clauses speak of last."""
-    found = [each.who for each in clauses if each.who not in (PERSON, MIXED, NOBODY)]
+    found = [
+        relative_in(each.low) if each.who == MIXED else each.who
+        for each in clauses
+        if each.who not in (PERSON, NOBODY) and (each.who != MIXED or relative_in(each.low))
+    ]
     return found[-1] if found else before
 
 

@@ -340,11 +340,9 @@ class FactReader:
         """Each medicine that is taken and each condition that somebody has."""
         found = []
         names = self.named(low, "medicines.names")
-        if names and _TAKES.search(low) and not _REQUESTS.search(low):
-            dose = readers.PLAIN["dose"](low) if len(names) == 1 else None
-            found += [
-                ("medications", f"{each} {dose}" if dose and dose not in each else each) for each in names
-            ]
+        listed = any(low.startswith(each) for each in names) and _DOSED.search(low) is not None
+        if names and (listed or _TAKES.search(low)) and not _REQUESTS.search(low):
+            found += [("medications", _with_dose(each, low, alone=len(names) == 1)) for each in names]
         names = self.named(low, "conditions.names")
         if names and _DIAGNOSED.search(low):
             found += [("conditions", each) for each in names]
@@ -400,10 +398,13 @@ class FactReader:
     def complaint(self, clause: Clause) -> str:
         """The complaint that a clause names, in its own words; empty if it names none."""
         words = words_of(clause.low)
-        mentions = self._lexicon.mentions(words)
+        mentions = tuple(self._lexicon.mentions(words))
         parts = [each for each in mentions if each.group == "body.parts"]
         for each in mentions:
-            if each.group in ("complaints.nouns", "complaints.clauses"):
+            jab = re.match(
+                r"\W*(?:and \w+ )?(?:jabs?|vaccin\w+|shots?|tests?)\b", clause.low[words[each.last - 1].end :]
+            )
+            if each.group in ("complaints.nouns", "complaints.clauses") and not jab:
                 first, last = each.first, each.last
                 for part in parts:
                     between = {word.text for word in words[part.last : first]}
@@ -454,6 +455,7 @@ _LINKS: Final = word_set(
     "is are has have been keeps keep feels feel gets get was a bit so very really always still"
 )
 _NEEDS_FEEL: Final = word_set("off rubbish hot down low alone numb angry empty sick awful faint cold")
+_DOSED: Final = re.compile(r"\d|\b(?:daily|nightly|a day|at night|in the (?:morning|evening)|every)\b")
 _NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
 _LIGHT: Final = word_set("the a an it is of in on at my your more or and one side to")
 _TOO_GENERAL: Final = frozenset(
@@ -475,6 +477,13 @@ _COMPLAINTS_FIT: Final = frozenset(
         "needs",
     )
 )
+
+
+def _with_dose(name: str, low: str, *, alone: bool) -> str:
+    """A medicine with its dose, if that stands beside it or no other medicine is named."""
+    after = low.partition(name)[2]
+    dose = readers.PLAIN["dose"](low if alone else after[:16])
+    return f"{name} {dose}" if dose and (alone or after.lstrip().startswith(dose)) else name
 
 
 _ORDINAL: Final = re.compile(r"\b(?:first|second|third|former|latter|last|both|all|neither|none|either)\b")
@@ -520,9 +529,9 @@ def _lasts(low: str) -> bool:
 def split_contrast(low: str) -> tuple[str, str]:
     """The new and the old value of `Tuesday, not Monday`. The old one is empty if there is none."""
     found = re.search(
-        r"\b(?:not|isn't|wasn't|instead of|rather than)(?: the| my| a| an| on| in| at"
-        r"| for)? (?P<old>[\w'./ -]{1,40}?)[,;]? (?:but|it's|it was|its|i meant|i mean"
-        r"|rather)? ?(?P<new>(?:the |my )?[\w'./ -]{1,60})$",
+        r"\b(?:not|isn't|wasn't)(?: the| my| a| an| on| in| at| for)? (?P<old>[\w'./ -]{1,40}?)"
+        r"(?:[,;] (?:but |it's |it was |its |i meant |i mean |rather )?"
+        r"| but )(?P<new>(?:the |my )?[\w'./ -]{1,60})$",
         low,
     )
     if found and not _CONTRAST.search(low):

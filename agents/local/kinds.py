@@ -85,6 +85,7 @@ class Kinds:
 def form_of(clause: Clause, forms: Forms) -> ActKind | None:
     """The act of a clause whose form leaves no doubt."""
     low = clause.low.strip(" .,!?\"'()*:;-")
+    low = re.sub(r"(?:,? (?:x+|mate|love|hun|lol|haha|:\)))+$", "", low)
     bare = _LEAD.sub("", low, count=1)
     return next((kind for kind, form in forms if form.fullmatch(low) or form.fullmatch(bare)), None)
 

@@ -7,13 +7,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRoster
 
 _Text = Annotated[str, Field(min_length=1)]
+
+
+_NO_MEDICINES: Final = frozenset(("alcohol", "grapefruit", "potassium"))
 
 
 class _Section(BaseModel):
@@ -46,6 +49,10 @@ class Medicines(_Section):
             for name, members in self.classes.items()
             if (found := re.search(rf"(?<![\w-])(?:{'|'.join(map(re.escape, members))})(?![\w-])", low))
         }
+
+    def medicine_in(self, text: str) -> str:
+        """The first medicine that a text names; empty if it names none. Drinks and food are no medicines."""
+        return next((found for name, found in self.named(text).items() if name not in _NO_MEDICINES), "")
 
     def warning(self, question: str, known: Mapping[str, str]) -> str:
         """The warning for a question, given the person's facts by kind; empty if the table has none."""

@@ -31,7 +31,7 @@ ASKED_KINDS: Final = tuple(
         (("allergies",), r"\ballerg"),
         (
             ("medications", "other_medicines"),
-            r"\btakes?\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhaler)\b"
+            r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhaler)\b"
             r"|\b(?:i|she|he|they) (?:say i |said i |am |'m )?(?:tak(?:e|es|ing)|on)\b"
             r"|\bdo i take\b|\bam i (?:on|taking)\b",
         ),
@@ -91,7 +91,13 @@ def answer(
 ) -> Answer:
     """What was said about a question: by the kind of fact that it asks for, else by its words and meaning."""
     low = plain(question)
-    polar = _POLAR.match(low) is not None
+    polar = (
+        _POLAR.match(low) is not None
+        and re.search(
+            r"\bi (?:already |ever |also )?(?:say|said|tell|told|mention\w*)\b|\bdid you\b|\bremember\b", low
+        )
+        is not None
+    )
     if found := _by_position(low, facts, talk, now):
         return Answer(found, polar)
     facts = [fact for fact in facts if fact.words]
@@ -110,7 +116,7 @@ def answer(
         )
     named = closer or named
     if not named:
-        named = _with_marks(low, mine, topic)
+        named = _with_marks(low, mine, topic, embed)
     nearest = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
     if nearest:
         return Answer(_unique(told(fact, now) for fact in nearest), polar)
@@ -161,18 +167,28 @@ def _of_whom(low: str, facts: Sequence[CurrentFact], talk: Talk) -> list[Current
     return own if asks_own else list(facts)
 
 
-def _with_marks(low: str, facts: Sequence[CurrentFact], topic: frozenset[str]) -> list[CurrentFact]:
+def _with_marks(
+    low: str, facts: Sequence[CurrentFact], topic: frozenset[str], embed: Embed | None = None
+) -> list[CurrentFact]:
     """The facts that have what a question asks for, by its form: a time, a count, a name."""
     for asks, has in _MARKS:
         if not asks.search(low):
             continue
         fitting = [fact for fact in facts if has.search(plain(f"{fact.words} {fact.value}"))]
         closer = [fact for fact in fitting if topic & stems(f"{fact.words} {fact.value} {fact.about}")]
-        return closer[-_MOST:] or (fitting[-1:] if not topic or len(fitting) == 1 else [])
+        if closer or len(fitting) <= 1 or embed is None:
+            return closer[-_MOST:] or fitting
+        vectors = embed([low, *(_words(fact) for fact in fitting)])
+        best = max(range(len(fitting)), key=lambda number: float(vectors[0] @ vectors[number + 1]))
+        return [fitting[best]]
     return []
 
 
 _MARKS: Final = (
+    (
+        re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
+        re.compile(r"\d ?(?:mg|mcg|micrograms?|ml|units?|puffs?|tablets?)\b"),
+    ),
     (
         re.compile(r"\b(?:called|name)\b|\bwho(?:'s| is)? (?:my|is)\b"),
         re.compile(r"\b(?:name|called|is (?:dr|doctor|mr|mrs|ms))\b"),

@@ -240,6 +240,12 @@ class Replies:
         said = [part for part in parts if part]
         if said and ActKind.GOODBYE in kinds:
             return [*said, self._pick("goodbye", turn)]
+        if (
+            said
+            and any(act.kind is ActKind.THANKS and act.confidence == 1 for act in turn.acts)
+            and not kinds & {ActKind.HEALTH_QUESTION, ActKind.MEMORY_QUESTION}
+        ):
+            return [*said, self._pick("welcome", turn)]
         return said or [self._social(turn)]
 
     # --- what was told ------------------------------------------------------------------------------------
@@ -384,7 +390,7 @@ class Replies:
             for fact in turn.facts
             if fact.subject == whom
         )
-        if turn.intent.intent == OUT_OF_SCOPE and not turn.changes:
+        if turn.intent.intent == OUT_OF_SCOPE and not turn.facts:
             return self._pick("outside", turn)
         if (
             re.search(
@@ -408,16 +414,14 @@ class Replies:
             low, turn.concern.value if turn.concern else "", self._specialists, turn.facts
         ):
             return text
-        named = list(self._medicines.named(words).values()) or list(
-            self._medicines.named(turn.message).values()
-        )
+        named = self._medicines.medicine_in(words) or self._medicines.medicine_in(turn.message)
         about_medicine = bool(named) or re.search(
             r"\b(?:take|taking|dose|mg|tablets?|pills?|medic\w+|antibiotics?|painkillers?"
             r"|side effects?|mix|together with)\b",
             low,
         )
         if about_medicine:
-            text = self._pick("medicine_question", turn, subject=named[0] if named else "that")
+            text = self._pick("medicine_question", turn, subject=named or "that")
         elif re.search(
             r"\bwhat (?:could|is|might|do you think) (?:it|this|that|is|causing|cause)\b"
             r"|\bdo i have\b|\bcould (?:it|this) be\b|\bis it\b.*\b(?:cancer|infection"

@@ -42,6 +42,7 @@ def serve(
     from orchestrator.api.authentication import Authentication
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
+    from orchestrator.brain_selection import NO_MODEL
     from orchestrator.local_models import where_messages_go
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
@@ -71,6 +72,8 @@ def serve(
                 click.echo(
                     "It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."
                 )
+                if not settings.letta.base_url and not settings.chat.endpoint:
+                    click.echo(NO_MODEL)
                 if notice:
                     click.echo(notice)
 

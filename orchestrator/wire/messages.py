@@ -426,11 +426,15 @@ class ModelInfo(Wire):
 
 
 class ServerInfo(Body, type=26, senders=SERVER):
-    """The model, backend and agents that serve the conversation."""
+    """The model, backend and agents that serve the conversation.
+
+    `notice` is for the person: that there is no language model, and how to connect one.
+    """
 
     model: ModelInfo
     backend: Text
     agents: Several[Text]
+    notice: Text | None = None
 
 
 MESSAGES: Final[tuple[type[Body], ...]] = tuple(Body.__subclasses__())

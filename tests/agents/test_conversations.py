@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,11 @@ def cut(text: str) -> list[str]:
 
 
 def test_every_specialist_has_three_conversations_of_twelve_to_twenty_turns() -> None:
-    counted = Counter(name.rsplit("_", 1)[0].upper() for name in TALKS)
+    counted = Counter(name.rsplit("_", 1)[0].upper() for name in TALKS if not name.startswith("listening"))
 
     assert counted == dict.fromkeys(agents().agent_types - {"EMERGENCY"}, 3)
-    for path in TALKS.values():
-        assert 12 <= len(answers_in(path)) <= 20
+    for name, path in TALKS.items():
+        assert name.startswith("listening") or 12 <= len(answers_in(path)) <= 20
 
 
 @pytest.mark.parametrize("name", TALKS)
@@ -52,70 +53,45 @@ async def test_a_conversation_goes_exactly_as_it_was_reviewed(name: str) -> None
     assert await held(text) == text
 
 
-def asked_twice(said: list[tuple[str, str]]) -> list[str]:
-    """The questions that were repeated after an answer, or repeated more than once.
+@pytest.mark.parametrize("name", TALKS)
+def test_an_answer_has_at_most_one_question_and_none_is_asked_more_than_twice(name: str) -> None:
+    asked = [
+        [sentence for sentence in cut(re.sub(r"“[^”]*”", "", answer)) if sentence.endswith("?")]
+        for answer in answers_in(TALKS[name])
+    ]
 
-    If the person asked a question back or changed the subject, the assistant may repeat its question once and
-    must say that it repeats it. A question after "why" is not counted.
-    """
-    again = agents().manner.again
-    answered, put_again, wrong = dict[str, bool](), set[str](), list[str]()
-    for at, (who, text) in enumerate(said):
-        if who in (PERSON, ASIDE):
-            continue
-        before = said[at - 1][1]
-        for question in (sentence for sentence in cut(text) if sentence.endswith("?")):
-            if question in answered and not before.startswith("why"):
-                called_so = any(each in text for each in again)
-                if answered[question] or question in put_again or not called_so:
-                    wrong.append(question)
-                put_again.add(question)
-            speaker, reply = said[at + 1] if at + 1 < len(said) else (ASIDE, "")
-            answered[question] = speaker == PERSON and not reply.endswith("?")
-    return wrong
+    assert all(len(each) <= 1 for each in asked)
+    assert max(Counter(question for each in asked for question in each).values(), default=0) <= 2
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_no_question_is_asked_twice_unless_the_person_asks_why_or_did_not_answer_it(name: str) -> None:
-    assert asked_twice(said_in(TALKS[name])) == []
-
-
-def test_a_repeated_question_that_was_answered_is_detected() -> None:
-    again = agents().manner.again[0]
-    first = [("GENERAL_HEALTH", "Noted. Do you have any allergies?")]
-    once_more = [("GENERAL_HEALTH", f"I see. {again} Do you have any allergies?"), (PERSON, "none")]
-
-    assert asked_twice([*first, (PERSON, "no, none"), *once_more]) == ["Do you have any allergies?"]
-    assert asked_twice([*first, (ASIDE, "he drinks more now"), *once_more]) == []
-    assert asked_twice([*first, (PERSON, "is that enough to drink?"), *once_more]) == []
-    assert asked_twice([*first, (ASIDE, "hm"), *once_more[:1], (ASIDE, "hm"), *once_more]) != []
+def test_no_answer_is_too_long(name: str) -> None:
+    assert all(1 <= len(cut(answer)) <= 6 for answer in answers_in(TALKS[name]))
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_no_phrase_is_repeated_too_often_and_no_answer_is_too_long(name: str) -> None:
-    answers = answers_in(TALKS[name])
-    phrases = Counter(
-        sentence for answer in answers for sentence in cut(answer) if not sentence.endswith("?")
-    )
+def test_the_first_answer_says_that_there_is_no_language_model(name: str) -> None:
+    first, *others = answers_in(TALKS[name])
 
-    assert [phrase for phrase, times in phrases.items() if times > 1] == []
-    assert all(1 <= len(cut(answer)) <= 5 for answer in answers)
+    assert "no language model" in first or "emergency number" in first
+    assert not any("There is no language model" in answer for answer in others)
+
+
+THANKS = re.compile(
+    r"\W*(?:ok(?:ay)?,? |great,? )?(?:thanks?|thank you|bye|goodbye|cheers)\b.{0,12}", re.IGNORECASE
+)
 
 
 @pytest.mark.parametrize("name", TALKS)
-def test_the_last_answer_summarises_what_was_understood(name: str) -> None:
-    last = " ".join(answers_in(TALKS[name])[-5:])
+def test_thanks_and_goodbyes_are_not_answered_with_a_question(name: str) -> None:
+    said = said_in(TALKS[name])
 
-    assert re.search(r"what I have understood|To sum up what you told me", last)
-
-
-def test_a_handoff_says_so_and_keeps_the_facts() -> None:
-    answers = answers_in(TALKS["coordinator_2"])
-
-    handed = [answer for answer in answers if "passed on" in answer or "taken over" in answer]
-    assert len(handed) == 2
-    assert "your headache" in handed[0]
-    assert "headache" in answers[-1]
+    replies = [
+        answer
+        for (who, message), (_, answer) in pairwise(said)
+        if who in (PERSON, ASIDE) and THANKS.fullmatch(message)
+    ]
+    assert [answer for answer in replies if "?" in answer] == []
 
 
 RED_LINES = re.compile(
@@ -128,11 +104,6 @@ RED_LINES = re.compile(
 
 @pytest.mark.parametrize("name", TALKS)
 def test_no_answer_diagnoses_or_prescribes(name: str) -> None:
-    own = [
-        sentence
-        for answer in answers_in(TALKS[name])
-        for sentence in cut(answer)
-        if "understood:" not in sentence and "told me:" not in sentence
-    ]
+    own = [re.sub(r'"[^"]*"', "", answer) for answer in answers_in(TALKS[name])]
 
-    assert [sentence for sentence in own if RED_LINES.search(sentence)] == []
+    assert [answer for answer in own if RED_LINES.search(answer)] == []

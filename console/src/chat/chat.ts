@@ -105,7 +105,7 @@ export class Chat {
       case "unremembered":
         return this.#notice("This browser's storage is full. After a reload, the newest messages may be missing.");
       case "server":
-        return {};
+        return this.#noticeOnce(event.info.notice ?? "");
     }
   }
 
@@ -113,6 +113,11 @@ export class Chat {
   #noticeOf(entry: Entry): Partial<View> {
     if (entry.from === "server" || entry.said.name === "UserMessage" || entry.fate.state !== "refused") return {};
     return this.#notice(entry.fate.message);
+  }
+
+  /** The server repeats its notice whenever somebody connects; it is shown once. */
+  #noticeOnce(text: string): Partial<View> {
+    return text === "" || this.#view.notices.some((notice) => notice.text === text) ? {} : this.#notice(text);
   }
 
   #notice(text: string): Partial<View> {

@@ -121,7 +121,7 @@ export const MESSAGES = {
   NoteConfirmation: message(23, { requestId: "text", noteId: "text", "messageId?": "text", success: "flag" }),
   MemoryAction: message(24, { id: "text", action: "text", "memoryId?": "text", "memory?": "map" }),
   MemoryConfirmation: message(25, { requestId: "text", memoryId: "text", action: "text", success: "flag" }),
-  ServerInfo: message(26, { model: "map", backend: "text", agents: "any" }),
+  ServerInfo: message(26, { model: "map", backend: "text", agents: "any", "notice?": "text" }),
 } as const;
 
 /** The name of a message in the protocol. */

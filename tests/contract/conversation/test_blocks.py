@@ -562,7 +562,7 @@ async def test_a_new_session_knows_the_persons_earlier_ones_and_nobody_elses(add
         session = ActiveSession.model_validate_json(texts[SESSION])
         earlier = session.earlier_sessions or ()
         assert [each.session_id for each in earlier] == before
-        assert [each.summary.partition(" with ")[0] for each in earlier] == ["Knee pain", "Headache"]
+        assert [each.summary.partition(" with ")[0] for each in earlier] == ["Knee hurts", "Headache"]
         for each in earlier:
             then = ActiveSession.model_validate_json((await stored(orchestrator, each.session_id))[SESSION])
             assert each.ended_at == then.session_info.last_activity

@@ -196,9 +196,9 @@ def test_known_facts_are_not_asked_for(roster: Roster) -> None:
     questions = open_questions(general, known)
 
     assert [question.asks for question in questions][:3] == [
-        ("location",),
         ("quality",),
         ("associated_symptoms",),
+        ("triggers", "relief"),
     ]
     assert next_topics(general, known)[0] == "Location of the complaint"
     assert len(open_questions(general, {"concern": "fever"})) < len(
