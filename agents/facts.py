@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from agents.values import Fact, FactReading
+from agents.values import KIND, Fact, FactReading
 from memory_blocks.fact_view import known_values as known_values
 from memory_blocks.fact_view import of_subject_now
 from memory_blocks.facts import CurrentFact, FactChange, derived_id
@@ -26,7 +26,12 @@ def changes_of(
 
 
 def known_facts(facts: Sequence[CurrentFact]) -> tuple[Fact, ...]:
-    """What is known about whom the conversation is about, without what belongs to another concern."""
+    """What is known about whom the conversation is about, without what belongs to another concern.
+
+    A fact of a kind that agents do not know, which an operator may add, is left out.
+    """
     return tuple(
-        Fact(kind=fact.kind, value=fact.value[:200], turn=fact.turn or 1) for fact in of_subject_now(facts)
+        Fact(kind=fact.kind, value=fact.value[:200], turn=fact.turn or 1)
+        for fact in of_subject_now(facts)
+        if KIND.fullmatch(fact.kind)
     )

@@ -74,44 +74,18 @@ class Warning(Section):
 
 
 class Interview(Section):
-    """Everything that one specialist says. Several wordings of the same are used in turn.
+    """What one specialist asks and tells. `closing` is said after the last question."""
 
-    After information that a person asked for without having a complaint, `in_general` is said instead of a
-    question about one.
-    """
-
-    opening: tuple[_Text, ...] = ()
     closing: str = ""
-    unsure: tuple[_Text, ...] = ()
-    in_general: tuple[_Text, ...] = ()
-    unclear: tuple[_Text, ...] = ()
-    out_of_scope: tuple[_Text, ...] = ()
     questions: tuple[Question, ...] = ()
     information: tuple[Information, ...] = ()
     see_someone: tuple[Warning, ...] = ()
 
 
 class Manner(Section):
-    """The wording that all specialists share. Texts of a list are used in turn; an empty list is skipped."""
+    """What all specialists share: the sources that information may name, with their full names."""
 
-    acknowledgements: tuple[_Text, ...] = ("Thank you.",)
-    not_sure: tuple[_Text, ...] = ()
-    not_said: tuple[_Text, ...] = ()
-    corrected: tuple[_Text, ...] = ()
-    why: tuple[_Text, ...] = ()
-    again: tuple[_Text, ...] = ()
-    handoff: tuple[_Text, ...] = ()
-    summary: tuple[_Text, ...] = ()
-    added: tuple[_Text, ...] = ()
-    still: tuple[_Text, ...] = ()
-    farewell: tuple[_Text, ...] = ("All the best.",)
-    welcome: tuple[_Text, ...] = ("What can I help you with?",)
-    which: tuple[_Text, ...] = ()
     sources: Mapping[str, _Text] = {}
-    severity: Mapping[str, tuple[_Text, ...]] = {}
-    reflections: Mapping[str, tuple[_Text, ...]] = {}
-    none: Mapping[str, tuple[_Text, ...]] = {}
-    which_holds: Mapping[str, _Text] = {}
 
 
 def load(path: Path) -> Interview:

@@ -79,6 +79,8 @@ class Recalled:
 
     memories: tuple[MemoryHit, ...] = ()
     observability: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = ""
+    milliseconds: float = 0.0
 
 
 class Recall(Protocol):

@@ -5,159 +5,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
+from agents.fact_kinds import ASKED_BY
+from agents.fact_kinds import name_of as name_of
 from agents.utterance import word_set
 
 Form: TypeAlias = Literal["polar", "choice", "open"]
 
-_UNIT: Final = r"(?:minute|hour|day|night|week|month|year)s?"
-_ASKS: Final = {
-    "severity": r"\bscale\b|\bhow (?:severe|bad|badly|strong|strongly|intense|painful|high is the pain)\b"
-    r"|\bhow much (?:does|do|is|did) \w+(?: \w+)?,? (?:hurt|pain|bother|affect|weigh on|trouble|interfere)"
-    r"|\b(?:0|1|zero|one) ?(?:to|and|-|through) ?(?:5|10|100|five|ten)\b|\bseverity\b|\bout of (?:5|10|ten)\b"
-    r"|\brate (?:it|the|your|this|that|his|her)\b|\bpain level\b|\bmild, moderate\b|\bmild or\b",
-    "onset": r"\bwhen\b(?! do| does).{0,70}\b(?:start\w*|beg[aiu]n\w*|first|notice\w*|c[ao]me on|happen\w*"
-    r"|occur\w*|develop\w*|appear\w*)\b"
-    r"|\bwhen did (?:you|he|she|they) (?:hurt|injure|twist|sprain|fall|cut|burn|bang|break)\b"
-    r"|\bsince when\b|\bonset\b|\bhow long ago\b"
-    r"(?! (?:did|have|had) (?:you|he|she|they) (?!first|notice|start|feel|felt|get|hurt|injur|fall|begin))"
-    r"|\bwhat (?:day|date|time) did (?:it|this|they|the)\b",
-    "taken_for": r"\bhow long have you (?:been (?:taking|on|using)|taken|used)\b",
-    "duration": r"\bhow long\b(?! ago)"
-    r"(?!.{0,30}\b(?:you sleep|take you|ago|you exercise|work out|you walk|you "
-    r"train)\b)"
-    rf"|\bfor how long\b|\bhow many {_UNIT}\b.{{0,25}}\b(?:have|has|had|last|lasted|been|since)\b",
-    "frequency": r"\bhow often\b"
-    r"(?! do you (?:use|take|eat|drink|exercise|train|work|go|measure|check|cook|smoke|see))"
-    r"|\bhow (?:frequent|frequently|regularly|many times)\b|\bevery (?:day|night"
-    r"|week) or\b",
-    "location": r"\bwhere\b(?!.{0,20}\b(?:live|work|from|going)\b)|\bwh(?:ich|at) (?:side|part|area"
-    r"|spot|body part|one|knee|leg|arm|ear|eye|foot|hand|hip|shoulder|wrist|ankle|elbow|finger|toe"
-    r"|tooth|joint|muscle|breast|ankle)\b"
-    r"|\bleft (?:\w+ )?or (?:the |your )?right\b|\bright or (?:the |your )?left\b|\bone side or\b"
-    r"|\bone (?:\w+ )?or (?:in |on )?"
-    r"both\b|\b(?:upper|top|front|inner) or (?:the )?(?:lower|bottom|back|outer)\b|\bboth \w+ or\b"
-    r"|\bwhich \w+ is affected\b",
-    "quality": r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache"
-    r"|headache|cough|sensation|rash|dizziness|thoughts)\b|\bhow does (?:it|that|the pain) feel\b"
-    r"|\b(?:sharp|dull|throbbing|burning|stabbing|aching)\b.{0,30}\bor\b|\bconstant\b.{0,20}\bor\b"
-    r"|\bcomes? and goe?s?\b",
-    "progression": r"\b(?:getting|gotten|got|become|becoming|grown) (?:any )?(?:better|worse"
-    r"|bigger)\b|\bimprov"
-    r"|\bbetter\b.{0,12}\bworse\b.{0,25}\bsame\b|\bchanged? (?:since|over|at all)\b|\b(?:better"
-    r"|worse) (?:now|today|than)\b|\bstayed the same\b",
-    "relief": r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)"
-    r"|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it|them|the pain|things|you "
-    r"feel)"
-    r" (?:any |feel )?better\b(?! or)|\bease[sd]?\b|\bhelped\b",
-    "triggers": r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?"
-    r"(?:worst|bad)\b|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b"
-    r"|\bbrought (?:it|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
-    r"|\bwhen (?:does|do) (?:it|they|the|this|you)\b.{0,30}\b(?:happen|occur|come|appear|get)"
-    r"|\bbetter or worse\b|\btime of (?:the )?day\b|\bchanged lately\b|\banything change\b",
-    "associated_symptoms": r"\b(?:other|further|additional|associated|accompanying|more|any) (?:symptoms?"
-    r"|complaints?)\b|\bother (?:problems?|changes?)\b|\balong(?:side)? with (?:it|this|that)\b"
-    r"|\banything else\b|\bwhat else\b|\bcomes? with it\b|\belse (?:have )?you(?:'ve)? notic",
-    "medications": r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en"
-    r"|ing) (?:anything|something)\b"
-    r"|\bfor (?:it|the pain|this|that)\?|\bpain ?killers?\b|\btablets?\b|\b(?<!the )pills?\b|\bsupplements?\b"
-    r"|\bprescri|\btried (?:anything|taking|any (?:med|pain|tab))\b|\bwhat (?:do|are|have) you (?:take"
-    r"|taking|taken)\b"
-    r"|\bcontraception\b",
-    "dose": r"^(?!.*\b(?:miss|skip|forget)).*\bdos(?:e|es|age)\b"
-    r"|\bhow (?:much|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg"
-    r"|milligrams?)\b"
-    r"|\bwhat strength\b",
-    "conditions": r"\bmedical (?:history|conditions?|problems?|issues?)\b|\bdiagnos|\bconditions?\b"
-    r"|\b(?:health|chronic|long-term|underlying) (?:problems?|issues?|illness|illnesses|diseases?)\b"
-    r"|\bsurger|\boperations?\b|\binjur",
-    "previous_episodes": r"\b(?:had|have|experienced|felt|happened|seen) (?:this|it|that|these|them"
-    r"|such|anything"
-    r"|something|similar)\b.{0,45}\b(?:before|in the past|ever|previously|earlier)\b|\bfirst time\b"
-    r"|\bhappened (?:to you )?before\b|\bever had\b",
-    "allergies": r"\ballerg|\bintoleran",
-    "pregnancy": r"\bpregnan|\bexpecting\b|\bhow far along\b",
-    "age": (
-        r"\bhow old\b|\b(?:your|his|her|their) age\b|^(?:and )?age\b|\byear were you born\b|\bdate of "
-        r"birth\b"
-    ),
-    "about_whom": r"\bwho (?:is|was|are) (?:it|this|that|we|you)\b.{0,20}\b(?:for|about|asking"
-    r"|calling|with)\b"
-    r"|\bfor (?:yourself|you) or\b|\babout yourself\b|\bwho (?:has|is having) (?:it|the|this)\b",
-    "family_history": r"\b(?:in|of) (?:the|your) family\b|\bfamily history\b|\b(?:relatives?|parents?"
-    r"|siblings)\b"
-    r".{0,40}\b(?:had|have|has|with|suffer)\b",
-    "temperature": r"\btemperature\b|\bhow high\b.{0,20}\bfever\b|\bthermometer\b",
-    "readings": r"\breadings?\b|\bvalues\b|\bblood (?:pressure|sugar) (?:been|now|today|lately"
-    r"|like)\b|\ba1c\b"
-    r"|\bpeak flow\b|\bwhat (?:is|was|were|are) your (?:latest |last |usual |recent )?(?:blood"
-    r"|glucose|level)",
-    "measures": r"\bhow much do you weigh\b|\bhow tall\b|\byour (?:current )?(?:weight|height|bmi)\b",
-    "sleep_hours": (
-        r"\bhow long (?:do|did|are) you (?:usually )?sleep\b|\bhow (?:much|many hours"
-        r"|well)\b.{0,25}\bsle(?:ep|eping|pt)\b|\bhours of sleep\b"
-    ),
-    "bedtime": r"\bbefore (?:you go to )?bed\b|\bbedtime\b|\bgo to (?:bed|sleep)\b|\blast hour\b",
-    "substances": r"\bcoffee\b|\bcaffeine\b|\balcohol\b|\bsmok|\bcigarette|\bnicotine\b|\bdo you drink\b",
-    "habits": r"\b(?:typical|usual|ordinary|normal|average) (?:day|week|night|meal|evening|breakfast)\b"
-    r"|\bwhat do you (?:eat|drink|have for)\b|\broutine\b",
-    "activity": r"\bhow active\b|\bdo you (?:exercise|work out)\b"
-    r"|\bhow often do you (?:exercise|train|work out)\b",
-    "time_for_it": r"\bhow much time\b",
-    "preferred_time": r"\bmornings? or (?:in the |an? )?afternoons?\b|\bsuits? you\b",
-    "reason": r"\bthe reason\b",
-    "papers": r"\bpapers?\b|\breference number\b",
-    "contact": r"\b(?:reach|contact) you\b",
-    "needs": r"\banything (?:else )?(?:they|we) should know\b|\bspecial needs\b",
-    "other_medicines": r"\bwhat else do you take\b|\bother (?:medicines|medications|tablets)\b",
-    "goal": r"\bgoal|\bhop(?:e|ing) (?:to|for)\b|\blike to (?:reach|achieve|change|get|know|settle)\b"
-    r"|\baim\b"
-    r"|\bwant to (?:achieve|reach|change|get)\b|\bwhat (?:exactly )?do you need\b"
-    r"|\bmost important\b|\bwhat would help\b|\bmatters? most\b",
-    "deadline": r"\bby when\b|\bdeadline\b|\bhow (?:soon|urgent)\b|\bwhen do you need\b|\bby what date\b"
-    r"|\bwhen would\b|\bwhich days?\b|\bwhat days?\b",
-    "with_whom": r"\b(?:which|what) (?:practice|doctor|clinic|hospital|insurer|insurance|office|department"
-    r"|provider)\b"
-    r"|\bwith whom\b|\bfrom whom\b|\bwho (?:sent|issued|gave) (?:it|you)\b",
-    "tried": r"\b(?:already|so far) tried\b|\bhave you (?:already )?tried\b(?! taking| any med)|\bwhat have "
-    r"you tried\b"
-    r"|\balready done\b|\bdone (?:so far|already)\b",
-    "support": r"\bsomeone\b.{0,25}\b(?:talk|lean|count|rely|turn)\b|\btalk to (?:anyone|someone|about)\b"
-    r"|\bsupport\b"
-    r"|\banyone (?:you|who|close)\b|\blive alone\b|\bfriends or family\b|\bfamily or friends\b",
-    "effect": r"\b(?:affect|effect on|interfere\w*|interfering|get in the way)\b"
-    r"|\b(?:(?:keep\w*|kept) you from|stop\w* you from|impact)\b",
-    "cycle": r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
-    "protection": r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\b(?:been|get|got|getting|you) tested\b",
-}
-KINDS: Final = {kind: re.compile(asks) for kind, asks in _ASKS.items()}
-NAMES: Final = {
-    "severity": "severity rating 1-10",
-    "onset": "onset time",
-    "location": "location",
-    "quality": "what it feels like",
-    "relief": "what helps",
-    "associated_symptoms": "other symptoms",
-    "medications": "current medications",
-    "conditions": "medical history",
-    "previous_episodes": "earlier episodes",
-    "about_whom": "whom it is about",
-    "family_history": "family history",
-    "sleep_hours": "sleep",
-    "time_for_it": "time for training",
-    "other_medicines": "other medicines",
-    "mentioned": "also mentioned",
-    "asked_about": "medicine asked about",
-    "noted": "yes-or-no",
-    "earlier_concern": "earlier",
-    "taken_for": "taken for",
-    "bedtime": "the time before bed",
-    "substances": "coffee, alcohol and smoking",
-    "with_whom": "whom it concerns",
-    "tried": "what was tried",
-    "effect": "effect on the day",
-}
-"""Names of kinds of fact for use in a sentence, where the kind itself would not be understood."""
-
+KINDS: Final = ASKED_BY
 _MAX_SEARCHED: Final = 4_000  # only the end of a longer text is searched for questions
 _SENTENCE: Final = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\be\.g\.)(?<=[.!?])\s+|\n+")
 _AUX: Final = (
@@ -339,11 +193,6 @@ def kinds_asked(text: str) -> tuple[str, ...]:
     """The kinds of fact that the questions in a text ask for."""
     found = {kind for question in questions(text) for kind in question.kinds}
     return tuple(kind for kind in KINDS if kind in found)
-
-
-def name_of(kind: str) -> str:
-    """The name of a kind of fact for use in a sentence."""
-    return NAMES.get(kind, kind.replace("_", " "))
 
 
 @lru_cache(maxsize=256)

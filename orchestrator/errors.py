@@ -202,6 +202,13 @@ STALE_REVISION: Final = _row(403, "stale_revision", 412)(
     "Block `{label}` was changed (revision {stored}, you had {yours}).", "Read it again."
 )
 
+MEMORY_NOT_SEARCHED: Final = _row(503, "memory_not_searched", 503, recoverable=False)(
+    "This server does not search memories.", "Start it with `anamnesis serve`."
+)
+BAD_RECIPE: Final = _row(403, "bad_recipe", 422)(
+    "{where}: {rule}.", "Name a recipe of config/recall.toml, or correct that file."
+)
+
 # --- 5xx: the server --------------------------------------------------------------------------------------
 
 INTERNAL: Final = _row(501, "internal", 500)(

@@ -20,6 +20,7 @@ from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
 from orchestrator.ports import Transport
 from orchestrator.presence import Presence
+from orchestrator.recall.service import MemoryService
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.store.engine.database import Store
 from orchestrator.turn.outbox import Outbox
@@ -91,6 +92,7 @@ class Orchestrator:
             is_gone=self.is_gone,
             on_delay=self._turn_delayed,
         )
+        self.memory: MemoryService | None = None
         self._delays: set[asyncio.Task[None]] = set()
         self._context = SessionContext(
             self._outbox,

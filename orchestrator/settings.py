@@ -194,6 +194,16 @@ class Blocks(Section):
     revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
+class Recall(Section):
+    """How long-term memory is searched."""
+
+    recipe: Annotated[str, Field(min_length=1)]
+    token_budget: Count
+    cache_megabytes: Count
+    trace_enabled: bool
+    trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
+
+
 class Brain(Section):
     """How long a model may take, and how often it is asked again."""
 
@@ -280,6 +290,7 @@ class Settings(Section):
     session: Session
     limits: Limits
     blocks: Blocks
+    recall: Recall
     brain: Brain
     chat: Chat
     safety: Safety
@@ -324,6 +335,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LIVEKIT_URL": "livekit.url",
     "LIVEKIT_API_KEY": "livekit.api_key",
     "LIVEKIT_API_SECRET": "livekit.api_secret",
+    "RETRIEVAL_TRACE_ENABLED": "recall.trace_enabled",
+    "RETRIEVAL_TRACE_DIR": "recall.trace_dir",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
 } | {_variable(key): key for key in KEYS}
 """The setting of each environment variable. If two variables set the same one, the later here wins."""
@@ -361,10 +374,10 @@ REMOVED: Final = _WITHOUT_SUCCESSOR | {_variable(old): hint for old, hint in _WI
 COMMAND_LINE: Final = "the command line"
 """The origin of a setting that an option of the command gave."""
 
-FOLDERS: Final = ("data.dir", "models.dir")
+FOLDERS: Final = ("data.dir", "models.dir", "recall.trace_dir")
 """The settings whose value is a folder."""
 
-CONFIG_FILES: Final = ("default.toml", "agents.toml", "prompts")
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "prompts")
 """The files that are read from a configuration folder."""
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents import roster
-from agents.ports import Brain, Embedded, Embedder, Recalled
+from agents.ports import Brain, Embedder
 from agents.roster import Roster
-from agents.safety import classifier, guard, language, output, wording
+from agents.safety import classifier, guard, language, moves, output, wording
 from agents.safety.classifier import DangerClassifier
 from agents.safety.guard import Guard
 from agents.safety.language import Languages
@@ -29,6 +29,12 @@ from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
 from orchestrator.presence import Presence
 from orchestrator.prompts import PromptFiles, PromptValues
+from orchestrator.recall import recipe
+from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.port import LongTermRecall
+from orchestrator.recall.searcher import Searcher
+from orchestrator.recall.service import MemoryService
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import Settings, shipped_config
@@ -45,14 +51,6 @@ if TYPE_CHECKING:
     from orchestrator.connection.rooms import Rooms
     from orchestrator.letta.agents import AgentRegistry
     from orchestrator.letta.upkeep import Upkeep
-
-
-class NothingRecalled:
-    """A placeholder for long-term memory, which is not searched yet."""
-
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
-        """Find nothing."""
-        return Recalled()
 
 
 def open_store(settings: Settings) -> Store:
@@ -112,12 +110,13 @@ def load_toolbox(agents: Roster) -> Toolbox:
     return toolbox
 
 
-def load_follow_ups(overlay: Path | None = None) -> "Enrich":
-    """The local brain's function that enriches a message; it needs no embedding model."""
+def load_follow_ups(settings: Settings, overlay: Path | None = None) -> "Enrich":
+    """The local brain's function that enriches a message."""
     from agents.local import LocalBrain
 
+    embedder = load_embedder(settings)
     with our_errors():
-        return LocalBrain.follow_ups(configured("lexicon.toml", overlay))
+        return LocalBrain.follow_ups(configured("local", overlay), embedder, settings.models.dir)
 
 
 def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, overlay: Path | None) -> Brain:
@@ -126,7 +125,7 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
 
     router = load_router(settings, agents, embedder)
     with our_errors():
-        return LocalBrain(agents, router, configured("lexicon.toml", overlay), embedder)
+        return LocalBrain(agents, router, configured("local", overlay), embedder, settings.models.dir)
 
 
 def model_files(settings: Settings) -> ModelFiles:
@@ -179,6 +178,7 @@ def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
             wording.load(folder, region),
             load_languages(rules),
             load_classifier(settings, embedder),
+            moves.load(folder, embedder, settings.models.dir),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
 
@@ -188,6 +188,18 @@ def load_router(settings: Settings, agents: Roster, embedder: Embedder) -> "Rout
     from agents.routing.router import train_router
 
     return train_router(agents.examples, agents.sure_enough, embedder, settings.models.dir)
+
+
+def build_memory(
+    settings: Settings, store: Store, embedder: Embedder, overlay: Path | None = None
+) -> MemoryService:
+    """The search of long-term memory, with the recipes of `recall.toml`."""
+    recipes = recipe.load(configured("recall.toml", overlay))
+    chosen = settings.recall
+    recipes.get(chosen.recipe)
+    searcher = Searcher(store, embedder, SystemClock(), cache_bytes=chosen.cache_megabytes * 1024 * 1024)
+    tracing = TraceConfig(chosen.trace_enabled, chosen.trace_dir)
+    return MemoryService(store, searcher, recipes, recipe=chosen.recipe, tracing=tracing)
 
 
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:
@@ -211,11 +223,14 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
         letta_settings.remember(settings)
     selected = choose(settings, local, agents, prompts, toolbox, registry)
 
+    memory = build_memory(settings, store, embedder, overlay)
+    remembering = Remembering(store, embedder)
+
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
             brain=selected.brain,
             embedder=embedder,
-            recall=NothingRecalled(),
+            recall=LongTermRecall(memory, token_budget=settings.recall.token_budget),
             roster=agents,
             prompts=prompts,
             toolbox=toolbox,
@@ -227,6 +242,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             attempts=settings.turn.attempts,
             tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
             trace_content_characters=settings.limits.trace_content_characters,
+            remembering=remembering,
         )
 
     def server_info() -> ServerInfo:
@@ -240,6 +256,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
     options = _options(settings, store, selected, registry)
     orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
+    orchestrator.memory = memory
     if registry is not None:
         orchestrator.on_created(registry.prepare)
         orchestrator.include("agents", registry.check_health)
@@ -251,7 +268,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 def _options(
     settings: Settings, store: Store, selected: SelectedBrain, registry: "AgentRegistry | None"
 ) -> OrchestratorOptions:
-    background: list[BackgroundWork] = []
+    background: list[BackgroundWork] = [_catch_up]
     if registry is not None:
         background.append(lambda services: build_upkeep(registry, store, services.sync).run())
     if (status := selected.status) is not None:
@@ -272,6 +289,12 @@ def _options(
         background=background,
         close=close,
     )
+
+
+async def _catch_up(services: TurnServices) -> None:
+    """Remember what an earlier process could not."""
+    if services.remembering is not None:
+        await services.remembering.catch_up()
 
 
 def load_registry(

@@ -7,8 +7,10 @@ import pytest
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Embedded, Embedder
 from agents.routing.router import Router
+from agents.safety import moves
 from agents.safety.guard import Guard
-from orchestrator.settings import load
+from agents.safety.moves import MoveClassifier
+from orchestrator.settings import load, shipped_config
 from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
 
@@ -28,6 +30,12 @@ def a_router() -> Router:
 def the_guard() -> Guard:
     """The guard with the shipped rules; `make setup` has compiled them."""
     return load_guard(load(environment={}).models.dir)
+
+
+@cache
+def the_moves() -> MoveClassifier:
+    """What messages after danger do, as shipped."""
+    return moves.load(shipped_config() / "safety", minilm(), load(environment={}).models.dir)
 
 
 def embedded(text: str, embedder: Embedder | None = None) -> Embedded:

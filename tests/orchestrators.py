@@ -32,9 +32,11 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
-from orchestrator.settings import load, shipped_config
+from orchestrator.settings import load as load_settings
+from orchestrator.settings import shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
@@ -45,7 +47,8 @@ from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 from orchestrator.wiring import load_prompts
-from tests.models import a_router, minilm, the_guard
+from tests.memories import EMBEDDER, long_term_recall
+from tests.models import a_router, minilm, the_guard, the_moves
 from tests.stores import empty_store
 
 ANN, BOB = "ann", "bob"
@@ -71,13 +74,15 @@ def using(toolbox: Toolbox | None) -> Roster:
 def shipped_prompts(region: str = "", *, in_blocks: bool = False) -> PromptFiles:
     """The prompts as shipped, filled in for that region; with `in_blocks`, for agents that see blocks."""
     given = {"safety.region": region, "letta.base_url": "http://localhost" if in_blocks else ""}
-    return load_prompts(load(given=given, environment={}), agents())
+    return load_prompts(load_settings(given=given, environment={}), agents())
 
 
 @cache
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
-    return LocalBrain(agents(), a_router(), shipped_config() / "lexicon.toml", minilm())
+    return LocalBrain(
+        agents(), a_router(), shipped_config() / "local", minilm(), load_settings(environment={}).models.dir
+    )
 
 
 @cache
@@ -89,6 +94,7 @@ def a_monitor() -> SafetyMonitor:
         output.load(rules),
         wording.load(rules, ""),
         language.load(rules, guard.vocabulary),
+        moves=the_moves(),
         store_wait_seconds=60,
     )
 
@@ -128,6 +134,7 @@ def an_orchestrator(
     tokens_per_person_and_day: int = 0,
     server_info: Callable[[], ServerInfo] | None = None,
     alerts: Callable[[Store], AlertSender] | None = None,
+    remembers: bool = False,
 ) -> Orchestrator:
     """An orchestrator over the store at that address; `async with an_orchestrator(…).open()` runs it."""
     tools = toolbox or (built_in_tools() if clock is None else Toolbox(built_in(partial(_today, clock))))
@@ -139,7 +146,7 @@ def an_orchestrator(
         return TurnServices(
             brain=brain,
             embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
-            recall=recall or ScriptedRecall(),
+            recall=recall or (long_term_recall(outbox.store, clock) if remembers else ScriptedRecall()),
             roster=using(toolbox),
             prompts=shipped_prompts(),
             toolbox=tools,
@@ -151,6 +158,7 @@ def an_orchestrator(
             attempts=attempts,
             trace_content_characters=trace_content_characters,
             tokens_per_person_and_day=tokens_per_person_and_day,
+            remembering=Remembering(outbox.store, EMBEDDER) if remembers else None,
         )
 
     return Orchestrator(

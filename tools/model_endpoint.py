@@ -255,7 +255,9 @@ class _LocalModel:
         self._roster: Roster = load_roster()
         self._embedder: Embedder = load_embedder(settings)
         router = load_router(settings, self._roster, self._embedder)
-        self._brain = LocalBrain(self._roster, router, configured("lexicon.toml", None), self._embedder)
+        self._brain = LocalBrain(
+            self._roster, router, configured("local", None), self._embedder, settings.models.dir
+        )
 
     def embed(self, texts: Sequence[str], width: int) -> Any:
         """A vector per text, padded with zeros to `width`."""

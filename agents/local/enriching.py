@@ -1,331 +1,279 @@
-"""An understood message as an Enrichment: told on its own, with what came before it and what is known."""
+"""Rewrites a message so that it can be understood alone: in the person's words, with the context it needs.
+
+Context that a message does not need is left out. What an answer is about comes from the question before it,
+without the options that were not chosen.
+"""
 
 import re
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Final
 
-from agents.local.known import UNSETTLED, Known, Understood
-from agents.local.lexicon import Lexicon, word_set
-from agents.local.patterns import HAS_SPAN
-from agents.local.telling import Teller, recap
-from agents.local.understanding import Understanding
-from agents.questions import kinds_asked, last_question, name_of, questions, without_options
-from agents.stations.understand import slug
-from agents.values import MOST_ENRICHED, NEW_CONCERN, TOPIC_WANTED, Enrichment, Exchange, Fact
-
-FIRST: Final = "No previous context - first message"
-_MOST_QUOTED: Final = 280
-_FEW: Final = 8
-_POINTS_BACK: Final = re.compile(r"\b(?:it|its|this|that|they|them|he|she)\b", re.IGNORECASE)
-_MOST_REMEMBERED: Final = 1024
-"""After how many messages it is remembered what was known; each turn takes up that of the one before."""
-_LIGHT: Final = word_set(
-    "a about again ah all also am an and any are as at be been being but by can could did do does "
-    "doing don't er erm feel feels for from get gets going got had has have having he her here him his "
-    "how hm hmm i i'd i'll i'm i've if in into is it it's its just kind kinda know like little lot maybe "
-    "me mean mine much my myself no not now of oh ok okay on one or our "
-    "please pretty probably quite rather really right said say she so some sort sure than thank "
-    "thanks that that's the their them then there there's these they thing think this those though to too "
-    "uh um up us very was we well were what when which while who will with would yeah yep yes yet "
-    "you your nope nah actually meant guess suppose basically honestly already because bit "
-    "since started began first sorry wait correction instead reports user"
+from agents.fact_kinds import name_of
+from agents.local.acts import Done
+from agents.local.clauses import PERSON
+from agents.local.dialogue import Talk, named_topic, stems
+from agents.local.facts import CONCERN, chosen
+from agents.questions import MENU, Question, with_only, without_options
+from agents.utterance import asks_about_it, refers, says_little
+from agents.values import (
+    KIND,
+    NEW_CONCERN,
+    NONE,
+    NOT_SAID,
+    NOT_SURE,
+    TOPIC_WANTED,
+    WANTS,
+    ActKind,
+    Enrichment,
+    Fact,
+    FactReading,
 )
-_KIND_ORDER: Final = ("concern", "request")
+from memory_blocks.facts import CurrentFact
+from memory_blocks.models import Sentiment
 
-
-def _keys(history: Sequence[Exchange], opening: str, known: Known, number: int, message: str) -> list[bytes]:
-    """A digest for each beginning of a conversation that ends with a message, from none of it to this one.
-
-    What is known after a message does not hang on its answer, so the answer counts only from the next one on.
-    """
-    digest = blake2b(repr((opening, known)).encode("utf-8", "surrogatepass"), digest_size=16)
-    keys = [digest.digest()]
-    for each in (*history, Exchange(number, message)):
-        digest.update(repr((each.turn, each.message)).encode("utf-8", "surrogatepass"))
-        keys.append(digest.digest())
-        digest.update(repr(each.answer).encode("utf-8", "surrogatepass"))
-    return keys
-
-
-class Enricher:
-    """Enriches messages with the words of the lexicon."""
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._understanding = Understanding(lexicon)
-        self.is_clause = self._understanding.is_clause
-        self._remembered: dict[bytes, Known] = {}
-
-    def enrich(
-        self,
-        message: str,
-        history: Sequence[Exchange],
-        *,
-        opening: str = "",
-        number: int | None = None,
-        archived: tuple[Fact, ...] = (),
-        topic: str | None = None,
-        phase: str = "opening",
-    ) -> Enrichment:
-        """The message that follows `history`. `opening` was said before anything else; `archived` is known
-        from turns that are no longer there; `number` is this turn's, `topic` and `phase` the running ones.
-        """
-        history = tuple(history)
-        last = history[-1] if history else None
-        before = last.answer if last else opening
-        number = number or (last.turn + 1 if last else 1)
-        keys = _keys(history, opening, Known(archived), number, message)
-        known = self._known(history, opening, Known(archived), keys)
-        understood = self._understanding.understand(known, message, before, number)
-        self._remember(keys[-1], understood.known)
-        before = understood.before or before
-        first = last is None and not opening
-        follows = bool(before) and (
-            understood.replied or (bool(questions(before)) and not understood.new_concern)
-        )
-        earlier, now = known.values, understood.known.values
-        teller = self._understanding.teller(now)
-        running = topic or (f"{earlier.get('concern', '')} conversation".strip() if history else None)
-        return Enrichment(
-            previous_context=FIRST
-            if first
-            else _previous_context(self._understanding.teller(earlier), known, before),
-            enriched_message=_enriched(
-                message,
-                understood,
-                teller,
-                before if follows else "",
-                first,
-                "" if understood.before else known.prior,
-            ),
-            relevant_history=_relevant(understood, known, last, number, follows),
-            topic=slug(_topic(running, understood, now)),
-            trigger=slug(_trigger(first, understood)),
-            phase=_phase(phase, understood, now),
-            facts=understood.known.facts,
-            answers=understood.answers,
-            asked_before=tuple(
-                dict.fromkeys(
-                    kind
-                    for text in (opening, *(each.answer for each in history))
-                    for kind in kinds_asked(text)
-                    if kind not in now
-                )
-            ),
-            passed_over=understood.known.passed,
-            quality=_quality(first, understood, follows),
-            corrected=understood.corrected,
-            sentiment=understood.sentiment,
-        )
-
-    def _known(
-        self, history: tuple[Exchange, ...], opening: str, known: Known, keys: Sequence[bytes]
-    ) -> Known:
-        """What is known after a history: from the longest part of it that is remembered, by its digest."""
-        begin = next((at for at in range(len(history), 0, -1) if keys[at] in self._remembered), 0)
-        if begin:
-            known = self._remembered.pop(keys[begin])
-        before = history[begin - 1].answer if begin else opening
-        for each in history[begin:]:
-            known = self._understanding.understand(known, each.message, before, each.turn).known
-            before = each.answer
-        self._remember(keys[len(history)], known)
-        return known
-
-    def _remember(self, key: bytes, known: Known) -> None:
-        """Behind all others: the first is the one that was not asked for longest."""
-        self._remembered[key] = known
-        if len(self._remembered) > _MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-
-
-def _previous_context(teller: Teller, known: Known, before: str) -> str:
-    told = known.values
-    if "concern" in told:
-        whose = f"{teller.relative} having " if teller.relative else ""
-        said = f"User reported {whose}{teller.concern if not teller.clause else teller.about}"
-    else:
-        said = (
-            f'User asked: "{told["request"]}"'
-            if "request" in told
-            else "User wrote before"
-            if told
-            else "No complaint named yet"
-        )
-    skipped = ("concern", "request", "about_whom", "noted", UNSETTLED)
-    further = [f"{name_of(kind)}: {value}" for kind, value in told.items() if kind not in skipped]
-    if further:
-        said += f" ({', '.join(further)[:300]})"
-    asked = kinds_asked(before)
-    if asked:
-        return f"{said}, agent asked for {' and '.join(name_of(kind) for kind in asked)}"
-    question = last_question(before)
-    return f'{said}, agent asked "{question[-200:]}"' if question else f"{said}, agent replied"
-
-
-def _enriched(
-    message: str, understood: Understood, teller: Teller, before: str, first: bool, prior: str
-) -> str:
-    plain = " ".join(message.split()).replace('"', "'")
-    quoted = plain if len(plain) <= _MOST_QUOTED else f"{plain[: _MOST_QUOTED - 1].rstrip()}…"
-    now = understood.known.values
-    if understood.closes:
-        told = f'User takes leave: "{quoted}"'
-        return _fit(told + recap(now, told, teller))
-    if not understood.sentences:
-        question = last_question(before) if before else None
-        if question and len(plain) <= 120:
-            verb = "asks" if understood.asks else "answers"
-            told = (
-                f'User {verb} "{quoted}" {"after" if understood.asks else "to"} the question '
-                f'"{question[-150:]}"'
-            )
-        elif understood.asks:
-            told = f'User asks: "{quoted}"'
-        else:
-            told = f'User says: "{quoted}"'
-        goes_on = (bool(before) and not understood.asks) or (
-            understood.asks and not first and "request" not in now
-        )
-        tail = (
-            recap(now, told, teller, prior if before else "")
-            if goes_on or question
-            else _about(now, told, teller, first)
-        )
-        return _fit(told + tail + _went_on_with(understood, told + tail))
-    told = "; ".join(understood.sentences)
-    if understood.topic_wanted:
-        return _fit(told + recap(now, told, teller))
-    leans = understood.answers[:1] in ((), ("noted",)) or 'to the question "' in told
-    leans = leans or ("concern" not in now and '"' in prior)
-    tail = (
-        recap(now, told, teller, prior if before and leans else "")
-        if not understood.new_concern
-        else _wished(now, told, first)
+_FIRST: Final = "No previous context - first message"
+_HAVING: Final = re.compile(
+    r"^(?:hi|hello|hey)?[, ]*(?:i am|i'm) having (?P<what>.+)$|^(?:i have|i've got"
+    r"|i have got) (?P<of>(?:an?|the|some|my) .+)$",
+    re.IGNORECASE,
+)
+_CONTEXT_WORDS: Final = 16
+_POLAR: Final = (NONE, NOT_SURE, NOT_SAID)
+_GOING_ON: Final = frozenset(
+    (
+        ActKind.FACT,
+        ActKind.CORRECT,
+        ActKind.HEALTH_QUESTION,
+        ActKind.FEELING,
+        ActKind.REMEMBER,
+        ActKind.UNCLEAR,
     )
-    if understood.known.first_asked and understood.known.first_asked.lower() not in told.lower():
-        tail += f' (asked "{understood.known.first_asked[-150:]}")'
-    tail += _went_on_with(understood, told + tail)
-    answered = set(kinds_asked(before)) & set(understood.answers)
-    uncovered = _uncovered(plain, told)
-    if before and not understood.corrected and (uncovered or not answered):
-        told += _asked(before, told)
-    if uncovered:
-        room = MOST_ENRICHED - len(told) - len(tail) - 20
-        if room >= 40:
-            told += f'; in their words: "{plain if len(plain) <= room else plain[: room - 1].rstrip() + "…"}"'
-    elif first and len(understood.sentences) == 1:
-        told += " - initial health query"
-    return _fit(told + tail)
-
-
-def _went_on_with(understood: Understood, told: str) -> str:
-    """The question that the person asked before, where this one is part of it or a few words add to it."""
-    inquiries = understood.known.inquiries
-    earlier = inquiries[:-1] if understood.asks else () if understood.sentences else inquiries[:1]
-    return "".join(f' (after asking "{each}")' for each in earlier if each.lower() not in told.lower())
-
-
-def _wished(now: dict[str, str], told: str, first: bool) -> str:
-    """What the person came for, where a complaint comes up on the way."""
-    wish = now.get("request", "")
-    return "" if first or not wish or wish.lower() in told.lower() else f' (after "{wish}")'
-
-
-def _asked(before: str, told: str) -> str:
-    """The question that was answered in a way which does not tell it, without what it only offers."""
-    asked = questions(before)
-    question = without_options(asked[-1]) if asked else ""
-    words = {word.rstrip("s") for word in re.findall(r"[a-z]{4,}", question.lower())} - _LIGHT
-    if not words or "question" in told or any(word in told.lower() for word in words):
-        return ""
-    return f'; asked "{question[-120:]}"'
-
-
-def _about(now: dict[str, str], told: str, teller: Teller, first: bool) -> str:
-    """A message of its own needs no recap, but one that says `it` does, and one of a few words."""
-    if first or now.keys().isdisjoint(_KIND_ORDER):
-        return ""
-    if len(told.split()) > _FEW and not _POINTS_BACK.search(told):
-        return ""
-    return recap(now, told, teller)
-
-
-def _uncovered(message: str, told: str) -> bool:
-    """Whether the message has words that count and are not in what was told."""
-    low = told.lower().replace("out of", "/")
-    words = re.findall(r"[^\W_]+(?:'[a-z]+)?", message.lower().replace("\u2019", "'"))
-    if (side := re.search(r"\b(?:the|my|his|her) (left|right)\b(?! (?:now|away))", message.lower())) and side[
-        1
-    ] not in low:
-        return True
-    if re.search(r"\b(?:hurts?|hurting|aches?|aching)\b", message.lower()) and not re.search(
-        r"pain|hurt|ache|aching|sore", low
-    ):
-        return True
-    if any(span[0].strip().lower() not in low for span in HAS_SPAN.finditer(message)):
-        return True
-    return any(word not in _LIGHT and word.rstrip("s") not in low and word not in _NUMBERS for word in words)
-
-
-_NUMBERS: Final = word_set(
-    "zero one two three four five six seven eight nine ten ache aches hurt hurts hurting left right"
+)
+_TOPICS: Final = (ActKind.TOPIC_LEFT, ActKind.TOPIC_RESUMED)
+_NEGATIVE: Final = re.compile(
+    r"\b(?:afraid|alone|angry|anxious|awful|bad|cry\w*|depressed|died|hate|hopeless|hurts?|lonely|pain\w*|sad|scared|sick|terrible|tired|upset|useless|worried|worse)\b"
+)
+_POSITIVE: Final = re.compile(
+    r"\b(?:better|glad|good|grateful|great|happy|helpful|helps|improv\w+|love|nice|relieved|thank\w*|thanks|wonderful)\b"
 )
 
 
-def _fit(text: str) -> str:
-    return text if len(text) <= MOST_ENRICHED else f"{text[: MOST_ENRICHED - 1].rstrip()}…"
-
-
-def _relevant(
-    understood: Understood, known: Known, last: Exchange | None, number: int, follows: bool
-) -> tuple[str, ...]:
-    if last is None or not (follows or understood.corrected or understood.asks):
-        return ()
-    turns = {fact.turn for fact in known.facts if fact.kind in _KIND_ORDER and fact.turn < number}
-    turns |= {turn for turn in understood.leans_on if turn < number}
-    if follows:
-        turns.add(last.turn)
-    return tuple(f"turn_{turn}" for turn in sorted(turns))
-
-
-def _topic(running: str | None, understood: Understood, now: dict[str, str]) -> str:
-    concern = now.get("concern") or ""
-    if running is None:
-        return "initial_health_complaint" if concern else "initial_query"
-    if understood.new_concern:
-        return f"{concern} evaluation"
-    if understood.answers and concern and understood.answers[0] != "noted":
-        return f"{concern} {understood.answers[0]} assessment"
-    return running
-
-
-def _trigger(first: bool, understood: Understood) -> str:
+def enrich(
+    message: str,
+    done: Sequence[Done],
+    talk: Talk,
+    changes: Sequence[FactReading],
+    facts: Sequence[CurrentFact],
+    *,
+    topic: str | None = None,
+    phase: str = "opening",
+) -> Enrichment:
+    """The enriched message. `facts` hold after it; `topic` and `phase` are those before it."""
+    kinds = {each.kind for each in done}
+    answers = tuple(dict.fromkeys(found.kind for each in done for found in each.answers))
+    first = not talk.said and not talk.opening
+    new_concern = next(
+        (change for change in changes if change.kind == CONCERN and change.target is None), None
+    )
+    text, uses = _text(message, done, talk, new_concern)
+    trigger = "new_session" if first else "new_message"
     if first:
-        return "new_session"
-    if understood.corrected:
-        return "correction"
-    if understood.topic_wanted:
-        return TOPIC_WANTED
-    if understood.answers:
-        return "follow_up" if understood.answers[0] == "noted" else f"{understood.answers[0]}_inquiry"
-    return NEW_CONCERN if understood.new_concern else "question" if understood.asks else "new_message"
-
-
-def _phase(running: str, understood: Understood, now: dict[str, str]) -> str:
-    if understood.closes:
-        return "closing"
-    if understood.asks and "concern" in now and not understood.new_concern:
-        return "guidance"
-    if "concern" not in now:
-        return running
-    return (
-        "history_taking" if {"medications", "conditions", "allergies"} & now.keys() else "symptom_evaluation"
+        pass
+    elif kinds & set(_TOPICS) and text.startswith(WANTS):
+        trigger = TOPIC_WANTED
+    elif ActKind.CORRECT in kinds:
+        trigger = "correction"
+    elif answers:
+        trigger = "follow_up" if answers[0] == "noted" else f"{answers[0]}_inquiry"
+    elif new_concern:
+        trigger = NEW_CONCERN
+    elif kinds & {ActKind.HEALTH_QUESTION, ActKind.MEMORY_QUESTION, ActKind.ABOUT_US}:
+        trigger = "question"
+    about = new_concern.value if new_concern else talk.about
+    asked = dict.fromkeys(kind for question in talk.all_questions for kind in question.kinds)
+    return Enrichment(
+        previous_context=_before(talk),
+        enriched_message=text or message,
+        relevant_history=_turns(talk, uses, bool(answers)),
+        topic=("initial_health_complaint" if about else "initial_query")
+        if first
+        else _topic(about, answers, new_concern is not None, topic),
+        trigger=trigger,
+        phase=_phase(phase, kinds, answers, new_concern is not None),
+        facts=tuple(_facts(facts, talk)),
+        answers=answers,
+        asked_before=tuple(kind for kind in asked if kind not in answers),
+        passed_over=() if answers else tuple(asked),
+        quality=1.0 if first or uses or kinds - {ActKind.UNCLEAR} else 0.6,
+        corrected=ActKind.CORRECT in kinds,
+        sentiment=_sentiment(message),
     )
 
 
-def _quality(first: bool, understood: Understood, follows: bool) -> float:
-    """How well the message was understood: a fact or an answer to a known question well, a quotation less."""
-    if understood.answers or understood.corrected or (first and understood.stated):
-        return 0.95
-    return 0.85 if understood.stated or understood.replied else 0.75 if follows else 0.6
+def _text(
+    message: str, done: Sequence[Done], talk: Talk, new_concern: FactReading | None
+) -> tuple[str, bool]:
+    """The enriched text, and whether it uses what was said before."""
+    whole = " ".join(message.split())
+    if not talk.said and not talk.opening:
+        found = _HAVING.match(whole.rstrip(" .!"))
+        what = (found["what"] or found["of"]) if found else ""
+        if what:
+            return f"User reports having {what} - initial health query", False
+        return f"User says: {whole}", False
+    for each in done:
+        if each.kind in _TOPICS and (named := named_topic(each.clause.text)):
+            rest = [one.clause.text for one in done if one is not each and one.kind in _GOING_ON]
+            return f"{WANTS}{'; '.join([named, *rest])}", False
+    answered = [each for each in done if each.answers]
+    if answered and talk.question:
+        return _answered(done, answered, talk, whole), True
+    short = (
+        len(done) == 1 and len(whole.split()) <= 6 and done[0].kind is ActKind.FACT and new_concern is None
+    )
+    context = context_of(talk)
+    if short and talk.question and talk.question.asked != MENU:
+        return f"User{f', about {context},' if context else ''} answers {_asked(talk.question, whole)}", True
+    needs = (
+        context
+        and new_concern is None
+        and (says_little(whole) or asks_about_it(whole) or refers(whole) or _same_topic(whole, talk))
+    )
+    if any(each.kind in (ActKind.GOODBYE, ActKind.THANKS) for each in done) and len(done) <= 2:
+        return f"User says: {whole}", False
+    verb = "asks" if done and all(each.clause.asked for each in done) else "says"
+    if needs:
+        return f"User, about {context}, {verb}: {whole}", True
+    return f"User {verb}: {whole}", False
+
+
+def _same_topic(whole: str, talk: Talk) -> bool:
+    return talk.concern is not None and bool(
+        stems(whole) & stems(f"{talk.concern.value} {talk.concern.words}")
+    )
+
+
+def _answered(done: Sequence[Done], answered: Sequence[Done], talk: Talk, whole: str) -> str:
+    """The answer with its question, and the whole message if it says more."""
+    context = context_of(talk)
+    found = answered[0].answers[0]
+    question = next((one for one in talk.all_questions if found.kind in one.kinds), talk.question)
+    if found.kind == "severity" and "/" in found.value:
+        number, _, top = found.value.partition("/")
+        subject = talk.concern.value if talk.concern and talk.concern.subject == PERSON else context
+        rated = f"User rates {subject or 'the'} severity as {number} out of {top} ({_degree(number)})"
+        return rated if len(done) == 1 and len(whole.split()) <= 4 else f"{rated}; says: {whole}"
+    about = f", about {context}," if context else ""
+    no = (
+        " no"
+        if found.value == NONE or re.match(r"\W*(?:no|nope|nah|none|never|neither|not)\b", whole.lower())
+        else ""
+    )
+    value = (
+        ""
+        if found.value in whole or found.value in _POLAR or whole.lower() in found.value.lower()
+        else f" ({found.value})"
+    )
+    return f"User{about} answers{no} {_asked(question, whole)}{value}"
+
+
+def _asked(question: Question | None, words: str) -> str:
+    """What was asked and answered, without the options that were not chosen."""
+    if question is None or question.asked == MENU:
+        return f"with: {words}"
+    if question.options:
+        if named := chosen(question, words.lower()):
+            if len(named) == 1 and (only := with_only(question, named[0])):
+                return f'to "{only}?": {words}'
+            return f"with: {words} ({', '.join(named)})"
+        bare = without_options(question)
+        return f'to "{bare}": {words}' if bare else f"with: {words}"
+    return f'to "{question.core}?": {words}'
+
+
+def context_of(talk: Talk) -> str:
+    """What the conversation is about, in a few words; empty if nothing was said yet."""
+    concern = talk.concern
+    if concern is not None:
+        return concern.value if concern.subject == PERSON else f"{concern.subject}'s {concern.value}"
+    for turn in reversed(talk.said):
+        words = turn.message.split()
+        if 2 <= len(words) <= _CONTEXT_WORDS:
+            return f'"{" ".join(words)}"'
+        if len(words) > _CONTEXT_WORDS:
+            return f'"{" ".join(words[:_CONTEXT_WORDS])} …"'
+    return ""
+
+
+def _degree(number: str) -> str:
+    highest = float(number.split("-")[-1])
+    return "none" if highest == 0 else "mild" if highest < 4 else "moderate" if highest < 7 else "severe"
+
+
+def _before(talk: Talk) -> str:
+    if not talk.said:
+        return _FIRST if not talk.opening else "Nothing was said before the assistant's opening"
+    context = context_of(talk)
+    reported = f"User reported {context}" if context else "The conversation has begun"
+    kinds = [name_of(kind) for question in talk.all_questions for kind in question.kinds]
+    if kinds:
+        return f"{reported}, agent asked for {' and '.join(dict.fromkeys(kinds))}"
+    return f"{reported}, agent asked: {talk.question.asked}" if talk.question else reported
+
+
+def _turns(talk: Talk, uses: bool, answers: bool) -> tuple[str, ...]:
+    turns = []
+    if answers and talk.said:
+        turns.append(talk.said[-1].turn)
+    if uses and talk.concern and talk.concern.turn:
+        turns.append(talk.concern.turn)
+    if uses and not turns and talk.said:
+        turns.append(talk.said[-1].turn)
+    return tuple(f"turn_{number}" for number in sorted(set(turns)))
+
+
+def _topic(about: str, answers: Sequence[str], is_new: bool, running: str | None) -> str:
+    if not about:
+        return running or "conversation"
+    return (
+        f"{about} {answers[0]} assessment"
+        if answers and not is_new
+        else f"{about} evaluation"
+        if is_new
+        else running or f"{about} evaluation"
+    )
+
+
+def _phase(running: str, kinds: set[ActKind], answers: Sequence[str], is_new: bool) -> str:
+    if ActKind.GOODBYE in kinds or (
+        kinds and kinds <= {ActKind.THANKS, ActKind.GOODBYE, ActKind.SMALL_TALK} and ActKind.THANKS in kinds
+    ):
+        return "closing"
+    if {"medications", "conditions", "allergies"} & set(answers):
+        return "history_taking"
+    return "symptom_evaluation" if answers or is_new or running == "closing" else running
+
+
+def _facts(facts: Sequence[CurrentFact], talk: Talk) -> list[Fact]:
+    """The facts for the blocks. Those of somebody else carry the name."""
+    result = []
+    for fact in sorted(facts, key=lambda each: (each.kind != CONCERN, each.last_said_at)):
+        if not KIND.fullmatch(fact.kind):
+            continue
+        value = (
+            fact.value if fact.subject == PERSON or fact.kind == CONCERN else f"{fact.subject}: {fact.value}"
+        )
+        result.append(Fact(kind=fact.kind, value=value[:200], turn=max(fact.turn or 1, 1)))
+    return result
+
+
+def _sentiment(message: str) -> Sentiment | None:
+    low = message.lower()
+    negative, positive = _NEGATIVE.search(low) is not None, _POSITIVE.search(low) is not None
+    return (
+        Sentiment.NEGATIVE
+        if negative and not positive
+        else Sentiment.POSITIVE
+        if positive and not negative
+        else Sentiment.NEUTRAL
+    )

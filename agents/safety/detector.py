@@ -6,27 +6,34 @@ or of no one. Rules that must be heard at any price are exempt. What only the cl
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
 from typing import Final, Literal, Protocol
 
-from agents.safety.after_danger import denies
 from agents.safety.classifier import Likeness, parts_of
-from agents.safety.guard import LEANS
+from agents.safety.denials import TakesBack, denies
 from agents.safety.over_turns import told_in_parts
-from agents.safety.verdict import MEANING, MEANT, PASSIVE, Certainty, Verdict
+from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Verdict
 
-AGREES: Final = 0.45
-"""From this likeness on, the classifier agrees with a rule: the danger is certain."""
-DOUBTS: Final = 0.4
-"""From this likeness on, the danger that a rule found is possible. Below it, the finding is dismissed."""
-DOUBTS_SHORT: Final = 0.2
-"""The same for a message of at most `SHORT` words: a short message hardly tells a story."""
-ALONE: Final = 0.5
-"""From this likeness on, a text that no rule flags is a possible danger."""
-ENRICHED: Final = 0.65
-"""The same for a reply that was enriched, most of which are not the person's own words."""
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Which likeness to danger is needed."""
+
+    agrees: float = 0.45
+    """From this likeness on, the classifier agrees with a rule: the danger is certain."""
+    doubts: float = 0.4
+    """From this likeness on, what a rule found is possible danger. Below it, the finding is dismissed."""
+    doubts_short: float = 0.2
+    """The same for a message of at most `SHORT` words: a short message hardly tells a story."""
+    alone: float = 0.5
+    """From this likeness on, a text that no rule flags is a possible danger."""
+
+
+USUAL: Final = Bar()
+ALERT: Final = Bar(agrees=0.35, doubts=0.3, doubts_short=0.1)
+"""While a question about possible danger is not answered: danger is likelier than usual."""
 PER_DOUBLING: Final = 0.06
 """Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
 because many parts are many chances to err."""
@@ -36,26 +43,40 @@ SHORT: Final = 40
 """Up to how many words a message is also judged as a whole."""
 
 
-class Rules(Protocol):
-    """The guard, as far as the detector needs it."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdict on a message, and how much it is like danger; None if the classifier was not asked."""
+
+    verdict: Verdict
+    likeness: Likeness | None = None
+
+
+class Rules(TakesBack, Protocol):
+    """Finds danger in a text by rules. Pure: the same text gives the same verdict."""
 
     def check(self, text: str, context: str | None = None) -> Verdict:
-        """The verdict of the rules on a text."""
+        """The verdict on a text; `context` is what the assistant asked last."""
+        ...
 
     def check_reply(self, text: str, context: str) -> Verdict:
         """What a short reply means as the answer to a question."""
+        ...
 
     def always(self, verdict: Verdict) -> Verdict:
         """The part of a verdict from rules that nothing may dismiss."""
+        ...
 
     def as_read(self, text: str) -> str:
         """The text with misspellings and disguised letters corrected."""
+        ...
+
+    def has_finding(self, text: str) -> bool:
+        """Whether a text has a figure, or anything that a rule asks for."""
+        ...
 
     def completed(self, before: str, said: str) -> list[str]:
         """What a figure in a message means with what was said before it."""
-
-    def takes_back(self, text: str) -> bool:
-        """Whether a text names a danger but retracts it."""
+        ...
 
 
 class Classifier(Protocol):
@@ -72,25 +93,34 @@ class DangerDetector:
         self._guard, self._classifier = guard, classifier
 
     def check(self, text: str, context: str | None = None) -> Verdict:
-        """The verdict on a message. `context` is what the assistant asked last.
+        """The verdict on a message. `context` is what the assistant asked last."""
+        return self.examine(text, context).verdict
+
+    def examine(self, text: str, context: str | None = None, bar: Bar = USUAL) -> Checked:
+        """The verdict on a message, with its likeness to danger.
 
         The classifier is not asked about a denial: "I'm not thinking of hurting myself" sounds like danger.
         """
-        verdict = self._guard.check(text)
+        checked = Checked(self._guard.check(text))
         if self._classifier is not None and text.strip() and not denies(self._guard, text):
-            verdict = self._weighed(text, verdict, self._classifier)
-        return verdict.raised_by(self._guard.check_reply(text, context)) if context else verdict
+            checked = self._weighed(text, checked.verdict, self._classifier, bar)
+        if context:
+            verdict = checked.verdict.raised_by(self._guard.check_reply(text, context))
+            checked = replace(checked, verdict=verdict)
+        return checked
 
     def check_together(self, earlier: Sequence[str], said: str) -> Verdict:
         """The danger that only this message and those before it tell together.
 
         A figure that completes it (a temperature, a number of tablets) makes it certain.
         """
+        if not earlier or not self._guard.has_finding(said):
+            return Verdict()
         found = told_in_parts(self._guard, earlier, said)
         if not found.verdict.flagged or found.is_counted or self._classifier is None:
             return found.verdict
         likeness = self._classifier.likeness([found.text])[0].danger
-        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness, 0.0))
+        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness, 0.0, USUAL))
 
     def weigh_enriched(self, enriched: str, found: Verdict) -> Verdict:
         """What rules found in an enriched message, which is not all the person's words: possible at most.
@@ -101,34 +131,34 @@ class DangerDetector:
             return found
         (likeness,) = self._classifier.likeness([enriched])
         verdict = self._guard.always(found)
-        is_like = likeness.danger >= AGREES
+        is_like = likeness.danger >= USUAL.agrees
         return verdict.raised_by(replace(found, certainty="possible")) if is_like else verdict
 
-    def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier) -> Verdict:
+    def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier, bar: Bar) -> Checked:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
         parts = parts_of(text)
         is_short = len(text.split()) <= SHORT
         wholes = _wholes(text, parts) if is_short else []
         likenesses = classifier.likeness([*parts, *wholes])
+        nearest = max(likenesses, key=lambda each: each.danger)
         whole = max(likenesses[len(parts) :], key=lambda each: each.danger, default=None)
         del likenesses[len(parts) :]
-        verdict = by_meaning(whole, likenesses)
+        verdict = by_meaning(whole, likenesses, bar.alone)
         if not by_rules.flagged:
-            return verdict
+            return Checked(verdict, nearest)
         if LEANS.issuperset(by_rules.rule_ids):
-            return verdict.raised_by(by_rules)
+            return Checked(verdict.raised_by(by_rules), nearest)
         verdict = verdict.raised_by(self._guard.always(by_rules))
         extra = _extra(whole, likenesses)
         for window, likeness in _windows(text, parts, likenesses, whole):
             found = self._guard.check(window)
-            if found.flagged and likeness < AGREES + extra:
+            if found.flagged and likeness < bar.agrees + extra:
                 likeness = max(likeness, classifier.likeness([self._guard.as_read(window)])[0].danger)
-            doubts = DOUBTS_SHORT if is_short else DOUBTS
-            verdict = verdict.raised_by(_doubted(found, likeness, extra, doubts))
-        return verdict
+            verdict = verdict.raised_by(_doubted(found, likeness, extra, bar, is_short=is_short))
+        return Checked(verdict, nearest)
 
 
-def by_meaning(whole: Likeness | None, parts: Sequence[Likeness], needed: float = ALONE) -> Verdict:
+def by_meaning(whole: Likeness | None, parts: Sequence[Likeness], needed: float = USUAL.alone) -> Verdict:
     """What the likeness of a message and of its parts says alone. A long message has no `whole`."""
     nearest = max(parts, key=lambda part: part.danger)
     danger = nearest.danger
@@ -144,12 +174,12 @@ def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
     return 0.0 if whole is not None else PER_DOUBLING * log2(len(parts))
 
 
-def _doubted(found: Verdict, likeness: float, extra: float, doubts: float = DOUBTS) -> Verdict:
+def _doubted(found: Verdict, likeness: float, extra: float, bar: Bar, *, is_short: bool = False) -> Verdict:
     """What a rule found, as certain as the likeness of its words to danger allows."""
-    if not found.flagged or likeness < doubts + extra:
+    if not found.flagged or likeness < (bar.doubts_short if is_short else bar.doubts) + extra:
         return Verdict()
     is_passive = found.kind == "crisis" and found.tier == PASSIVE
-    certainty: Certainty = "certain" if likeness >= AGREES + extra and not is_passive else "possible"
+    certainty: Certainty = "certain" if likeness >= bar.agrees + extra and not is_passive else "possible"
     return replace(found, certainty=certainty)
 
 

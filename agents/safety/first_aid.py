@@ -22,6 +22,9 @@ class Topic(BaseModel):
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
     asks: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Words that name the topic, in any danger."""
+    asks_within: tuple[str, ...] = ()
+    """Words that ask for it only in a danger of the topic, since they fit others, too."""
     rules: tuple[str, ...]
     source: Annotated[str, Field(min_length=1)]
     first: Annotated[str, Field(min_length=1)]
@@ -37,18 +40,23 @@ class FirstAid:
     def topic_for(self, question: str, rule_ids: Sequence[str]) -> Topic | None:
         """The topic that a question asks about, after a danger that these rules found.
 
-        A topic of that danger comes first, then one that the question names, then, for a question that names
-        nothing ("what should I do?"), the topic of the danger.
+        A topic of that danger which the question names comes first, then any that it names, then, for a
+        question that names nothing ("what should I do?"), the topic of the danger.
         """
-        words = f" {' '.join(re.findall(r'[a-z0-9]+', question.lower().replace(chr(39), '')))} "
-        named = [topic for topic in self.topics if any(f" {ask} " in words for ask in _plain(topic.asks))]
+        words = _spaced(question)
         of_danger = [
             topic
+            for rule in rule_ids
             for topic in self.topics
-            if any(rule.startswith(topic.rules) for rule in rule_ids if topic.rules)
+            if topic.rules and rule.startswith(topic.rules)
         ]
-        both = [topic for topic in named if topic in of_danger]
+        both = [topic for topic in of_danger if _names(words, (*topic.asks, *topic.asks_within))]
+        named = [topic for topic in self.topics if _names(words, topic.asks)]
         return next(iter((*both, *named, *of_danger)), None)
+
+    def is_named(self, text: str) -> bool:
+        """Whether a text names a topic."""
+        return any(_names(_spaced(text), topic.asks) for topic in self.topics)
 
     def by_rule(self, rule_ids: Sequence[str]) -> Topic | None:
         """The topic that a verdict is marked with."""
@@ -56,8 +64,14 @@ class FirstAid:
         return next((topic for topic in self.topics if topic.id in ids), None)
 
 
-def _plain(asks: Sequence[str]) -> list[str]:
-    return [" ".join(re.findall(r"[a-z0-9]+", ask.lower())) for ask in asks]
+def _spaced(text: str) -> str:
+    """The words of a text between spaces."""
+    return f" {' '.join(re.findall(r'[a-z0-9]+', text.lower().replace(chr(39), '')))} "
+
+
+def _names(words: str, asks: Sequence[str]) -> bool:
+    """Whether a question, as words between spaces, has one of these phrases."""
+    return any(_spaced(ask) in words for ask in asks)
 
 
 def load(folder: Path) -> FirstAid:

@@ -17,7 +17,7 @@ from agents.safety.retractions import Retractions
 from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
 from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
 from agents.safety.text import Reader, Word, misspellings_of
-from agents.safety.verdict import PASSIVE, Certainty, Verdict, staying
+from agents.safety.verdict import PASSIVE, Certainty, Verdict
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
@@ -50,10 +50,6 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """Cues that retract nothing in a question to the person, such as 'any' or 'if'."""
-NOT_CALLED: Final = "help.not_called"
-"""The rule for messages which say that nobody has called for help."""
-LEANS: Final = frozenset(("not_safe", NOT_CALLED))
-"""Rules whose findings usually refer to the danger of the previous answer."""
 _OVER: Final = "reply.over"
 _OVER_BY_THEM: Final = "reply.over_by_them"
 _OVER_AS_FELT: Final = "reply.over_as_felt"
@@ -67,8 +63,6 @@ _BESIDE_MEANS: Final = frozenset((
     "of", "it", "its", "is", "maybe", "probably", "yes", "yeah", "just", "right", "here", "there", ",", ".",
 ))  # fmt: skip
 """Words that may surround a loose word for a means, in a message that says nothing else."""
-FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
-"""Id prefixes of the rules about dangers that may be felt only hours later."""
 MOST_OF_A_CONCEPT: Final = 40
 """Maximum number of findings per concept and message. Only pasted text has more."""
 RIGHT_AFTER: Final = 3
@@ -253,6 +247,9 @@ class Guard:
         self._rules = tuple(_Compiled(rule, book.combinations(rule.when)) for rule in rules.rules)
         self._worth_asking = _by_concept(self._rules)
         self._reverse = tuple(rules.replies.reverse)
+        self._asked_for = frozenset(
+            name for each in self._rules for groups in each.combinations for group in groups for name in group
+        ).union(name for _, groups, _ in self._compounds for group in groups for name in group)
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message. `context` is the assistant's text that it may reply to."""
@@ -266,6 +263,13 @@ class Guard:
             if compiled.rule.always and compiled.rule.id in verdict.rule_ids:
                 found = found.raised_by(Verdict(compiled.rule.kind, compiled.rule.tier, (compiled.rule.id,)))
         return found
+
+    def has_finding(self, text: str) -> bool:
+        """Whether a text has a figure, or anything that a rule asks for."""
+        words = self._reader.read(text)
+        if self._gauge.first_figure(words) is not None:
+            return True
+        return any(found.concept in self._asked_for for found in self._phrases.find(words))
 
     def completed(self, before: str, said: str) -> list[str]:
         """What a figure in a message means with what was said before it, as sentences.
@@ -356,20 +360,14 @@ class Guard:
         """Whether a text is only a "haha ok", a "thanks" or a "bye"."""
         return self._answers.is_light([word.text for word in self._reader.read(text)])
 
-    def still(self, text: str, earlier: Verdict) -> Verdict:
-        """The danger of the previous answer that still holds after this message.
+    def brings_nothing(self, text: str) -> bool:
+        """Whether a text has no content of its own: an answer, a thank-you, "what should I do"."""
+        return self._answers.brings_nothing([word.text for word in self._reader.read(text)])
 
-        All of it holds if the message adds nothing of its own: a yes or no, a thank-you, "what should I do".
-        A named means makes a danger to oneself graver.
-        """
-        if not earlier.flagged or self.is_over(text, earlier):
-            return Verdict()
-        if earlier.is_of_oneself and self._names_means(text):
-            return METHOD
-        own = self.check(text).rule_ids
-        leans = bool(own) and LEANS.issuperset(own)
-        said = [word.text for word in self._reader.read(text)]
-        return staying(earlier) if leans or self._answers.brings_nothing(said) else Verdict()
+    def means_of(self, text: str, earlier: Verdict) -> Verdict:
+        """The graver danger if a text names a means after a danger to oneself."""
+        is_own = earlier.family == "crisis" and earlier.is_certain
+        return METHOD if is_own and self._names_means(text) else Verdict()
 
     def _says(self, text: str, name: str) -> bool:
         """Whether a text contains a phrase of this name that is typed exactly and not negated."""
@@ -576,9 +574,8 @@ def _ends(earlier: Verdict) -> tuple[str, ...]:
     """The names of the phrases that end this danger."""
     if earlier.kind == "crisis":
         return _OVER, _MISTAKEN
-    felt = not any(rule_id.startswith(FELT_LATE) for rule_id in earlier.rule_ids)
     names = (_OVER, _MISTAKEN, _OVER_BY_THEM)
-    return (*names, _OVER_AS_FELT) if felt else names
+    return (*names, _OVER_AS_FELT) if earlier.can_be_felt else names
 
 
 class _Answers:

@@ -16,12 +16,50 @@ OF_ONESELF: Final = ("suicide.", "self_harm")
 """Id prefixes of the rules about people who are a danger to themselves."""
 VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
 """Id prefixes of the rules about violence."""
+STRANGLED: Final = "drowning.near"
+"""The rule about strangling, which somebody may have done to the person."""
 OTHER_CRISES: Final = (*OF_ONESELF, "psychosis.")
 """Id prefixes of the rules about other crises."""
+FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
+"""Id prefixes of the rules about dangers that may be felt only hours later."""
 STILL: Final = "still"
-"""Marks a verdict that was carried over from the previous answer, not found in the message. It comes last."""
+"""Marks a danger that was carried over from the previous answer, not found in the message."""
+CONFIRMED: Final = "confirmed"
+"""Marks a danger to which the person said yes when asked."""
+RETRACTED: Final = "retracted"
+"""Marks a danger that the person had denied before."""
+CALLED: Final = "help.called"
+"""Marks a danger about which the person has said that help was called or is coming."""
+GOING: Final = "help.going"
+"""Marks a danger with which the person is on the way to help."""
+NO_HELP: Final = "help.none"
+"""Marks a danger in which the person says that nobody has called, or does not want to."""
+PLANNED: Final = "help.planned"
+"""Marks a danger in which the person means to call, or to tell somebody."""
+MEANWHILE: Final = "meanwhile"
+"""Marks a danger about which the person asks something."""
+MISTAKE: Final = "mistake"
+"""Marks a danger that the person calls a mistake. They are asked once whether anybody is in danger."""
 QUIET: Final = "quiet"
 """Marks a danger that stays, but is not said again: the message was only a "haha ok" or a "bye"."""
+ASIDE: Final = "aside"
+"""Marks a danger that stays while the person talks about another subject."""
+OVER: Final = "over"
+"""Marks a danger of which the message says that it is over, or that help is there."""
+DENIED: Final = "denied"
+"""Marks a danger that the person denied when asked."""
+UNSURE: Final = "unsure"
+"""Marks a possible danger of which the person does not know whether it is there."""
+OPEN: Final = ("open.1", "open.2", "open.3")
+"""Mark a possible danger whose question was not answered, by the number of messages since then."""
+SILENT: Final = frozenset((QUIET, ASIDE, OVER, DENIED, UNSURE, *OPEN))
+"""Marks of messages that get no safety answer."""
+MARKS: Final = frozenset((STILL, CONFIRMED, CALLED, GOING, NO_HELP, PLANNED, MEANWHILE, MISTAKE, *SILENT))
+"""Marks that say what became of a danger. `RETRACTED` says how it was found, and stays."""
+NOT_CALLED: Final = "help.not_called"
+"""The rule for messages which say that nobody has called for help."""
+LEANS: Final = frozenset(("not_safe", NOT_CALLED))
+"""Rules whose findings usually refer to the danger of the previous answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +98,15 @@ class Verdict:
         first, then an emergency.
         """
         graver = other if other._weight > self._weight else self
-        return replace(graver, rule_ids=tuple(dict.fromkeys((*self.rule_ids, *other.rule_ids))))
+        rules = dict.fromkeys((*self.rule_ids, *other.rule_ids))
+        if self.is_silent != other.is_silent:  # a danger that is said is said
+            rules = dict.fromkeys(rule for rule in rules if rule not in SILENT)
+        return replace(graver, rule_ids=tuple(rules))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the danger is known, and gets no safety answer: it is over, denied, or said before."""
+        return not self.flagged or not SILENT.isdisjoint(self.rule_ids)
 
     @property
     def is_of_oneself(self) -> bool:
@@ -69,17 +115,26 @@ class Verdict:
 
     @property
     def family(self) -> Family:
-        """What the answer is about: violence, if it is a crisis and only rules about violence fired."""
+        """What the answer is about: violence, if only rules about violence fired, or also strangling."""
         if self.kind != "crisis":
-            return "emergency"
+            other = [rule for rule in self.rule_ids if rule not in MARKS and rule != MEANING]
+            is_strangled = STRANGLED in other and any(rule.startswith("abuse.") for rule in other)
+            only = all(rule == STRANGLED or rule.startswith(VIOLENCE) for rule in other)
+            return "violence" if is_strangled and only else "emergency"
         crises = [rule for rule in self.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
         return "violence" if crises and all(rule.startswith(VIOLENCE) for rule in crises) else "crisis"
 
     @property
-    def _weight(self) -> tuple[bool, int, bool, bool]:
-        return self.is_certain, self.tier, self.is_of_oneself, self.kind == "emergency"
+    def can_be_felt(self) -> bool:
+        """Whether the danger is over if the person feels well: no crisis, and nothing that is felt late."""
+        return self.kind == "emergency" and not any(rule.startswith(FELT_LATE) for rule in self.rule_ids)
 
-
-def staying(earlier: Verdict) -> Verdict:
-    """The verdict of the previous answer, marked as carried over to the next message."""
-    return replace(earlier, rule_ids=(*(each for each in earlier.rule_ids if each != STILL), STILL))
+    @property
+    def _weight(self) -> tuple[bool, bool, int, bool, bool]:
+        return (
+            not self.is_silent,
+            self.is_certain,
+            self.tier,
+            self.is_of_oneself,
+            self.kind == "emergency",
+        )

@@ -8,13 +8,15 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
-from agents.safety.after_danger import AT_ONCE, CALLED, MEANWHILE, MISTAKE
 from agents.safety.first_aid import FirstAid
 from agents.safety.first_aid import load as load_first_aid
 from agents.safety.language import OTHER
-from agents.safety.verdict import STILL, Family, Verdict
+from agents.safety.verdict import CALLED, GOING, MEANWHILE, MISTAKE, NO_HELP, PLANNED, STILL, Family, Verdict
 
 ELSEWHERE: Final = "elsewhere"
+
+AT_ONCE: Final = 3
+"""The tier of an immediate danger, which every family has texts for."""
 
 ROUTER: Final = "router"
 """The rule of an emergency that only the router found. The router cannot tell it from a crisis."""
@@ -59,7 +61,6 @@ class _Texts(_Section):
     caution: str
     refused: _Refused
     error: str
-    settled: str
     no_danger: str
     or_crisis: str
     emergency: Mapping[str, tuple[Text, ...]]
@@ -67,10 +68,14 @@ class _Texts(_Section):
     violence: Mapping[str, tuple[Text, ...]]
     possible: Mapping[str, _Variants]
     again: Mapping[Family, Annotated[tuple[_Sentence, ...], Field(min_length=2)]]
-    comes_back: Mapping[Family | Literal["called"], _Sentence]
+    settled: Mapping[Family, _Sentence]
+    comes_back: Mapping[Family | Literal["called"], Annotated[tuple[_Sentence, ...], Field(min_length=2)]]
     light: Mapping[Family | Literal["called"], Annotated[tuple[_Sentence, ...], Field(min_length=2)]]
-    meanwhile: _Variants
+    meanwhile: Mapping[Family, _Variants]
     called: Mapping[Family, _Variants]
+    going: Mapping[Family, _Variants]
+    planned: Mapping[Family, _Variants]
+    no_help: Mapping[Family, _Variants]
     foreign: Mapping[str, str]
 
 
@@ -84,7 +89,6 @@ class Wording:
         self._numbers = {"emergency": region.emergency, "crisis": region.crisis, "abuse": abuse}
         self.caution = texts.caution.format_map(self._numbers)
         self.error = texts.error.format_map(self._numbers)
-        self.settled = texts.settled.format_map(self._numbers)
         self.no_danger = texts.no_danger.format_map(self._numbers)
 
     @property
@@ -108,17 +112,17 @@ class Wording:
         )
         return said.format_map(self._numbers)
 
-    def comes_back(self, earlier: Verdict) -> str:
-        """The text before an answer about another topic, after a certain danger; empty otherwise."""
-        if not earlier.is_certain:
-            return ""
-        return self._filled(
-            self._texts.comes_back["called" if CALLED in earlier.rule_ids else earlier.family]
-        )
+    def settled(self, danger: Verdict) -> str:
+        """The answer to a person who says that a danger is over, or that help is there."""
+        return self._filled(self._texts.settled[danger.family])
+
+    def comes_back(self, danger: Verdict, *, again: bool = False) -> str:
+        """The text before an answer about another topic, while a danger stands; a shorter one `again`."""
+        return self._filled(self._texts.comes_back[_name(danger)][again])
 
     def light(self, danger: Verdict, earlier: int) -> str:
         """The answer to a mere "haha ok" or "bye" after a certain danger."""
-        variants = self._texts.light["called" if CALLED in danger.rule_ids else danger.family]
+        variants = self._texts.light[_name(danger)]
         return self._filled(variants[earlier % len(variants)])
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
@@ -137,10 +141,8 @@ class Wording:
             text = variants[earlier % len(variants)]
         elif (topic := self.first_aid.by_rule(rules)) is not None:
             text = Text(first=topic.first, rest=topic.rest)
-        elif CALLED in rules:
-            text = texts.called[family][earlier % len(texts.called[family])]
-        elif MEANWHILE in rules:
-            text = texts.meanwhile[earlier % len(texts.meanwhile)]
+        elif (after := self._after(verdict)) is not None:
+            text = after[earlier % len(after)]
         elif earlier < len(variants):
             text = variants[earlier]
         else:
@@ -150,6 +152,18 @@ class Wording:
         if {ROUTER} == {*rules} - {STILL}:
             yield texts.or_crisis
         yield from text.rest
+
+    def _after(self, verdict: Verdict) -> tuple[Text, ...] | None:
+        """The texts for what the person said about a danger before: a question, or how it is with help."""
+        texts = self._texts
+        by_mark = {
+            MEANWHILE: texts.meanwhile,
+            NO_HELP: texts.no_help,
+            PLANNED: texts.planned,
+            CALLED: texts.called,
+            GOING: texts.going,
+        }
+        return next((by_mark[mark][verdict.family] for mark in by_mark if mark in verdict.rule_ids), None)
 
     def _questions(self, verdict: Verdict) -> tuple[Text, ...]:
         """The questions about a possible danger: by the family of a rule that fired, else by kind."""
@@ -168,15 +182,24 @@ class Wording:
         texts, families = self._texts, get_args(Family)
         for language in (OTHER, *texts.foreign):
             self.foreign(language)
-        for variants in (texts.meanwhile, *texts.called.values(), *texts.possible.values()):
+        for variants in texts.possible.values():
             self._fill(variants)
         for name in (*families, "called"):
-            for sentence in (texts.comes_back[name], *texts.light[name]):
+            for sentence in (*texts.comes_back[name], *texts.light[name]):
                 self._filled(sentence)
         for name in families:
-            for variants in (texts.possible[name], texts.called[name], *getattr(texts, name).values()):
+            for after in (
+                texts.possible,
+                texts.called,
+                texts.going,
+                texts.planned,
+                texts.no_help,
+                texts.meanwhile,
+            ):
+                self._fill(after[name])
+            for variants in getattr(texts, name).values():
                 self._fill(variants)
-            for sentence in texts.again[name]:
+            for sentence in (*texts.again[name], texts.settled[name]):
                 self._filled(sentence)
             getattr(texts, name)[str(AT_ONCE)]
         self._fill(texts.possible[MISTAKE])
@@ -186,6 +209,11 @@ class Wording:
     def _fill(self, variants: tuple[Text, ...]) -> None:
         for sentence in (part for text in variants for part in (text.first, *text.rest)):
             self._filled(sentence)
+
+
+def _name(danger: Verdict) -> Family | Literal["called"]:
+    """The name of a short text: `called` if help is coming."""
+    return danger.family if {CALLED, GOING}.isdisjoint(danger.rule_ids) else "called"
 
 
 def load(folder: Path, region: str) -> Wording:

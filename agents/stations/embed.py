@@ -13,7 +13,14 @@ _TOPICS: Final = ("concern", "request")
 
 
 async def embed(embedder: Embedder, message: str, enrichment: Enrichment, known: Collection[str]) -> Embedded:
-    """The text that represents the message, with its vector, computed in a thread.
+    """The text that represents the message, with its vector, computed in a thread."""
+    text, bare = text_to_embed(message, enrichment, known)
+    vectors = await asyncio.to_thread(embedder.embed, [text])
+    return Embedded(text, vectors[0], bare)
+
+
+def text_to_embed(message: str, enrichment: Enrichment, known: Collection[str]) -> tuple[str, bool]:
+    """The text that represents a message, and whether it was only a few words in reply to a question.
 
     This is the message itself if it can be understood alone, as one that names a complaint or a wish can. A
     short reply, or a question about something earlier, is embedded as it was enriched. If the person asks to
@@ -25,5 +32,4 @@ async def embed(embedder: Embedder, message: str, enrichment: Enrichment, known:
     text = enrichment.enriched_message if bare and has_topic else " ".join(message.split())
     if enrichment.trigger == TOPIC_WANTED:
         text, bare = re.split(r"; | \(", enrichment.enriched_message.removeprefix(WANTS))[0], False
-    vectors = await asyncio.to_thread(embedder.embed, [text])
-    return Embedded(text, vectors[0], bare)
+    return text, bare

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from orchestrator.ports import Transport
 
@@ -27,6 +27,23 @@ class Orchestrator(Protocol):
 
     async def health(self) -> Health:
         """Check every part now."""
+
+
+class Memories(Protocol):
+    """Searches long-term memory."""
+
+    def search_for(
+        self,
+        person_id: str,
+        query: str,
+        *,
+        limit: int | None,
+        mode: Literal["flat", "packed", "tiered"],
+        token_budget: int | None,
+        recipe: str | None,
+        skip_repair: bool,
+    ) -> dict[str, Any]:
+        """Search the memories of a person and record the search. Blocks: call it from a thread."""
 
 
 class Admission(Protocol):

@@ -12,6 +12,8 @@ from orchestrator.cli import (
     extract,
     facts,
     letta,
+    memory,
+    memory_records,  # noqa: F401  adds commands to `memory`
     models,
     open,
     route,
@@ -26,7 +28,7 @@ from orchestrator.cli.options import Invocation, RootCommand, shared_options
     cls=RootCommand,
     sections={
         "Run it": ("serve", "open", "chat"),
-        "Inspect it": ("blocks", "facts", "traces", "doctor", "check"),
+        "Inspect it": ("memory", "blocks", "facts", "traces", "doctor", "check"),
         "Evaluate it": ("safety", "route", "extract", "eval"),
         "Maintain it": ("models", "letta", "db"),
     },
@@ -43,6 +45,7 @@ Examples:
   anamnesis eval --report ./report     measure routing, follow-ups and safety
   anamnesis extract said.jsonl         show what messages mean in their context
   anamnesis --data ./data db upgrade   create the database in that folder
+  anamnesis memory search USER QUERY   search what is remembered of a person
   anamnesis letta status               compare Letta with the database
   anamnesis check --json               check the database, as JSON
 
@@ -65,6 +68,7 @@ for _command in (
     route.route,
     evaluate.evaluate,
     traces.traces,
+    memory.memory,
     blocks.blocks,
     facts.facts,
     doctor.doctor,

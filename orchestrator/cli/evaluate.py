@@ -46,7 +46,7 @@ def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_
     routing = _routing(settings, invocation.config, folder)
     figures: dict[str, Any] = {
         "routing": {name: each.summary() for name, each in routing.items()},
-        "context_resolution": _context_resolution(invocation.config, folder),
+        "context_resolution": _context_resolution(settings, invocation.config, folder),
         "safety": flagged_shares(load_guard(settings.models.dir), shipped_config() / "safety" / "phrases"),
     }
     text = _as_text(figures, routing)
@@ -73,11 +73,13 @@ def _routing(settings: "Settings", config: Path | None, folder: Path) -> "dict[s
     return measured
 
 
-def _context_resolution(config: Path | None, folder: Path) -> dict[str, dict[str, float | int]]:
+def _context_resolution(
+    settings: "Settings", config: Path | None, folder: Path
+) -> dict[str, dict[str, float | int]]:
     from agents.evaluation.follow_ups import load_cases, resolve
     from orchestrator.wiring import load_follow_ups
 
-    enrich = load_follow_ups(config)
+    enrich = load_follow_ups(settings, config)
     measured = {}
     for path in sorted(folder.glob("context_resolution.*.jsonl")):
         outcomes = [resolve(case, enrich) for case in load_cases(path)]

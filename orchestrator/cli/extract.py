@@ -23,13 +23,13 @@ def extract(invocation: Invocation, source: Any, as_json: bool) -> None:
 
     A line that is blank or cannot be read gets an error; the other lines are still handled.
     """
-    invocation.settings(quietly=True)
+    settings = invocation.settings(quietly=True)
 
     from agents.errors import UnreadableLine
     from agents.evaluation.follow_ups import read_line
     from orchestrator.wiring import load_follow_ups
 
-    enrich = load_follow_ups(invocation.config)
+    enrich = load_follow_ups(settings, invocation.config)
     failed = False
     for number, line in enumerate(source, start=1):
         try:

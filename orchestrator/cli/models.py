@@ -49,6 +49,7 @@ def install(invocation: Invocation, source: Path | None) -> None:
     from orchestrator.wiring import (
         load_classifier,
         load_embedder,
+        load_follow_ups,
         load_guard,
         load_roster,
         load_router,
@@ -61,6 +62,7 @@ def install(invocation: Invocation, source: Path | None) -> None:
     embedder = load_embedder(settings)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")
+    load_follow_ups(settings, invocation.config)
     load_classifier(settings, embedder)
     load_guard(settings.models.dir)
 

@@ -101,6 +101,10 @@ def model_options(command: _Command) -> _Command:
     return command
 
 
+person_argument: Final = click.argument("user", callback=_person)
+"""The argument USER, with a check of the id."""
+
+
 def shared_options(command: _Command) -> _Command:
     """The options `--config` and `--data`, allowed before and after the command's name."""
     for name, says in (

@@ -11,9 +11,8 @@ from orchestrator.cli.options import Invocation, shared_options, with_invocation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agents.safety.classifier import DangerClassifier
-    from agents.safety.guard import Guard, Reason
-    from agents.safety.verdict import Verdict
+    from agents.safety.classifier import DangerClassifier, Likeness
+    from agents.safety.guard import Reason
     from orchestrator.settings import Settings
     from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent
@@ -41,10 +40,12 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
     A line is a message, or a JSON object {"id", "text", "context"}. The context is optional: what the
     assistant asked last. Prints one line per message, in the same order, with its id or its line number.
     A line without a text gets an error, and the exit code is 1. With --json, each result also names the
-    language of a message that is not in English, which the rules cannot judge.
+    language of a message that is not in English, which the rules cannot judge, and how much the message is
+    like an emergency and like a crisis, from about 0 to 1 (null if the classifier was not asked).
     """
     settings = invocation.settings(quietly=True)
 
+    from agents.safety.detector import DangerDetector
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard(settings.models.dir)
@@ -59,7 +60,8 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
                 json.dumps({"id": item["id"], "error": NO_TEXT}) if as_json else f"{item['id']}\t{NO_TEXT}"
             )
             continue
-        verdict = _verdict(guard, classifier, item["text"], item["context"])
+        checked = DangerDetector(guard, classifier).examine(item["text"], item["context"])
+        verdict = checked.verdict
         result = {
             "id": item["id"],
             "flagged": verdict.flagged,
@@ -68,6 +70,7 @@ def check(invocation: Invocation, source: IO[bytes], as_json: bool, rules_only: 
             "tier": verdict.tier,
             "rules": list(verdict.rule_ids),
             "language": languages.foreign(item["text"]),
+            "likeness": _likeness(checked.likeness),
         }
         if as_json:
             click.echo(json.dumps(result, ensure_ascii=False))
@@ -89,13 +92,11 @@ def _classifier(settings: "Settings") -> "DangerClassifier | None":
     return None
 
 
-def _verdict(
-    guard: "Guard", classifier: "DangerClassifier | None", text: str, context: str | None
-) -> "Verdict":
-    """The verdict of rules and classifier."""
-    from agents.safety.detector import DangerDetector
-
-    return DangerDetector(guard, classifier).check(text, context)
+def _likeness(likeness: "Likeness | None") -> dict[str, float] | None:
+    """How much a message is like danger, by its meaning; None if the classifier was not asked."""
+    if likeness is None:
+        return None
+    return {"emergency": round(likeness.emergency, 3), "crisis": round(likeness.crisis, 3)}
 
 
 def _item(line: str, number: int) -> dict[str, Any]:
@@ -127,12 +128,13 @@ def explain(invocation: Invocation, text: str, context: str | None, rules_only: 
     """
     settings = invocation.settings(quietly=True)
 
+    from agents.safety.detector import DangerDetector
     from orchestrator.wiring import load_guard, load_languages
 
     guard = load_guard(settings.models.dir)
     text = sys.stdin.read().rstrip("\r\n") if text == "-" else text
     classifier = None if rules_only else _classifier(settings)
-    verdict = _verdict(guard, classifier, text, context)
+    verdict = DangerDetector(guard, classifier).check(text, context)
     click.echo(f"{verdict.certainty} {verdict.kind}, tier {verdict.tier}" if verdict.flagged else "none")
     if (language := load_languages(guard).foreign(text)) is not None:
         click.echo(f"  not in English ({language}), so the rules cannot judge it")
@@ -170,7 +172,7 @@ def _by(stops: "Iterable[tuple[str, str]]") -> str:
 def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
     """Print how much the text, or the part of it that is nearest to danger, is like danger."""
     from agents.safety.classifier import parts_of
-    from agents.safety.detector import AGREES, ALONE, SHORT, by_meaning
+    from agents.safety.detector import SHORT, USUAL, by_meaning
 
     parts = parts_of(text)
     whole, *likenesses = classifier.likeness([text, *parts])
@@ -178,8 +180,8 @@ def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
     nearest = max((whole, *likenesses), key=lambda each: each.danger)
     click.echo(
         f"  meaning  {'raised' if raised else 'not raised'}: like an emergency {nearest.emergency:.2f},"
-        f" like a crisis {nearest.crisis:.2f}; a rule needs {AGREES:.2f} to be certain,"
-        f" without a rule {ALONE:.2f} is possible danger"
+        f" like a crisis {nearest.crisis:.2f}; a rule needs {USUAL.agrees:.2f} to be certain,"
+        f" without a rule {USUAL.alone:.2f} is possible danger"
     )
 
 

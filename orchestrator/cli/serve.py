@@ -81,7 +81,14 @@ def serve(
         gc.enable()
         async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
             limit = settings.limits.http_body_bytes
-            app = create_app(orchestrator, authentication, hosts=[address], body_limit=limit, rooms=rooms)
+            app = create_app(
+                orchestrator,
+                authentication,
+                hosts=[address],
+                body_limit=limit,
+                rooms=rooms,
+                memory=orchestrator.memory,
+            )
             await run_server(app, address, settings.server.port, announce)
 
     telemetry.start(settings.telemetry.endpoint)

@@ -5,9 +5,20 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
-from agents.safety import after_danger
-from agents.safety.after_danger import CALLED, MEANWHILE
-from agents.safety.verdict import QUIET, STILL, Certainty, Verdict
+from agents.safety.standing import is_same
+from agents.safety.verdict import (
+    ASIDE,
+    CALLED,
+    GOING,
+    MEANWHILE,
+    NO_HELP,
+    OVER,
+    PLANNED,
+    SILENT,
+    STILL,
+    Certainty,
+    Verdict,
+)
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.ops import telemetry
 from orchestrator.store.engine.database import Transaction
@@ -38,7 +49,7 @@ class Assessment:
     @property
     def is_danger(self) -> bool:
         """Whether the person gets a safety answer."""
-        return self.verdict.flagged and QUIET not in self.verdict.rule_ids
+        return not self.verdict.is_silent
 
     @property
     def wire_field(self) -> Safety | None:
@@ -116,7 +127,7 @@ def write_notes(
 ) -> None:
     """Store the notes. Staff get an alert only if the message is recent."""
     for note in notes:
-        if note.certainty is not None and STILL not in note.rules:
+        if note.certainty is not None and not {STILL, *SILENT}.intersection(note.rules):
             telemetry.danger_found(note.kind, note.certainty)
         tx.safety.record(
             message.conversation_id,
@@ -167,17 +178,21 @@ class SafetyRecord:
         """
         by_message = groupby(self.before, lambda event: (event.turn, event.message_id))
         all_dangers = ((turn, Assessment.from_events(events).verdict) for (turn, _), events in by_message)
-        dangers = [each for each in all_dangers if each[1].certainty == verdict.certainty]
+        dangers = [
+            each
+            for each in all_dangers
+            if each[1].certainty == verdict.certainty and not {ASIDE, OVER}.intersection(each[1].rule_ids)
+        ]
         if verdict.is_possible:
-            return len(dangers) + self.is_repeated
-        for mark in (CALLED, MEANWHILE):
+            return sum(not danger.is_silent for _, danger in dangers) + self.is_repeated
+        for mark in (MEANWHILE, NO_HELP, PLANNED, CALLED, GOING):
             if mark in verdict.rule_ids:
                 return sum(mark in danger.rule_ids for _, danger in dangers) + self.is_repeated
         times, last, last_turn = 0, Verdict(), None
         for turn, danger in (*dangers, (self.turn, verdict)):
             follows = turn is None or last_turn is None or turn - last_turn <= 1
             same_texts = (danger.kind, danger.tier) == (last.kind, last.tier)
-            if same_texts and follows and after_danger.is_same(danger, last):
+            if same_texts and follows and is_same(danger, last):
                 times += 1
             else:
                 times = int(same_texts and times == 0)
@@ -226,8 +241,6 @@ class TurnDecision:
     """The rest of the answer, if no specialist answers; None if one does."""
     preface: tuple[str, ...] = ()
     """What is said before the specialist's answer."""
-    meaning: after_danger.Meaning = "other"
-    """What the message says about the danger before it."""
     resumes: str = ""
     """The earlier message that the turn answers, because the person has denied the possible danger in it."""
     intent: Intent = NOT_CLASSIFIED

@@ -6,11 +6,13 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final, Protocol, TypeVar
 
-from agents.safety.after_danger import Exchange
+from agents.safety.denials import Exchange
+from agents.safety.verdict import STILL
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.rows import Message
+from orchestrator.store.repositories.safety import STAYS_OPEN
+from orchestrator.store.rows import Message, SafetyEvent
 
 log = get_logger()
 
@@ -52,9 +54,25 @@ def read_context(
         last = tx.messages.get(edited.previous_id) if edited and edited.previous_id else None
     else:
         number, last = latest.number + 1 if latest else 1, tx.messages.last(conversation_id)
-    earlier = Assessment.from_events(tx.safety.recent_danger(conversation_id, number))
+    earlier = Assessment.from_events(standing_events(tx, conversation_id, number))
     messages = tuple(_backwards(tx, last))
     return MessageContext(_open_question(guard, messages), earlier, tuple(_exchanges(messages)))
+
+
+def standing_events(tx: Transaction, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
+    """The events that say whether danger stands before a turn: those of the message before it.
+
+    A danger that was only carried over since stands for at most six hours after it was found.
+    """
+    last = tx.safety.recent_danger(conversation_id, number)
+    if not any(STILL in event.rules for event in last):
+        return last
+    since = tx.now - STAYS_OPEN
+    is_fresh = any(
+        event.tier and STILL not in event.rules and event.created_at > since
+        for event in tx.safety.of_conversation(conversation_id)
+    )
+    return last if is_fresh else ()
 
 
 def _backwards(tx: Transaction, last: Message | None) -> Iterator[Message]:

@@ -4,21 +4,23 @@ It is asked three times: when a message comes in, whenever the turn understands 
 sentence goes out. Each answer is a value with the verdict and with what to do about it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from agents.ports import Embedded
 from agents.roster import Specialist
-from agents.safety import after_danger
-from agents.safety.classifier import Likeness
-from agents.safety.detector import ENRICHED, DangerDetector, by_meaning
+from agents.safety.denials import Explainer, retracted
+from agents.safety.detector import ALERT, USUAL, Bar, Checked, Classifier, DangerDetector, Rules
 from agents.safety.guard import Reason
 from agents.safety.language import Languages
+from agents.safety.moves import RELATED, Forms, Move, Reply, Scores, read_move
 from agents.safety.output import OutputGuard
 from agents.safety.retelling import Before, added, replies
+from agents.safety.standing import Phase, after, is_same, phase_of, with_first_aid
 from agents.safety.text import MOST
-from agents.safety.verdict import STILL, Verdict
+from agents.safety.verdict import ASIDE, DENIED, OVER, QUIET, STILL, UNSURE, Verdict
 from agents.safety.wording import ROUTER, Wording
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
@@ -35,7 +37,7 @@ from orchestrator.safety.assessment import (
     Stage,
     TurnDecision,
 )
-from orchestrator.safety.context import SHORT_REPLY, MessageContext, checked, read_context
+from orchestrator.safety.context import SHORT_REPLY, MessageContext, SaysNothing, checked, read_context
 from orchestrator.store.engine.database import Transaction
 
 log = get_logger()
@@ -50,61 +52,25 @@ PART_OVERLAP: Final = 1_000
 MAX_PARTS: Final = 64
 """How many parts are checked; the largest frame has as many. A longer text counts as not checked."""
 
+BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
+
+MESSAGES_TOGETHER: Final = 3
+"""How many messages before it a message is read with, while a question about possible danger is open."""
+
 TURNS_BACK: Final = 12
 """How many earlier turns are searched for what was known before."""
 
 
-class RuleGuard(Protocol):
-    """Finds danger in a text by rules. Pure: the same text gives the same verdict."""
-
-    def check(self, text: str, context: str | None = None) -> Verdict:
-        """The verdict on a message; `context` is what the assistant asked last."""
+class RuleGuard(Rules, Forms, Explainer, SaysNothing, Protocol):
+    """The rules, with all that is asked of them in a conversation. The guard implements it."""
 
     def explain(self, text: str) -> Sequence[Reason]:
-        """Every rule that fired or was cancelled, with the words that did it."""
-
-    def takes_back(self, text: str) -> bool:
-        """Whether the text mentions danger and denies it."""
-
-    def says_nothing(self, text: str) -> bool:
-        """Whether the text neither answers a question nor says anything of its own, like "hm"."""
-
-    def is_over(self, text: str, earlier: Verdict) -> bool:
-        """Whether the text says only that the earlier danger is over, is taken care of, or never was."""
-
-    def is_mistake(self, text: str, earlier: Verdict) -> bool:
-        """Whether the text says only that the earlier danger was a mistake, a joke or a false alarm."""
+        """Every rule that fired or was stopped, with the words that did it."""
         ...
 
-    def is_light(self, text: str) -> bool:
-        """Whether the text is only a "haha ok", a "thanks" or a "bye"."""
+    def means_of(self, text: str, earlier: Verdict) -> Verdict:
+        """The graver danger if a text names a means after a danger to oneself."""
         ...
-
-    def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
-        """What the text plainly answers to a question about danger."""
-        ...
-
-    def still(self, text: str, earlier: Verdict) -> Verdict:
-        """What remains of the earlier danger after this text."""
-
-    def check_reply(self, text: str, context: str) -> Verdict:
-        """What a short reply means as the answer to a question."""
-
-    def always(self, verdict: Verdict) -> Verdict:
-        """The part of a verdict from rules that nothing may dismiss."""
-
-    def as_read(self, text: str) -> str:
-        """The text with misspellings and disguised letters corrected."""
-
-    def completed(self, before: str, said: str) -> list[str]:
-        """What a figure in a message means with what was said before it."""
-
-
-class DangerClassifier(Protocol):
-    """Compares texts with danger by their meaning. Pure; it embeds the texts, so call it from a thread."""
-
-    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
-        """How much each text is like danger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +96,10 @@ class SafetyMonitor:
     output: OutputGuard
     wording: Wording
     languages: Languages
-    classifier: DangerClassifier | None = None
+    classifier: Classifier | None = None
+    """Compares texts with danger by their meaning. It embeds them, so call it from a thread."""
+    moves: Scores | None = None
+    """Compares messages after danger with examples. It embeds them, too."""
     alerts: bool = False
     """Whether staff get alerts."""
     store_wait_seconds: float = 0.3
@@ -153,14 +122,20 @@ class SafetyMonitor:
         The classifier embeds the message, which takes milliseconds, so call this from a thread.
         """
         context = context or MessageContext()
-        classifier = None if by_rules_only else self.classifier
-        found = self._check_text(text, context.question, classifier)
         earlier = context.earlier.verdict
-        if earlier.is_possible or (earlier.is_certain and len(text) <= SHORT_REPLY):
-            found = self._check_after_danger(text, context, found)
-        elif not earlier.flagged and len(text) <= SHORT_REPLY:
+        phase = phase_of(earlier)
+        is_alert = phase in (Phase.ASKED, Phase.OPEN)
+        found, likeness = self._check_text(
+            text, context.question, None if by_rules_only else self.classifier, ALERT if is_alert else USUAL
+        )
+        if is_alert and len(text) <= SHORT_REPLY:
+            found = found.raised_by(self._check_with_asked(text, context))
+        if phase is not Phase.CALM:
+            found = self._check_after_danger(text, context, found, likeness)
+        elif len(text) <= SHORT_REPLY:
             found = found.raised_by(self._check_retraction(text, context))
-            found = found.raised_by(self._check_parts(text, context))
+            if not found.verdict.flagged:
+                found = found.raised_by(self._check_parts(text, context))
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 
@@ -181,13 +156,17 @@ class SafetyMonitor:
         decision = self._raised(known.record, before, found)
         if decision.assessment.is_danger:
             return replace(decision, reply=decision.sentences[1:], intent=decision.assessment.intent)
-        is_denied = bool(before.resumes) and before.meaning == "no"
+        return replace(decision, intent=intent, preface=self._preface(known, decision))
+
+    def _preface(self, known: UnderstoodMessage, decision: TurnDecision) -> tuple[str, ...]:
+        """What is said before the specialist's answer."""
+        marks, last = decision.assessment.verdict.rule_ids, known.record.earlier.verdict
         prefaces = (
-            f"{self.wording.no_danger} " if is_denied else "",
+            f"{self.wording.no_danger} " if DENIED in marks else "",
             self.error_prefix if decision.assessment.uncertain else "",
-            self.wording.comes_back(known.record.earlier.verdict),
+            self.wording.comes_back(last, again=ASIDE in last.rule_ids) if ASIDE in marks else "",
         )
-        return replace(decision, intent=intent, preface=tuple(filter(None, prefaces)))
+        return tuple(filter(None, prefaces))
 
     def sentence_ready(self, text: str, specialist: Specialist | None = None) -> SentenceDecision:
         """Decide whether a text of a brain may go out, by the rules for all and those of the specialist."""
@@ -212,22 +191,19 @@ class SafetyMonitor:
         """The decision by what was recorded when the message came in."""
         record = known.record
         decision = self._first_decision(record, Assessment.from_events(record.events))
-        if decision.assessment.is_danger:
-            return decision
-        meaning = self._read_meaning(known.text, record.earlier.verdict)
-        resumes = record.unanswered if meaning in ("no", "unsure") else ""
-        return replace(decision, meaning=meaning, resumes=resumes)
+        is_resumed = not {DENIED, UNSURE}.isdisjoint(decision.assessment.verdict.rule_ids)
+        return replace(decision, resumes=record.unanswered if is_resumed else "")
 
     def _short_reply(self, before: TurnDecision) -> str:
         """The whole answer to a message that only says how the danger before it is now; empty otherwise."""
-        match before.meaning:
-            case "light":
-                return self.wording.light(before.assessment.verdict, before.times_answered)
-            case "over":
-                return self.wording.settled
-            case "no" if not before.resumes:
-                return self.wording.no_danger
-        return ""
+        danger = before.assessment.verdict
+        if not danger.is_silent:
+            return ""
+        if QUIET in danger.rule_ids:
+            return self.wording.light(danger, before.times_answered)
+        if OVER in danger.rule_ids:
+            return self.wording.settled(danger)
+        return self.wording.no_danger if DENIED in danger.rule_ids and not before.resumes else ""
 
     def _first_decision(self, record: SafetyRecord, found: Assessment) -> TurnDecision:
         times = record.times_answered(found.verdict)
@@ -248,7 +224,6 @@ class SafetyMonitor:
             error_prefix="" if now.is_danger else before.error_prefix,
             notes=(),
             say_now=(),
-            needs_classifier=not now.verdict.flagged,
         )
         if is_graver:
             raised = self._first_decision(record, now)
@@ -291,21 +266,17 @@ class SafetyMonitor:
     def _check_newest(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added, in view of the danger before.
 
-        A possible danger after a certain one of its kind belongs to it. The question about a possible danger
-        is not asked twice in a row: the person then reads the emergency number first. It is not asked again
-        because a message retells what was asked about before.
+        The message itself was checked when it came in. What only its enriched form shows, after a danger, is
+        mostly that danger retold; so only certain danger of another kind counts then. Possible danger is not
+        asked about because a message retells what was asked about before.
         """
         found, intent = self._check_station(known)
-        earlier = known.record.earlier.verdict
-        is_retold = known.embedded is not None and known.embedded.bare
-        if is_retold and found.verdict.is_possible and known.record.has_asked_about(found.verdict):
-            found = replace(found, verdict=Verdict())
-        elif found.verdict.is_certain:
-            found = replace(found, verdict=after_danger.with_call(found.verdict, earlier))
-        elif after_danger.is_part_of(found.verdict, earlier):
-            found = replace(found, verdict=after_danger.stays(known.text, earlier))
-        elif after_danger.is_asked(found.verdict, earlier):
-            found = replace(found, verdict=Verdict(), uncertain=True)
+        earlier, verdict = known.record.earlier.verdict, found.verdict
+        if phase_of(earlier) in (Phase.DANGER, Phase.COMING):
+            is_new = verdict.is_certain and not is_same(verdict, earlier)
+            return replace(found, verdict=verdict if is_new else Verdict(), uncertain=False), intent
+        if verdict.is_possible and known.record.has_asked_about(verdict):
+            return replace(found, verdict=Verdict()), intent
         return found, intent
 
     def _check_denied(self, before: TurnDecision, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
@@ -313,7 +284,7 @@ class SafetyMonitor:
         intent = known.intent or NOT_CLASSIFIED
         if intent.intent == EMERGENCY:
             intent = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
-        return Assessment(uncertain=before.meaning == "unsure"), intent
+        return Assessment(uncertain=UNSURE in before.assessment.verdict.rule_ids), intent
 
     def _check_station(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
         """Check what the last station added: the intent, the vector or the enrichment."""
@@ -323,36 +294,40 @@ class SafetyMonitor:
                 embedded=Embedded() as embedded,
                 intent=Intent() as classified,
             ):
-                found, intent = self._check_intent(known.text, enrichment, embedded, classified)
-                earlier = known.record.earlier
-                return found.raised_by(self._check_topic(known.text, enrichment, intent, earlier)), intent
-            case UnderstoodMessage(enrichment=Enrichment() as enrichment, embedded=Embedded() as embedded):
-                return self._check_meaning(known.text, enrichment, embedded), NOT_CLASSIFIED
+                return self._check_intent(known.text, enrichment, embedded, classified)
+            case UnderstoodMessage(enrichment=Enrichment(), embedded=Embedded()):
+                return Assessment(), NOT_CLASSIFIED
             case UnderstoodMessage(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
                 return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
         return Assessment(), NOT_CLASSIFIED
 
-    def _check_text(self, text: str, question: str | None, classifier: DangerClassifier | None) -> Assessment:
-        """What rules and classifier find. They check a long text part by part."""
-        parts = tuple(_parts(text))
+    def _check_text(
+        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar = USUAL
+    ) -> tuple[Assessment, float]:
+        """What rules and classifier find, and how much it is like danger. They check a long text in parts."""
+        parts, likeness = tuple(_parts(text)), 0.0
         try:
             found = Assessment(failed=len(parts) > MAX_PARTS)
             for part in dict.fromkeys((*parts[: MAX_PARTS - 1], parts[-1])):
-                found = found.raised_by(Assessment(self._check_part(part, question, classifier)))
+                examined = self._check_part(part, question, classifier, bar)
+                found = found.raised_by(Assessment(examined.verdict))
+                likeness = max(likeness, examined.likeness.danger if examined.likeness else 0.0)
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             found = Assessment(failed=True)
         unknown = found if found.is_danger else replace(found, failed=True)
-        return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown)
+        return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown), likeness
 
-    def _check_part(self, text: str, question: str | None, classifier: DangerClassifier | None) -> Verdict:
+    def _check_part(
+        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar
+    ) -> Checked:
         """The verdict of rules and classifier; of the rules alone if the classifier fails."""
         if classifier is not None:
             try:
-                return DangerDetector(self.guard, classifier).check(text, question)
+                return DangerDetector(self.guard, classifier).examine(text, question, bar)
             except Exception as error:
                 log.error("danger_classifier_failed", exc_info=error)
-        return self.guard.check(text, question)
+        return Checked(self.guard.check(text, question))
 
     def _check_parts(self, text: str, context: MessageContext) -> Assessment:
         """The danger that the person told in parts, in this message and those before it."""
@@ -360,28 +335,43 @@ class SafetyMonitor:
         detector = DangerDetector(self.guard, self.classifier)
         return checked(lambda: Assessment(detector.check_together(earlier, text)), Assessment(failed=True))
 
-    def _check_after_danger(self, text: str, context: MessageContext, found: Assessment) -> Assessment:
-        """What was found, and what remains of the danger before; all of it if the guard fails."""
-        earlier, question = context.earlier.verdict, context.question or ""
-        verdict = checked(
-            lambda: after_danger.at_once(self.guard, text, question, earlier, found.verdict),
-            found.verdict.raised_by(earlier),
-        )
-        return replace(found, verdict=self._with_first_aid(text, verdict, earlier))
+    def _check_with_asked(self, text: str, context: MessageContext) -> Assessment:
+        """The certain danger that a message and the possible danger before it tell together."""
+        earlier = context.earlier.verdict
+        said = ". ".join((*(own for _, own in reversed(context.exchanges[:MESSAGES_TOGETHER])), text))
+        detector = DangerDetector(self.guard, self.classifier)
+        if not checked(lambda: self.guard.has_finding(text), True):
+            return Assessment()
+        found = checked(lambda: detector.check(said), Verdict())
+        return Assessment(found if found.is_certain and not is_same(found, earlier) else Verdict())
 
-    def _with_first_aid(self, text: str, verdict: Verdict, earlier: Verdict) -> Verdict:
-        texts = self.wording.first_aid
-        return checked(lambda: after_danger.with_first_aid(texts, text, verdict, earlier), verdict)
+    def _check_after_danger(
+        self, text: str, context: MessageContext, found: Assessment, likeness: float
+    ) -> Assessment:
+        """What was found, and what becomes of the danger before; all of it stays if the guard fails."""
+        earlier = context.earlier.verdict
+
+        def decide() -> Verdict:
+            heard = found.verdict.raised_by(self.guard.means_of(text, earlier))
+            aid = self.wording.first_aid
+            reply = Reply(text, context.question or "", likeness, aid.is_named(text))
+            move = self._read_move(reply, earlier)
+            return with_first_aid(aid, text, after(earlier, move, heard), earlier)
+
+        return replace(found, verdict=checked(decide, found.verdict.raised_by(earlier)))
+
+    def _read_move(self, reply: Reply, earlier: Verdict) -> Move:
+        """What a message does about the danger; by its form alone if the classifier fails."""
+        try:
+            return read_move(self.guard, reply, earlier, self.moves)
+        except Exception as error:
+            log.error("danger_classifier_failed", exc_info=error)
+        return read_move(self.guard, reply, earlier)
 
     def _check_retraction(self, text: str, context: MessageContext) -> Assessment:
         """The danger that the person denied a short while ago and admits now."""
         failed = Assessment(failed=True)
-        return checked(
-            lambda: Assessment(after_danger.retracted(self.guard, text, context.exchanges)), failed
-        )
-
-    def _read_meaning(self, text: str, earlier: Verdict) -> after_danger.Meaning:
-        return checked(lambda: after_danger.means(self.guard, text, earlier), "other")
+        return checked(lambda: Assessment(retracted(self.guard, text, context.exchanges)), failed)
 
     def _check_enriched(self, text: str, enrichment: Enrichment, blocks: Blocks) -> Assessment:
         """What the rules find in the enriched message and in no message before it."""
@@ -400,19 +390,6 @@ class SafetyMonitor:
 
         return checked(check, Assessment(failed=True))
 
-    def _check_meaning(self, text: str, enrichment: Enrichment, embedded: Embedded) -> Assessment:
-        """What the classifier finds in an enriched reply; the message itself was checked when it came in."""
-        if self.classifier is None or not embedded.bare or _adds_nothing(text, enrichment, embedded):
-            return Assessment()
-        try:
-            if after_danger.denies(self.guard, text):
-                return Assessment()
-            (likeness,) = self.classifier.likeness([embedded.text])
-            return Assessment(by_meaning(None, [likeness], needed=ENRICHED))
-        except Exception as error:
-            log.error("danger_classifier_failed", exc_info=error)
-            return Assessment()
-
     def _check_intent(
         self, text: str, enrichment: Enrichment, embedded: Embedded, intent: Intent
     ) -> tuple[Assessment, Intent]:
@@ -427,19 +404,23 @@ class SafetyMonitor:
         is_denied = checked(
             lambda: self.guard.takes_back(text) or self.guard.is_over(text, Verdict("emergency", 3)), False
         )
-        if is_denied or _adds_nothing(text, enrichment, embedded):
+        is_denied = is_denied or (BEGINS_WITH_NO.match(text) is not None and len(text) <= SHORT_REPLY)
+        if is_denied or _adds_nothing(text, enrichment, embedded) or not self._is_like_danger(text):
             return Assessment(), unclear
         if intent.confidence < SURE:
             return Assessment(uncertain=True), unclear
         return Assessment(Verdict("emergency", 3, (ROUTER,), "possible")), intent
 
-    def _check_topic(
-        self, text: str, enrichment: Enrichment, intent: Intent, earlier: Assessment
-    ) -> Assessment:
-        """The danger of the message before, unless this one changes the topic; all of it if that fails."""
-        before = earlier.verdict
-        verdict = checked(lambda: after_danger.understood(text, enrichment, intent, before), before)
-        return Assessment(self._with_first_aid(text, verdict, before))
+    def _is_like_danger(self, text: str) -> bool:
+        """Whether a message is at least a little like danger; true if that is not known."""
+        if self.classifier is None:
+            return True
+        try:
+            (likeness,) = self.classifier.likeness([text])
+        except Exception as error:
+            log.error("danger_classifier_failed", exc_info=error)
+            return True
+        return likeness.danger >= RELATED
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ from orchestrator.store.tables import (
     same,
     stored_in,
     unique,
+    unique_index,
 )
 
 metadata: Final[MetaData] = Row.metadata
@@ -148,6 +149,7 @@ class Sentence(Row):
     ("confidence", "confidence BETWEEN 0 AND 1"),
     ("user_rating", "user_rating BETWEEN 1 AND 5"),
     index("user", "user_id", "updated_at"),
+    unique_index("owner", "id", "user_id"),
     defaults={"importance": "0.5", "confidence": "1.0", "pinned": "FALSE", "archived": "FALSE"},
 )
 @dataclass(frozen=True, slots=True)
@@ -583,6 +585,130 @@ class FactChange(Row):
     words: str
     decided_by: str
     confidence: float
+    created_at: datetime
+
+
+# --- tables for long-term memory ----------------------------------------------------------------------------
+
+
+@stored_in(
+    "memory_heads",
+    key("user_id"),
+    ("user_id", "user_id <> ''"),
+    ("version", "version >= 0"),
+    ("entries", "entries >= 0"),
+    ("digest", same("entries = 0", "digest IS NULL")),
+    defaults={"version": "0", "entries": "0"},
+)
+@dataclass(frozen=True, slots=True)
+class MemoryHead(Row):
+    """How often a person's memories have changed, and the end of their ledger.
+
+    Every change locks this row, so that the versions and the ledger of a person grow in one order.
+    """
+
+    user_id: str
+    version: int
+    entries: int
+    digest: str | None
+    updated_at: datetime
+
+
+@stored_in(
+    "memory_ledger",
+    key("user_id", "number"),
+    of("user_id", to="memory_heads", their=("user_id",), what="head"),
+    of("memory_id", "user_id", to="alicia_memory", their=("id", "user_id"), what="memory"),
+    ("number", "number >= 1"),
+    one_of("action", "created", "updated", "deleted", "restored", "erased"),
+    ("body", same("body IS NULL", "salt IS NULL")),
+    ("body_digest", "length(body_digest) = 64"),
+    ("digest", "length(digest) = 64"),
+    ("previous_digest", same("number = 1", "previous_digest IS NULL")),
+    ("actor", "actor <> ''"),
+    index("memory", "memory_id", "number"),
+)
+@dataclass(frozen=True, slots=True)
+class LedgerEntry(Row):
+    """One change of a memory. The entries of a person form a chain of digests.
+
+    The chain covers `body_digest`, the digest of the salt and the body. When a memory is erased, body and
+    salt are removed, and the chain still verifies.
+    """
+
+    user_id: str
+    number: int
+    memory_id: str
+    action: str
+    body: str | None
+    salt: str | None
+    body_digest: str
+    previous_digest: str | None
+    digest: str
+    actor: str
+    created_at: datetime
+
+
+@stored_in(
+    "memory_index",
+    key("memory_id"),
+    of("memory_id", "user_id", to="alicia_memory", their=("id", "user_id"), what="memory"),
+    unique("place", "user_id", "ordinal"),
+    unique("external", "user_id", "external_id"),
+    index("version", "user_id", "version"),
+    ("version", "version >= 1"),
+    ("ordinal", "ordinal >= 1"),
+    ("digest", "length(digest) = 64"),
+    ("vectors", "(model IS NULL) = (own_vector IS NULL) AND (model IS NULL) = (window_vector IS NULL)"),
+)
+@dataclass(frozen=True, slots=True)
+class IndexedMemory(Row):
+    """How a memory is found: its words, its vectors, and its place among the person's memories.
+
+    `ordinal` orders the memories of a person as they were told; neighbours have the same `episode`. `context`
+    is what was said just before; it helps to find the memory and is no part of it. The vectors are float16:
+    one of the memory alone, one of context and memory together. `digest` is that of the indexed text.
+    """
+
+    memory_id: str
+    user_id: str
+    version: int
+    ordinal: int
+    episode: str
+    speaker: str | None
+    said_at: datetime | None
+    external_id: str | None
+    context: str
+    words: str
+    context_words: str
+    digest: str
+    model: str | None
+    own_vector: bytes | None
+    window_vector: bytes | None
+
+
+@stored_in(
+    "retrievals",
+    of_conversation,
+    of_message(),
+    ("user_id", "user_id <> ''"),
+    ("actor", "actor <> ''"),
+    ("milliseconds", "milliseconds BETWEEN 0 AND 86400000"),
+    index("user", "user_id", "created_at"),
+)
+@dataclass(frozen=True, slots=True)
+class Retrieval(Row):
+    """One search of a person's memories, with its three summaries."""
+
+    id: str
+    user_id: str
+    conversation_id: str | None
+    message_id: str | None
+    actor: str
+    recipe: str
+    mode: str
+    observability: JsonObject
+    milliseconds: float
     created_at: datetime
 
 

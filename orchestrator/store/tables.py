@@ -149,6 +149,11 @@ def unique(what: str, *columns: str, where: str | None = None) -> Maker:
     )
 
 
+def unique_index(what: str, *columns: str) -> Maker:
+    """No two rows have the same values in these columns; made as an index, so that a migration can add it."""
+    return lambda table: Index(f"uq_{table}_{what}", *columns, unique=True)
+
+
 def of(*columns: str, to: str, their: Iterable[str] = ("id",), what: str) -> Maker:
     """A reference to a row of another table."""
     theirs = [f"{to}.{column}" for column in their]

@@ -15,10 +15,11 @@ from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.usage import ModelUsage
 from agents.ports import Recalled, Situation, ToolUser
+from agents.safety.quotations import without_quotations
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Understanding
 from memory_blocks.errors import StaleRevision
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts import CurrentFact, Decider
 from memory_blocks.ledger import ReadResult, WriteResult
 from memory_blocks.ports import ForeignChange
 from orchestrator.errors import (
@@ -125,6 +126,7 @@ class Answer:
     def __init__(self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage) -> None:
         self._claimed, self._turn, self._services = claimed, claimed.turn, services
         self._usage = model_usage
+        self._own_words: tuple[str, ...] = ()
         self._fence = Fence(self._turn.number, claimed.lease.epoch)
         self._stream = AnswerStream(self._turn)
         self._safety = TurnSafety(services.monitor, self._turn)
@@ -175,11 +177,15 @@ class Answer:
         await self._services.sync.copy(self._record.conversation, reading.stored, changes)
         turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
+        self._own_words = (self.message, *(turn.user_message.content for turn in turns))
         return replace(situation, blocks=without_last_turn(situation.blocks)) if is_resumed else situation
 
     def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:
         """Take the changes to the facts that the message makes; return the facts that hold after them."""
-        return self._record.change_facts(understanding.changes, self._stream.answer_id)
+        facts = self._record.change_facts(understanding.changes, self._stream.answer_id)
+        self._own_words += tuple(fact.value for fact in facts if fact.decided_by is not Decider.MODEL)
+        self._own_words += tuple(fact.words for fact in facts if fact.decided_by is not Decider.MODEL)
+        return facts
 
     async def _start_with_safety(self) -> None:
         await self._commit(lambda write: self._stream.start(write, self._safety.decision), step="begin")
@@ -249,7 +255,8 @@ class Answer:
 
     async def say_checked(self, sentence: str) -> None:
         """Say a sentence of the brain; if it is not allowed, say instead, once per kind of claim, why not."""
-        checked = self._safety.check(sentence, self._routing.specialist if self._routing else None)
+        stated = without_quotations(sentence, self._own_words)
+        checked = self._safety.check(stated, self._routing.specialist if self._routing else None)
         if not checked.is_refused:
             await self.say(sentence)
             return

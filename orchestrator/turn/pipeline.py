@@ -14,12 +14,23 @@ from orchestrator.ops.telemetry import station
 from orchestrator.safety.monitor import UnderstoodMessage
 from orchestrator.turn.answer import answering
 from orchestrator.turn.queue import ClaimedTurn
+from orchestrator.turn.recalled import Found, beyond
 from orchestrator.turn.record import Routing
 from orchestrator.turn.services import TurnServices
 
 
 async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
-    """Answer one message. However the turn ends, it ends once, with a stored frame."""
+    """Answer one message, then remember it. However the turn ends, it ends once, with a stored frame."""
+    found = Found()
+    await _answer(claimed, services, found)
+    if services.remembering is not None:
+        turn = claimed.turn
+        await services.remembering.after_turn(
+            turn.conversation.user_id, turn.conversation_id, found.record(turn)
+        )
+
+
+async def _answer(claimed: ClaimedTurn, services: TurnServices, found: Found) -> None:
     turn = claimed.turn
     async with answering(claimed, services) as answer:
         text = answer.message
@@ -49,7 +60,10 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
             return
 
         with station("recall"):
-            recalled = await services.recall.search(embedded, turn.conversation.user_id, turn.conversation_id)
+            found.searched = await services.recall.search(
+                embedded, turn.conversation.user_id, turn.conversation_id
+            )
+            recalled = beyond(situation.blocks, found.searched)
         faults.point("after_recall")
         decision = await answer.assess(replace(known, intent=intent))
         await answer.show_understanding(recalled, intent.reasoning)

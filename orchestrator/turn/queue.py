@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
-from agents.safety.after_danger import MISTAKE
+from agents.safety.verdict import MISTAKE
 from orchestrator.errors import (
     BUSY,
     DATABASE_FILE_LOST,
@@ -26,6 +26,7 @@ from orchestrator.errors import (
 from orchestrator.ops import faults
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment, SafetyRecord
+from orchestrator.safety.context import standing_events
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
 
@@ -316,7 +317,7 @@ def _open_turn(tx: Transaction, turn: Turn) -> OpenTurn:
             turn.number,
             events=tuple(tx.safety.of_message(message.id)),
             before=tx.safety.danger_before(conversation.id, message.id, turn.number),
-            last=(last := tx.safety.recent_danger(conversation.id, turn.number)),
+            last=(last := standing_events(tx, conversation.id, turn.number)),
             unanswered=_unanswered(tx, last),
             is_repeated=turn.variation is not None,
         ),

@@ -6,6 +6,7 @@ from agents.ports import Brain, Embedder, PromptBook, Recall
 from agents.roster import Roster
 from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger import Ledger
+from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
@@ -33,3 +34,5 @@ class TurnServices:
     """How much of a long-term memory its trace shows."""
     tokens_per_person_and_day: int = 0
     """From so many tokens on, no model is asked for a person on the same day. 0: no limit."""
+    remembering: Remembering | None = None
+    """Remembers what the person said, after each turn; None remembers nothing."""

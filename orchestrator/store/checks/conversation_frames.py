@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast
 
 from sqlalchemy import bindparam, select
 
-from agents.safety.verdict import QUIET
+from agents.safety.verdict import SILENT
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.statements import Statement, all_of
@@ -241,9 +241,9 @@ def _check_order(steps: list[_Step]) -> Found:
 def _check_safety(events: Iterable[SafetyEvent], sent: Iterable[_DecodedFrame]) -> Found:
     """I18: the answer to a message with danger begins with the safety sentence, before any trace.
 
-    A danger that only stays is not said again.
+    A danger that only stays, or is over or denied, is not said again.
     """
-    in_danger = {event.message_id: event for event in events if event.tier and QUIET not in event.rules}
+    in_danger = {event.message_id: event for event in events if event.tier and SILENT.isdisjoint(event.rules)}
     answers: dict[str, SafetyEvent] = {}
     for each in sent:
         body = each.body

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from orchestrator.store.checks.conversation_blocks import check_blocks
 from orchestrator.store.checks.conversation_frames import check_answers, check_frames
+from orchestrator.store.checks.ledgers import check_ledgers
 from orchestrator.store.checks.queries import check_query, queries
 from orchestrator.store.checks.soundness import check_database
 from orchestrator.store.checks.violations import Found, Violation, tolerating_broken_rows
@@ -43,6 +44,7 @@ def check_all(unit: Unit, *, quiesced: bool = False, mirrored: bool = False) -> 
     found = list(check_database(unit))
     for invariant, why, query in queries(quiesced=quiesced, mirrored=mirrored):
         found.extend(tolerating_broken_rows(unit, check_query(unit, invariant, why, query), invariant))
+    found.extend(tolerating_broken_rows(unit, check_ledgers(unit), "ledgers"))
     conversations: list[str] = []
     found.extend(tolerating_broken_rows(unit, _collect(unit, conversations), "conversations"))
     for conversation_id in conversations:

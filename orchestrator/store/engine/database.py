@@ -23,6 +23,7 @@ from orchestrator.store.repositories.frames import Frames
 from orchestrator.store.repositories.leases import Leases
 from orchestrator.store.repositories.letta import Letta
 from orchestrator.store.repositories.memories import Memories
+from orchestrator.store.repositories.memory_index import MemoryIndex
 from orchestrator.store.repositories.messages import Messages
 from orchestrator.store.repositories.meta import Metadata
 from orchestrator.store.repositories.model_calls import ModelCalls
@@ -47,6 +48,7 @@ class Transaction:
         self.conversations = Conversations(unit)
         self.messages = Messages(unit, self.conversations)
         self.memories = Memories(unit)
+        self.memory_index = MemoryIndex(unit, self.memories.ledger)
         self.traces = Traces(unit)
         self.notes = Notes(unit)
         self.tools = Tools(unit, self.conversations)

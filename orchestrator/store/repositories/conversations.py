@@ -63,6 +63,10 @@ class Conversations(ById[Conversation]):
         """The conversations of a person, the most recently active first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, limit=limit)
 
+    def every(self) -> list[Conversation]:
+        """All conversations of everybody, except deleted ones."""
+        return [each for each in self._unit.every(Conversation, "id") if each.deleted_at is None]
+
     def lock(self, id: str) -> Conversation:
         """Lock the conversation until the end of the transaction.
 

@@ -1,20 +1,47 @@
 """Long-term memories, and the rows that represent memory blocks in traces."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from datetime import datetime
+from typing import Any, Final, cast
 
-from sqlalchemy import bindparam, false, or_
+from sqlalchemy import bindparam, false, or_, update
 
+from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
+from orchestrator.store.engine.unit import Unit
 from orchestrator.store.repositories.by_id import ById
-from orchestrator.store.rows import Memory
+from orchestrator.store.repositories.memory_ledger import LedgerChange, MemoryLedger
+from orchestrator.store.rows import IndexedMemory, Memory
 
 MEMORY_BLOCK = "memory_block"
 """The `source_type` of a row that represents a block. Searches do not find it."""
 
+PERSON: Final = "person"
+"""The actor of a change that the person asked for."""
+
+_NOT_IN_LEDGER: Final = ("embeddings", "embeddings_info")
+"""Columns that are computed from others."""
+
+_ERASED: Final[dict[str, Any]] = {
+    "content": "",
+    "title": None,
+    "summary": None,
+    "entities": (),
+    "key_phrases": (),
+    "tags": (),
+    "embeddings": None,
+    "embeddings_info": None,
+    "source_info": None,
+}
+
+_OUTDATED: Final[dict[str, Any]] = {"words": "", "model": None, "own_vector": None, "window_vector": None}
+"""The index row of a memory whose content has changed, until it is indexed again."""
+
 _table = Memory.table
 _alive = _table.c.deleted_at.is_(None)
+_is_memory = or_(_table.c.source_type.is_(None), _table.c.source_type != MEMORY_BLOCK)
 
 
 def _without_padding(*columns: Any) -> Memory:
@@ -30,15 +57,44 @@ _BY_ID = Statement(all_of(Memory).where(_table.c.id == bindparam("id"), _alive),
 _EVER = Statement(all_of(Memory).where(_table.c.id == bindparam("id")), _without_padding)
 _OF_PERSON = Statement(
     all_of(Memory)
-    .where(
-        _table.c.user_id == bindparam("user_id"),
-        _alive,
-        _table.c.archived.is_(false()),
-        or_(_table.c.source_type.is_(None), _table.c.source_type != MEMORY_BLOCK),
-    )
+    .where(_table.c.user_id == bindparam("user_id"), _alive, _table.c.archived.is_(false()), _is_memory)
     .order_by(_table.c.pinned.desc(), _table.c.updated_at.desc(), _table.c.id)
     .limit(bindparam("limit")),
     _without_padding,
+)
+_EVER_OF_PERSON = Statement(
+    all_of(Memory)
+    .where(_table.c.user_id == bindparam("user_id"), _is_memory)
+    .order_by(_table.c.created_at, _table.c.id),
+    _without_padding,
+)
+_NOT_INDEXED = Statement(
+    all_of(Memory)
+    .outerjoin_from(_table, IndexedMemory.table, _table.c.id == IndexedMemory.table.c.memory_id)
+    .where(
+        _table.c.user_id == bindparam("user_id"),
+        _alive,
+        _is_memory,
+        IndexedMemory.table.c.model.is_(None),  # never indexed, or changed since
+    )
+    .order_by(_table.c.created_at, _table.c.id)
+    .limit(bindparam("limit")),
+    _without_padding,
+)
+_NEXT_IN_EPISODE = Statement(
+    all_of(IndexedMemory)
+    .where(
+        IndexedMemory.table.c.user_id == bindparam("user_id"),
+        IndexedMemory.table.c.episode == bindparam("episode"),
+        IndexedMemory.table.c.ordinal > bindparam("ordinal"),
+    )
+    .order_by(IndexedMemory.table.c.ordinal)
+    .limit(1),
+    IndexedMemory,
+)
+_RESTORE = Statement(
+    update(_table).where(_table.c.id == bindparam("id")).values(deleted_at=None, updated_at=bindparam("now")),
+    lambda: None,
 )
 
 
@@ -65,17 +121,27 @@ class NewMemory:
 
 
 class Memories(ById[Memory]):
-    """The table `alicia_memory`."""
+    """The table `alicia_memory`. Every change of a person's memory is also an entry in their ledger."""
 
     row_type = Memory
 
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit)
+        self.ledger = MemoryLedger(unit)
+
     def add(self, new: NewMemory) -> Memory:
         """Store a memory. For a vector, `embeddings_info["dimensions"]` is set."""
-        given = {each.name: getattr(new, each.name) for each in fields(new)}
-        given["id"] = new.id or self._unit.ids.new("mem_")
-        if new.embeddings is not None:
-            given["embeddings_info"] = {**(new.embeddings_info or {}), "dimensions": len(new.embeddings)}
-        return self._unit.add(Memory, **given, archived=False)
+        return self.add_all([new])[0]
+
+    def add_all(self, new: Sequence[NewMemory]) -> list[Memory]:
+        """Store memories in one go."""
+        rows = [self._row(each) for each in new]
+        self._unit.insert(*rows)
+        for user_id in dict.fromkeys(row.user_id for row in rows if _has_ledger(row)):
+            of_person = [row for row in rows if row.user_id == user_id and _has_ledger(row)]
+            changes = [LedgerChange(row.id, "created", _ledger_body(row)) for row in of_person]
+            self.ledger.append(cast(str, user_id), changes, actor=of_person[0].created_by or PERSON)
+        return rows
 
     def get(self, id: str) -> Memory | None:
         """The row with that id, archived or not, unless it is deleted."""
@@ -88,3 +154,96 @@ class Memories(ById[Memory]):
     def of_person(self, user_id: str, *, limit: int = 100) -> list[Memory]:
         """The memories of a person, without archived ones, pinned ones first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, limit=limit)
+
+    def of_person_ever(self, user_id: str) -> list[Memory]:
+        """All memories of a person, also archived and deleted ones, in the order they were made."""
+        return self._unit.all(_EVER_OF_PERSON, user_id=user_id)
+
+    def not_indexed(self, user_id: str, *, limit: int) -> list[Memory]:
+        """Memories of a person that search cannot find yet, because they have no row in the index."""
+        return self._unit.all(_NOT_INDEXED, user_id=user_id, limit=limit)
+
+    def update(self, id: str, *, by: str = PERSON, **columns: Any) -> bool:
+        """Set some columns; false if there is no such row or it is deleted."""
+        body = {name: value for name, value in columns.items() if name not in _NOT_IN_LEDGER}
+        action = "deleted" if "deleted_at" in body else "updated"
+        return super().update(id, **columns) and self._note(
+            id, action, {} if action == "deleted" else _plain(body), by
+        )
+
+    def delete(self, id: str, *, by: str = PERSON) -> bool:
+        """Mark the row as deleted. It stays in the table, but normal reads skip it."""
+        return self.update(id, by=by, deleted_at=self._unit.now)
+
+    def restore(self, id: str, *, by: str = PERSON) -> bool:
+        """Undo a deletion; false if there is no such row."""
+        return self._unit.run(_RESTORE, id=id) == 1 and self._note(id, "restored", {}, by)
+
+    def erase(self, id: str, *, by: str = PERSON) -> bool:
+        """Delete a memory for good: its content leaves the table, the index and the ledger."""
+        memory = self.get_even_deleted(id)
+        if memory is None or memory.user_id is None:
+            return False
+        self._unit.run(_RESTORE, id=id)  # only rows that are not deleted can be changed
+        self._unit.change(Memory, {"id": id}, **_ERASED)
+        self._unit.change(Memory, {"id": id}, deleted_at=self._unit.now)
+        self._note(id, "erased", {}, by)
+        self._erase_from_index(memory.user_id, id)
+        self.ledger.remove_bodies(memory.user_id, id)
+        return True
+
+    def _erase_from_index(self, user_id: str, id: str) -> None:
+        """Remove a memory from the index, and from the context of the memory that was said after it."""
+        indexed = self._unit.find_one(IndexedMemory, user_id=user_id, memory_id=id)
+        if indexed is None:
+            return
+        here = {"user_id": user_id, "episode": indexed.episode, "ordinal": indexed.ordinal}
+        after = self._unit.first(_NEXT_IN_EPISODE, **here)
+        self._unit.remove(IndexedMemory, memory_id=id)
+        if after is not None:
+            which = {"memory_id": after.memory_id}
+            alone = {"context": "", "context_words": "", "window_vector": after.own_vector}
+            self._unit.change(IndexedMemory, which, version=indexed.version, **alone)
+
+    def _row(self, new: NewMemory) -> Memory:
+        given = {each.name: getattr(new, each.name) for each in fields(new)}
+        given["id"] = new.id or self._unit.ids.new("mem_")
+        if new.embeddings is not None:
+            given["embeddings_info"] = {**(new.embeddings_info or {}), "dimensions": len(new.embeddings)}
+        now = self._unit.now
+        given |= {"created_at": now, "updated_at": now, "deleted_at": None}
+        return Memory(**given, user_rating=None, archived=False)
+
+    def _note(self, id: str, action: str, columns: dict[str, Any], actor: str) -> bool:
+        """Enter a change in the ledger, and make searches read the memory's row again."""
+        memory = self.get_even_deleted(id)
+        if memory is not None and _has_ledger(memory):
+            user_id = cast(str, memory.user_id)
+            changes = [LedgerChange(id, action, columns)]
+            if not self.ledger.of_memory(user_id, id):  # it is older than the ledger
+                changes.insert(0, LedgerChange(id, "created", _ledger_body(memory)))
+            version = self.ledger.append(user_id, changes, actor=actor)
+            outdated = _OUTDATED if "content" in columns else {}
+            self._unit.change(IndexedMemory, {"memory_id": id}, version=version, **outdated)
+        return True
+
+
+def _has_ledger(memory: Memory) -> bool:
+    return memory.user_id is not None and memory.source_type != MEMORY_BLOCK
+
+
+def _ledger_body(memory: Memory) -> dict[str, Any]:
+    """The values of a memory that its ledger keeps."""
+    left_out = ("id", "user_id", "updated_at", "deleted_at", *_NOT_IN_LEDGER)
+    names = (each.name for each in fields(memory) if each.name not in left_out)
+    return _plain({name: getattr(memory, name) for name in names})
+
+
+def _plain(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: _json(value) for name, value in columns.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return as_text(value)
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | dict) else value

@@ -8,10 +8,9 @@ import pytest
 
 from agents.models.scripted import ScriptedBrain
 from agents.ports import Brain
-from agents.safety.after_danger import CONFIRMED, MISTAKE, RETRACTED
 from agents.safety.classifier import Likeness
-from agents.safety.detector import AGREES, DOUBTS
-from agents.safety.verdict import QUIET, STILL
+from agents.safety.detector import USUAL
+from agents.safety.verdict import CONFIRMED, DENIED, MISTAKE, QUIET, RETRACTED, SILENT, STILL
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.safety.monitor import SafetyMonitor
@@ -50,7 +49,9 @@ class HearsOddThings:
         return [
             Likeness(0.0, 1.0)
             if "grey" in text
-            else Likeness(1.0 if "odd" in text else DOUBTS if text in (MISSPELT, CORRECTED) else AGREES, 0.0)
+            else Likeness(
+                1.0 if "odd" in text else USUAL.doubts if text in (MISSPELT, CORRECTED) else USUAL.agrees, 0.0
+            )
             for text in texts
         ]
 
@@ -191,7 +192,7 @@ async def test_after_a_no_the_turn_answers_the_message_that_had_raised_the_quest
         assert scripted.messages == [said, said]
         kept = (await history(orchestrator, peer.conversation_id)).turns[-1]
         assert kept.user_message.content == "no"
-        assert len(await events(orchestrator, peer)) == 1
+        assert [DENIED in event.rules for event in await events(orchestrator, peer)] == [False, True]
 
         again = await peer.ask("what helps against a cold?")
         assert a_monitor().wording.no_danger not in text(again)
@@ -255,19 +256,32 @@ async def test_possible_danger_lapses_if_the_person_says_something_else(address:
         assert (certainty(other), certainty(reply)) == (None, None)
         assert [brief.message for brief in scripted.briefs] == ["What vitamins are good in winter?", "yes"]
         assert a_monitor().wording.error not in text(other)
-        assert len(await events(orchestrator, peer)) == 1
+        assert [SILENT.isdisjoint(event.rules) for event in await events(orchestrator, peer)] == [
+            True,
+            False,
+            False,
+        ]
 
 
-async def test_a_question_is_not_asked_twice_in_a_row_for_the_same_thing(address: str) -> None:
+async def test_danger_that_the_classifier_finds_again_after_its_question_is_certain(address: str) -> None:
     async with (
         an_orchestrator(address, monitor=monitor()).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
         answers = [await peer.ask(f"{ODD}, I said it {times} times") for times in (1, 2, 3)]
+
+        assert [certainty(frames) for frames in answers] == ["possible", "certain", "certain"]
+        assert len({text(frames) for frames in answers}) == 3
+
+
+async def test_another_kind_of_danger_after_a_question_gets_its_own_question(address: str) -> None:
+    async with (
+        an_orchestrator(address, monitor=monitor()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask(ODD)
         other = await peer.ask("everything in the whole wide world is grey to me today")
 
-        assert [certainty(frames) for frames in answers] == ["possible", None, "possible"]
-        assert text(answers[0]) != text(answers[2])
         assert certainty(other) == "possible"
         assert "harming yourself" in text(other)
 
@@ -369,8 +383,8 @@ async def test_a_mistake_is_asked_about_once_and_then_believed(address: str, dan
         assert certainty(later) is None
         assert "worries me" not in text(later)
         found = await events(orchestrator, peer)
-        assert [MISTAKE in event.rules for event in found] == [False, True]
-        assert await alerted(orchestrator, peer) == [True, False]
+        assert [{MISTAKE, DENIED} & set(event.rules) for event in found] == [set(), {MISTAKE}, {DENIED}]
+        assert await alerted(orchestrator, peer) == [True, False, False]
 
 
 @pytest.mark.parametrize(("said", "is_danger"), [("it was a joke, really", False), ("yes", True)])

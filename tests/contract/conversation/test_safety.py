@@ -14,7 +14,6 @@ from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
 from agents.models.scripted import GENERAL, ScriptedBrain
 from agents.ports import Situation, Vectors
-from agents.safety import after_danger as after
 from agents.safety import wording
 from agents.safety.classifier import Likeness
 from agents.safety.guard import Reason
@@ -705,7 +704,13 @@ class Broken:
     def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
         raise RuntimeError("cannot check")
 
-    def still(self, text: str, earlier: Verdict) -> Verdict:
+    def brings_nothing(self, text: str) -> bool:
+        raise RuntimeError("cannot check")
+
+    def means_of(self, text: str, earlier: Verdict) -> Verdict:
+        raise RuntimeError("cannot check")
+
+    def has_finding(self, text: str) -> bool:
         raise RuntimeError("cannot check")
 
 
@@ -780,7 +785,7 @@ async def test_danger_stays_if_the_check_of_the_next_message_fails(
     def fails(*_: object) -> Verdict:
         raise RuntimeError("cannot say")
 
-    monkeypatch.setattr(after, "understood", fails)
+    monkeypatch.setattr("orchestrator.safety.monitor.after", fails)
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask(CHEST)
         frames = await peer.ask("what helps against a runny nose?")
@@ -1000,14 +1005,19 @@ async def test_an_earlier_emergency_does_not_make_other_messages_emergencies(add
         assert_safety_first(await peer.ask("I have crushing chest pain"), "emergency", 3)
         for harmless in (
             "what is the weather like",
-            "I have a runny nose",
+            "I have had a runny nose since Monday",
             "What vitamins are good in winter?",
         ):
             frames = await peer.ask(harmless)
 
             assert "safety" not in of_type(START_ANSWER, frames)[0].body
             assert [frame.meta for frame in of_type(SENTENCE, frames) if "safety" in frame.meta] == []
-        assert len(await events(orchestrator, peer)) == 1
+        assert ["aside" in event.rules for event in await events(orchestrator, peer)] == [
+            False,
+            True,
+            True,
+            True,
+        ]
 
 
 KEPT_TALKING = {
@@ -1057,11 +1067,11 @@ async def test_danger_that_is_over_or_taken_care_of_is_not_mentioned_again(addre
         await peer.ask(CHEST)
         frames = await peer.ask(over)
 
-        assert (
-            "".join(frame.body["text"] for frame in of_type(SENTENCE, frames)) == a_monitor().wording.settled
-        )
+        assert "".join(
+            frame.body["text"] for frame in of_type(SENTENCE, frames)
+        ) == a_monitor().wording.settled(Verdict("emergency", 3))
         await peer.ask("ok")
-        assert len(await events(orchestrator, peer)) == 1
+        assert ["over" in event.rules for event in await events(orchestrator, peer)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -1096,8 +1106,10 @@ async def test_questions_about_what_to_do_meanwhile_get_first_aid_and_the_call_h
             set(),
             {"meanwhile", "still"},
             {"meanwhile", "still"},
+            {"still"},
         ]
-        assert [any(rule.startswith("first_aid.") for rule in each) for each in rules] == [False, True, False]
+        aided = [any(rule.startswith("first_aid.") for rule in each) for each in rules]
+        assert aided == [False, True, False, False]
         assert "safety" not in later[0].meta
 
 
@@ -1119,7 +1131,7 @@ async def test_a_person_who_has_called_is_not_asked_to_call_again(address: str, 
         assert texts[0].startswith("Good that help is called")
         assert "too; until help is there" in texts[1]
         assert not any("nobody has called" in each for each in texts)
-        assert over[0].body["text"] == a_monitor().wording.settled
+        assert over[0].body["text"] == a_monitor().wording.settled(Verdict("emergency", 3))
         assert "safety" not in calm[0].meta
 
 

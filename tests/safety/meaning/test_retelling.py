@@ -1,31 +1,24 @@
 """Danger in an enriched message: only what this message brings, not what was known before."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from agents.local import lexicon
-from agents.local.enriching import Enricher
 from agents.safety.retelling import Before, added
 from agents.safety.verdict import Verdict
 from agents.values import Exchange
+from tests.listeners import the_listener
 from tests.models import the_guard
-from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases
+from tests.safety.phrases import HELD_OUT, KNOWN, phrases
 
 ASKED_ON = "I am still here: has somebody called, and what has changed since you wrote?"
-
-
-@cache
-def enricher() -> Enricher:
-    return Enricher(lexicon.load(RULES.parent / "lexicon.toml"))
 
 
 def brings(said: str, first: str = "", answer: str = "") -> Verdict:
     """The danger that `said` adds after a first message and its answer."""
     history = (Exchange(1, first, answer),) if first else ()
-    retold = (enricher().enrich(first, ()).enriched_message,) if first else ()
-    enrichment = enricher().enrich(said, history)
+    retold = (the_listener().enrich(first, ()).enriched_message,) if first else ()
+    enrichment = the_listener().enrich(said, history)
     return added(the_guard(), said, enrichment, Before((first,) if first else (), retold, answer))
 
 

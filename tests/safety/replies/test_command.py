@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from agents.safety.classifier import DangerClassifier
-from agents.safety.detector import AGREES, ALONE
+from agents.safety.detector import USUAL
 from orchestrator import wiring
 from orchestrator.cli import cli
 from orchestrator.settings import load
@@ -46,7 +46,7 @@ def test_every_line_gets_one_answer_in_order_with_its_id() -> None:
         (5, "none"),
         (9, "none"),
     ]
-    assert set(answers[0]) == {"id", "flagged", "certainty", "kind", "tier", "rules", "language"}
+    assert set(answers[0]) == {"id", "flagged", "certainty", "kind", "tier", "rules", "language", "likeness"}
     assert (answers[0]["flagged"], answers[0]["certainty"], answers[0]["tier"]) == (True, "certain", 3)
     assert (answers[2]["flagged"], answers[2]["certainty"]) == (False, None)
     assert answers[0]["rules"][0] == "coronary.chest_pain"
@@ -192,7 +192,7 @@ def test_explain_shows_the_likeness_and_the_thresholds_of_the_classifier() -> No
 
     assert silent.startswith("  meaning  not raised: like an emergency ")
     assert heard.startswith("  meaning  raised: like an emergency ")
-    assert all(f"{enough:.2f}" in silent for enough in (AGREES, ALONE))
+    assert all(f"{enough:.2f}" in silent for enough in (USUAL.agrees, USUAL.alone))
 
 
 def test_the_explained_rules_are_those_of_the_verdict() -> None:

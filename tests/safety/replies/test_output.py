@@ -1,5 +1,6 @@
 """What a brain may not say, and what it must be able to say, in sentences written before the rules."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -7,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from agents.errors import BadRules
+from agents.local import medicines, replies
 from agents.safety import output
 from agents.safety.output import OutputGuard
+from agents.safety.quotations import without_quotations
 from agents.safety.wording import CLAIMS
 from agents.safety.wording import load as load_wording
+from orchestrator.settings import shipped_config
 from orchestrator.wiring import load_roster
 from tests.safety.phrases import RULES, read
 from tools.toolchain import CHECKOUT
@@ -28,16 +32,6 @@ SETS = [
 ]
 REFUSED = [sentence for each in SETS for sentence in each["refused"]]
 ALLOWED = [sentence for each in SETS for sentence in each["allowed"]]
-SAID_OF_MEDICINES = (
-    "medications",
-    "relief",
-    "triggers",
-    "when_better",
-    "dose",
-    "other_medicines",
-    "readings",
-    "measures",
-)
 MEDICINES = (
     "2 tablets of ibuprofen 400 mg",
     "500 mg of paracetamol twice a day",
@@ -98,7 +92,7 @@ def test_all_texts_of_the_interviews_are_allowed() -> None:
         for said in texts((who.says, who.interview.model_dump(), roster.manner.model_dump()))
     ]
 
-    assert len(spoken) > 1_000
+    assert len(spoken) > 250
     assert [said for said, lines in spoken if the_guard().refusals(said, lines)] == []
 
 
@@ -121,15 +115,26 @@ def test_what_is_said_in_place_of_a_refused_sentence_fits_its_claim_and_is_allow
     assert len({*refused.values(), wording.refused(["sleep.sedating"])}) == 5
 
 
-@pytest.mark.parametrize("medicine", MEDICINES)
-def test_a_medicine_that_the_person_named_may_be_repeated(medicine: str) -> None:
-    manner = load_roster().manner
-    wordings = [*manner.corrected, *manner.added]
-    wordings += [wording for kind in SAID_OF_MEDICINES for wording in manner.reflections[kind]]
-    result = [wording.format(value=medicine) for wording in wordings]
-    result += [each.format(facts=f"headache, helped by {medicine}; dose: 2") for each in manner.summary]
+def test_all_texts_of_the_brain_without_a_model_are_allowed() -> None:
+    folder = shipped_config() / "local"
+    wording = replies.load(folder / "replies.toml").model_dump()
+    warnings = [
+        each.text.format(asked="it", other="what you take")
+        for each in medicines.load(folder / "medicines.toml").warnings
+    ]
 
-    assert [said for said in result if the_guard().refusals(said)] == []
+    spoken = [re.sub(r"\{\w+\}", '""', said) for said in (*texts(tuple(wording.values())), *warnings)]
+    assert len(spoken) > 100
+    assert [said for said in spoken if the_guard().refusals(said)] == []
+
+
+@pytest.mark.parametrize("medicine", MEDICINES)
+def test_what_the_person_wrote_may_be_quoted(medicine: str) -> None:
+    own = f"I take {medicine}, two of them every six hours, so I have gout"
+    noted = f'Noted: "I take {medicine}, two of them every six hours, so I have gout".'
+
+    assert the_guard().refusals(without_quotations(noted, [own])) == ()
+    assert without_quotations(noted, ["I take nothing"]) == noted
 
 
 @pytest.mark.parametrize(

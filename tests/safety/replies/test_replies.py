@@ -7,9 +7,8 @@ from itertools import product
 
 import pytest
 
-from agents.safety.after_danger import CALLED, MEANWHILE
 from agents.safety.rules import Kind
-from agents.safety.verdict import Verdict
+from agents.safety.verdict import CALLED, MEANWHILE, Verdict
 from agents.safety.wording import load
 from tests.models import the_guard
 from tests.safety.phrases import RULES

@@ -115,7 +115,7 @@ def test_a_reply_that_picks_an_option_is_judged_by_the_option(asked: str, reply:
     ],
 )
 def test_a_loose_word_for_a_means_counts_alone(reply: str, tier: int) -> None:
-    assert the_guard().still(reply, Verdict("crisis", 2, ("suicide.thoughts",))).tier == tier
+    assert the_guard().means_of(reply, Verdict("crisis", 2, ("suicide.thoughts",))).tier == tier
 
 
 @pytest.mark.parametrize(

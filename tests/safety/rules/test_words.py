@@ -320,8 +320,7 @@ def test_after_certain_danger_short_texts_name_the_number_and_raise_no_alarm(
 
     assert light[0] != light[1]
     assert all(line in each and "now" not in each.lower().split() for each in light)
-    assert line in words.comes_back(danger)
-    assert not words.comes_back(possible("emergency"))
+    assert all(line in words.comes_back(danger, again=again) for again in (False, True))
 
 
 @pytest.mark.parametrize("rule", ["stroke.face", "suicide.plan", "abuse.violence"])

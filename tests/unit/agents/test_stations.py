@@ -7,6 +7,7 @@ from itertools import repeat
 import pytest
 
 from agents.errors import BrainFailed
+from agents.facts import known_facts, known_values
 from agents.models.scripted import GENERAL, ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from agents.questions import kinds_asked, last_question
@@ -14,7 +15,7 @@ from agents.stations.understand import QUICK_SECONDS, slug, understand
 from agents.values import Enrichment, Fact, FactReading, Intent, Understanding
 from memory_blocks.facts import Decider, Op
 from memory_blocks.models import Blocks
-from tests.builders import a_situation, some_blocks
+from tests.builders import a_fact, a_situation, some_blocks
 from tests.models import embedded
 
 
@@ -196,3 +197,10 @@ def test_a_question_asks_for_kinds_of_facts(answer: str, kinds: tuple[str, ...])
 def test_the_last_question_is_found() -> None:
     assert last_question("Hm? I see. Where is it? Thank you.") == "Where is it?"
     assert last_question("I see.") is None
+
+
+def test_a_kind_that_only_an_operator_knows_is_left_out_for_agents() -> None:
+    facts = [a_fact("A1c", "7 %"), a_fact("age", "34")]
+
+    assert [fact.kind for fact in known_facts(facts)] == ["age"]
+    assert known_values(facts) == {"A1c": "7 %", "age": "34"}

@@ -103,7 +103,7 @@ def test_an_overlay_without_any_file_that_is_read_is_refused_by_name(tmp_path: P
     (tmp_path / "defaults.toml").touch()
 
     with pytest.raises(
-        AnamnesisError, match=r"it has none of default\.toml, agents\.toml, prompts"
+        AnamnesisError, match=r"it has none of default\.toml, agents\.toml, recall\.toml, prompts"
     ) as refused:
         load(tmp_path, environment={})
 

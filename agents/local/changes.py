@@ -1,0 +1,451 @@
+"""Turns what clauses say into changes to the facts: adds, replaces, repeats and retracts them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from agents.local import readers
+from agents.local.acts import Done
+from agents.local.clauses import MIXED, PERSON, Clause, plain, relative_in
+from agents.local.dialogue import Talk, named_topic, stems
+from agents.local.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
+from agents.values import LISTS, NONE, ActKind, FactReading
+from memory_blocks.facts import CurrentFact, Decider, Op
+
+_STOPPED: Final = re.compile(
+    r"\b(?:stopped|came off|come off|no longer (?:take|on|taking)|quit|off the"
+    r"|not (?:taking|on)|don't take|took me off|taken off|stopped taking)\b"
+)
+_ADDS: Final = re.compile(r"\b(?:also|too|as well|plus|besides|on top)\b|^and\b")
+_MAX: Final = 200
+_MEASURED: Final = frozenset(
+    ("severity", "temperature", "readings", "sleep_hours", "progression", "location")
+)
+"""Values that change from day to day: a new one does not end the one before."""
+
+_NUMBERED: Final = frozenset(("medications", "other_medicines", "dose"))
+_ASKS_TO_KEEP: Final = re.compile(
+    r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you"
+    r"|will you|i want you to|i need you to|i'd like you to)[, ]+)*"
+    r"(?:remember|note|log|record|save|store|write|put|jot|mark|make a note"
+    r"|take a note|keep a note|keep in mind|don't forget|for the record"
+    r"|for your notes|add)"
+    r"(?: down| it down| this down| this| that down)?(?: in (?:your|my) notes)?(?: that|:|,| of)*\s+",
+    re.IGNORECASE,
+)
+
+
+class ChangeReader:
+    """Reads the changes of one message."""
+
+    def __init__(self, reader: FactReader) -> None:
+        self._reader = reader
+
+    def read(self, done: Sequence[Done], talk: Talk) -> tuple[FactReading, ...]:
+        """The changes that the clauses make, in their order."""
+        changes: list[FactReading] = []
+        concern = talk.about
+        for each in done:
+            for change in self._of(each, talk, changes, concern):
+                if (
+                    changes
+                    and each.kind is ActKind.CORRECT
+                    and (change.op, change.target, change.kind)
+                    == (changes[-1].op, changes[-1].target, changes[-1].kind)
+                ):
+                    changes.pop()  # the same message takes it back
+                changes.append(change)
+                if change.kind == CONCERN:
+                    concern = change.value[:120]
+        return tuple(changes)
+
+    def _of(
+        self, each: Done, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> Iterable[FactReading]:
+        clause = each.clause
+        match each.kind:
+            case ActKind.ANSWER if talk.removal and not each.answers:
+                return () if self._reader.polarity(clause.low).startswith("no") else self._removed(talk)
+            case ActKind.ANSWER:
+                return [self._added(found, talk, before, concern) for found in self._answer_values(each)]
+            case ActKind.REMEMBER:
+                bare = kept_words(clause.text)
+                kept = replace(clause, text=bare, low=plain(bare).strip(" ."))
+                return self._stated(kept, talk, before, concern) if len(bare.split()) > 1 else ()
+            case ActKind.FACT | ActKind.FEELING:
+                return self._stated(clause, talk, before, concern)
+            case ActKind.CORRECT:
+                return self._corrected(clause, talk, before, concern)
+            case ActKind.TOPIC_RESUMED:
+                return self._resumed(clause, talk)
+            case ActKind.TOPIC_LEFT:
+                return self._new_topic(clause, talk, before, concern)
+            case _:
+                return ()
+
+    def _answer_values(self, each: Done) -> Sequence[Found]:
+        """The answer, and what else the clause states."""
+        kinds = {found.kind for found in each.answers}
+        further = [
+            found
+            for found in self._reader.volunteered(each.clause)
+            if found.kind not in kinds | {CONCERN, "onset", "duration"}
+            and not kinds & {"tried", "relief", "family_history"}
+        ]
+        return [*each.answers, *further]
+
+    def _stated(
+        self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> list[FactReading]:
+        """What a clause states: values of its kinds, else its words."""
+        if stopped := self._stopped(clause, talk):
+            return stopped
+        found = self._reader.volunteered(clause)
+        complaints = [one for one in found if one.kind == CONCERN]
+        values = [one for one in found if one.kind != CONCERN]
+        for one in complaints:
+            known = stems(concern)
+            if concern and re.match(r"(?:and |but )?(?:it|it's|its|that|this|they|the pain)\b", clause.low):
+                continue
+            if known & stems(one.value) and clause.who == (
+                talk.concern.subject if talk.concern else clause.who
+            ):
+                continue
+            same_person = clause.who == (talk.concern.subject if talk.concern else clause.who)
+            if (
+                concern
+                and same_person
+                and (
+                    len(clause.low.split()) <= 3
+                    or _ADDS.search(clause.low)
+                    or any(change.kind == CONCERN for change in before)
+                )
+            ):
+                values.append(replace(one, kind="associated_symptoms", value=clause.text[:_MAX]))
+            else:
+                values.insert(0, one)
+        place = readers.whole_place(clause.low)
+        if not values and place and concern:
+            return [self._added(Found("location", place, clause.text, clause.who), talk, before, concern)]
+        dose = readers.PLAIN["dose"](clause.low)
+        taken = [
+            fact.value for fact in talk.facts if fact.kind == "medications" and fact.subject == clause.who
+        ]
+        if not values and dose and taken and len(clause.low.split()) <= len(dose.split()) + 4:
+            return [
+                self._added(Found("dose", dose, clause.text, clause.who, taken[-1]), talk, before, concern)
+            ]
+        often = readers.PLAIN["often"](clause.low)
+        if not values and often and concern and len(clause.low.split()) <= len(often.split()) + 2:
+            return [self._added(Found("frequency", often, clause.text, clause.who), talk, before, concern)]
+        if (
+            not values
+            and "temperature" in talk.known
+            and (value := readers.temperature(clause.low, asked=True))
+        ):
+            values = [Found("temperature", value, clause.text, clause.who)]
+        if not values:
+            if readers.whole_span(clause.low) and concern:
+                when = readers.when(clause.low)
+                value = when or readers.span(clause.low) or clause.text
+                kind = "onset" if when else "duration"
+                return [self._added(Found(kind, value, clause.text, clause.who), talk, before, concern)]
+            values = [
+                Found(NOTED, clause.text[:_MAX], clause.text, PERSON if clause.who == MIXED else clause.who)
+            ]
+        changes: list[FactReading] = []
+        for one in values:
+            changes.append(
+                self._added(
+                    one,
+                    talk,
+                    [*before, *changes],
+                    changes[0].value if changes and changes[0].kind == CONCERN else concern,
+                )
+            )
+        return changes
+
+    def _stopped(self, clause: Clause, talk: Talk) -> list[FactReading]:
+        """The medicines that somebody does not take any more."""
+        if clause.asked or clause.supposed or not _STOPPED.search(clause.low):
+            return []
+        names = self._reader.named(clause.low, "medicines.names")
+        gone = [
+            fact
+            for fact in talk.facts
+            if fact.kind in ("medications", "other_medicines")
+            and fact.subject == clause.who
+            and any(name in fact.value.lower() for name in names)
+        ]
+        if not gone:
+            return []
+        return [
+            *(_retract(fact, clause.text) for fact in gone),
+            _reading(Op.ADD, Found(NOTED, clause.text[:_MAX], clause.text, clause.who), ""),
+        ]
+
+    def _added(self, found: Found, talk: Talk, before: Sequence[FactReading], concern: str) -> FactReading:
+        """A value as a change: it repeats a fact, takes the place of one, or is new."""
+        about = "" if found.stable or found.kind == CONCERN else (found.about or concern)[:120]
+        same = [
+            fact
+            for fact in talk.facts
+            if (fact.kind, fact.subject) == (found.kind, found.who)
+            and (found.stable or found.kind == CONCERN or fact.about == about)
+        ]
+        for fact in same:
+            if fact.value.lower() == found.value.lower():
+                return _reading(Op.ADD, found, about, fact.id)
+        if found.kind in (CONCERN, NOTED) or found.kind in _MEASURED:
+            return _reading(Op.ADD, found, about)
+        if found.kind in LISTS:
+            nones = [fact for fact in same if fact.value == NONE]
+            alike = [
+                fact
+                for fact in same
+                if found.kind == "medications"
+                and set(self._reader.named(found.value, "medicines.names"))
+                & set(self._reader.named(fact.value.lower(), "medicines.names"))
+            ]
+            targets = nones or alike
+            return (
+                _reading(Op.REPLACE, found, about, targets[0].id)
+                if targets
+                else _reading(Op.ADD, found, about)
+            )
+        return _reading(Op.REPLACE, found, about, same[-1].id) if same else _reading(Op.ADD, found, about)
+
+    # --- corrections, removals, topics --------------------------------------------------------------------
+
+    def _corrected(
+        self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> list[FactReading]:
+        """The fact that a correction replaces, or retracts if it only denies."""
+        new, old = split_contrast(clause.low)
+        if stopped := self._stopped(clause, talk):
+            return stopped
+        target = self._target(clause, new, old, talk)
+        if target is None and before and (changed := self._amended(before[-1], clause, new)):
+            return [changed]
+        if target is None:
+            return (
+                self._stated(replace(clause, denied=False), talk, before, concern)
+                if not clause.denied or old
+                else [
+                    _reading(
+                        Op.ADD,
+                        Found(
+                            NOTED,
+                            clause.text[:_MAX],
+                            clause.text,
+                            PERSON if clause.who == MIXED else clause.who,
+                        ),
+                        concern,
+                    )
+                ]
+            )
+        value = self._new_value(clause, new, old, target)
+        if value is None:
+            return [
+                _retract(target, clause.text),
+                _reading(Op.ADD, Found(NOTED, clause.text[:_MAX], clause.text, target.subject), concern),
+            ]
+        found = Found(target.kind, value[:_MAX], clause.text[:_MAX], target.subject, target.about)
+        return [_reading(Op.REPLACE, found, target.about, target.id)]
+
+    def _target(self, clause: Clause, new: str, old: str, talk: Talk) -> CurrentFact | None:
+        """The fact that a correction is about: the one with the old value, else the newest of its type."""
+        facts = list(talk.facts)
+        side = re.search(r"\b(?:left|right)\b", new)
+        if side and not old:
+            old = "left" if side[0] == "right" else "right"
+        if old:
+            named = [fact for fact in facts if has_words(fact.value, old) or has_words(fact.words, old)]
+            if named:
+                typed = [fact for fact in named if fact.kind != NOTED and has_words(fact.value, old)]
+                return (typed or named)[-1]
+        facts = [fact for fact in facts if fact.kind != CONCERN]
+        kinds, sure = self._kinds_of(replace(clause, low=new, denied=False))
+        same = [fact for fact in facts if fact.kind in kinds and fact.subject in (clause.who, talk.whom)]
+        if "measures" in kinds:
+            weight = re.search(r"kg|kilo|lb|pound|stone", new) is not None
+            same = [
+                fact
+                for fact in same
+                if (re.search(r"kg|kilo|lb|pound|stone", fact.value) is not None) == weight
+            ]
+        if same:
+            return max(same, key=lambda fact: fact.turn or 0)
+        if clause.denied and (words := stems(clause.low)):
+            named = [fact for fact in facts if words & stems(fact.value)]
+            if named:
+                return named[-1]
+        last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind != NOTED]
+        return last[-1] if last and len(new.split()) <= 6 and not sure else None
+
+    def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
+        """The kinds of which a clause has a value, and whether it has one even if nobody asked."""
+        low = re.sub(
+            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is"
+            r"|oops|correction|typo|hang on|i said|that should be|more like|change (?:that"
+            r"|it) to|on second thought|my mistake|rather)[,: ]+)+",
+            "",
+            clause.low,
+        )
+        kinds = {found.kind for found in self._reader.volunteered(replace(clause, low=low, text=low))} - {
+            CONCERN
+        }
+        if self._reader.named(low, "medicines.names"):
+            kinds.add("medications")
+        return (kinds, True) if kinds else (self._reader.kinds_fitting(replace(clause, low=low)), False)
+
+    def _new_value(self, clause: Clause, new: str, old: str, target: CurrentFact) -> str | None:
+        """The value that a correction puts in the place of the old one; None if it only denies it."""
+        low = re.sub(
+            r"^(?:(?:sorry|no|wait|actually|i meant|i mean|make that|it's|its|it was|it is"
+            r"|oops|correction|typo|hang on|i said|that should be|more like|i got that wrong"
+            r"|my mistake|that's wrong|rather|the dose is|i take|i'm|he's|she's|he is|she is"
+            r"|i am)[,: ]+)+",
+            "",
+            new,
+        ).strip(" ,.")
+        clean = replace(clause, low=low, denied=False, text=low)
+        side = re.search(r"\b(?:left|right)\b", low)
+        if side and (wrong := "left" if side[0] == "right" else "right") in plain(target.value).split():
+            return re.sub(rf"\b{wrong}\b", side[0], plain(target.value))
+        if target.kind == NOTED:
+            return clause.text
+        numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
+        if (
+            target.kind in _NUMBERED
+            and len(numbers) == 1
+            and len(low.split()) <= 4
+            and re.search(r"\d", target.value)
+            and not old
+            and not self._reader.named(low, "medicines.names")
+        ):
+            return re.sub(r"\d+(?:[.,]\d+)?", numbers[0], target.value, count=1)
+        if (typed := self._reader.value_of(target.kind, clean)) is not None:
+            return typed
+        if clause.denied and not old:
+            return None
+        if old and low and has_words(target.value, old):
+            return (
+                re.sub(re.escape(plain(old)), low, target.value.lower(), count=1)
+                if len(low.split()) <= 6
+                else low
+            )
+        return low or None
+
+    def _amended(self, last: FactReading, clause: Clause, new: str) -> FactReading | None:
+        """What the same message said just before, with the value that it is changed to."""
+        value = self._reader.value_of(last.kind, replace(clause, low=new, text=new))
+        number = re.search(r"\b(?:\d+(?:[.,]\d+)?|one|two|three|four|five|six|seven|eight|nine|ten)\b", new)
+        if value is None and number:
+            value = re.sub(
+                r"\b(?:\d+(?:[.,]\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|an?)\b",
+                number[0],
+                last.value,
+                count=1,
+            )
+        if value is None or value == last.value:
+            return None
+        return last.model_copy(update={"value": value, "words": clause.text[:_MAX]})
+
+    def _removed(self, talk: Talk) -> list[FactReading]:
+        offered = [plain(each).rstrip(" .…") for each in talk.removal]
+        gone = [
+            fact
+            for fact in talk.facts
+            if any(
+                plain(fact.words).startswith(each) or plain(fact.value).startswith(each) for each in offered
+            )
+        ]
+        return [_retract(fact, "") for fact in gone]
+
+    def _new_topic(
+        self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> list[FactReading]:
+        """The topic that somebody wants to talk about; an earlier one is taken up again."""
+        found = [found for found in self._reader.volunteered(clause) if found.kind == CONCERN]
+        if not found and (named := named_topic(clause.text)):
+            if resumed := self._resumed(replace(clause, low=plain(named)), talk):
+                return resumed
+            if not relative_in(plain(named)):
+                found = [Found(CONCERN, re.sub(r"^(?:my|the|our) ", "", plain(named)), "", PERSON)]
+        return [self._added(one, talk, before, concern) for one in found[:1]]
+
+    def _resumed(self, clause: Clause, talk: Talk) -> list[FactReading]:
+        words = stems(clause.low)
+        for fact in reversed(talk.concerns):
+            if words & stems(f"{fact.value} {fact.words}"):
+                found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
+                return [_reading(Op.ADD, found, "", fact.id)]
+        return []
+
+
+def kept_words(text: str) -> str:
+    """What somebody asks to remember, without the request."""
+    return _ASKS_TO_KEEP.sub("", text, count=1).strip()
+
+
+def applied(
+    facts: Iterable[CurrentFact], readings: Iterable[FactReading], turn: int, now: datetime
+) -> tuple[CurrentFact, ...]:
+    """The facts after the changes of one message, before these are stored."""
+    after = {fact.id: fact for fact in facts}
+    for number, reading in enumerate(readings):
+        target = after.get(reading.target or "")
+        if reading.op is Op.RETRACT:
+            after.pop(reading.target or "", None)
+        elif reading.op is Op.ADD and target is not None:
+            update = {"times_said": target.times_said + 1, "last_said_at": now, "sure": True}
+            after[target.id] = target.model_copy(update=update)
+        else:
+            values = reading.model_dump(exclude={"op", "target"})
+            new = CurrentFact(
+                **values,
+                id=f"now_{turn}_{number}",
+                turn=turn,
+                message_id=None,
+                said_at=now,
+                last_said_at=now,
+                replaced=reading.target,
+            )
+            if target is not None:
+                after = {
+                    (new.id if key == target.id else key): (new if key == target.id else fact)
+                    for key, fact in after.items()
+                }
+            else:
+                after[new.id] = new
+    return tuple(after.values())
+
+
+def _retract(fact: CurrentFact, words: str) -> FactReading:
+    return FactReading(
+        op=Op.RETRACT,
+        target=fact.id,
+        kind=fact.kind,
+        subject=fact.subject,
+        about=fact.about,
+        value=fact.value,
+        words=words[:_MAX],
+        decided_by=Decider.PERSON,
+    )
+
+
+def _reading(op: Op, found: Found, about: str, target: str | None = None) -> FactReading:
+    return FactReading(
+        op=op,
+        target=target,
+        kind=found.kind,
+        subject=found.who[:60] or PERSON,
+        about=about[:120],
+        value=found.value,
+        stable=found.stable,
+        words=found.words[:_MAX],
+        decided_by=Decider.LOCAL,
+    )

@@ -1,0 +1,259 @@
+"""Cuts a message into clauses, and says of each whose it is, when it holds, and whether it holds at all."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+PERSON: Final = "person"
+"""The subject of a clause about the person who writes."""
+
+NOBODY: Final = ""
+"""The subject of a clause that names no subject, so that the one before it, or the question, decides."""
+
+MIXED: Final = "several"
+"""The subject of a clause that speaks of the person and of somebody else. No value of it is taken."""
+
+MOST_READ: Final = 2_000
+_MOST_CLAUSES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a message that says one thing.
+
+    `text` is as it was written, `low` in lower case with plain apostrophes. `who` is the subject: `PERSON`, a
+    relative such as `daughter`, a pronoun, `MIXED` or `NOBODY`. The flags say whether it is asked, denied,
+    over, or only supposed.
+    """
+
+    text: str
+    low: str
+    who: str = NOBODY
+    asked: bool = False
+    denied: bool = False
+    past: bool = False
+    supposed: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it states something that is so now."""
+        return not (self.asked or self.denied or self.past or self.supposed)
+
+
+RELATIVES: Final = (
+    "baby|boy|boyfriend|brother|child|children|dad|daddy|daughter|father|fiancee?|friend|girl|girlfriend|grandad|granddad"
+    "|granddaughter|grandfather|grandma|grandmother|grandpa|grandson|gran|granny|husband|hubby|infant|kids?|mom|mother"
+    "|mum|mam|mama|mommy|mummy|nan|nana|nanna|neighbou?r|nephew|newborn|niece|partner|roommate|flatmate|housemate|sister"
+    "|son|spouse|stepdaughter|stepson|stepdad|stepmum|teenager|toddler|twins?|wife"
+    "|aunt|auntie|uncle|little one"
+    "|cousin|colleague|boss|eldest|youngest|oldest|other half|missus|parents?|papa"
+    "|ex|bf|gf|dog|cat|puppy|kitten|client"
+    "|patient|lodger|carer|little (?:boy|girl|lad|man)|lad|bairn|grandchild|grandkids?|best friend|mate|pa|ma"
+)
+_REL: Final = (
+    rf"(?:(?:my|our|a"
+    rf"|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)(?:(?P<of>'s"
+    rf"|s'?)(?= \w))?"
+    rf"|(?<!\w)(?P<bare>mum|mom|dad|gran|nan|grandma|grandad|granny|mummy|daddy)(?P<of2>'s(?= \w))?)\b"
+)
+_RELATIVE: Final = re.compile(_REL)
+_OTHERS: Final = re.compile(r"\b(he|she|him|her|his|hers|he's|she's|he'll|she'll|he'd|she'd)\b(?!')")
+_ME: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive|me|my|mine|myself|we|we're|we've)\b")
+_FIRST_I: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive)\b")
+_SAYS: Final = re.compile(
+    r"(?:^|\b)(?:says?|said|thinks?|thought|reckons?|told|keeps? (?:saying|telling)"
+    r"|noticed|wants|asked|insists?|made|makes"
+    r"|gave|sent|drove|took|helps?)(?: to| that)?(?: me| i\b|$| )"
+)
+_SENTENCE: Final = re.compile(
+    r"(?<=[.!?])(?<!\bdr\.)(?<!\bmr\.)(?<!\bmrs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\bno\.)[\"')\]]*\s+(?=\S)"
+    r"|\n+|;\s+|\s+[\u2013\u2014]+\s+|\s+-+\s+|\u2026\s*|(?<=\w)\.\.+\s*",
+    re.IGNORECASE,
+)
+_STARTS: Final = (
+    r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's|thats"
+    r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will|please|pls|don't"
+    r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye"
+    r"|goodbye|remember|forget|remind|back to"
+    r"|actually|anyway|no|yes|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
+)
+_SPLIT: Final = re.compile(
+    rf",\s+(?:and|but|so|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
+    rf"|\s+(?:and|but|so|plus|because|cos|though|although|while|whereas|yet)\s+(?=(?!that\b|it's been\b)"
+    r"(?:i|i'm|i've|i'd|im|ive|my|he|he's|she|she's|we|it's|it|there's|what|which|how|why|can|could|should|do|does|please"
+    r"|also|the (?:doctor|gp|nurse|pain|other)|thanks|bye|goodbye|remember|forget"
+    r"|remind|don't|mum|dad|mom|now)\b)"
+    r"|(?<=\w)\s+(?=(?:btw|by the way|anyway|also,? (?:i|my|can|what|could))\b)",
+    re.IGNORECASE,
+)
+_LEADING: Final = re.compile(
+    r"^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
+    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|there)\b)|"
+    r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok"
+    r"|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
+    r"|nah|thanks|thank you|thanks a lot|cheers|thx|no wait|wait no|no sorry"
+    r"|oh sorry|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+"
+    r"|\s+[-\u2013\u2014]\s+)(?=\S)",
+    re.IGNORECASE,
+)
+_IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
+_ASKS: Final = re.compile(
+    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way"
+    r"|oh|actually|just|now|quick question|sorry)[,:]?\s+)*"
+    r"(?:what(?!ever\b| a\b)|what's|whats|who|who's|how(?! (?:annoying|awful|rude"
+    r"|nice|stupid|sad)\b)|how's|why|when (?:is|are|did|do|does|was|should|can|will"
+    r"|would)|where(?:'s)?|which"
+    r"|(?:can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you"
+    r"|have i)(?!n't|'t)|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips"
+    r"|chance|advice))\b"
+)
+_WONDERS: Final = re.compile(
+    r"\b(?:i wonder|wondering|not sure) (?:if|whether|what|how|why|when)\b"
+    r"|\bdo you (?:know|think|remember)\b|\bany idea\b"
+    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know"
+    r"|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
+)
+_DENIES: Final = re.compile(
+    r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|dont|doesn't|doesnt|didn't|didnt"
+    r"|haven't|havent|hasn't|hasnt|isn't|isnt|aren't|arent|wasn't|wasnt|won't|wont"
+    r"|can't|cant|cannot|couldn't|free of)\b"
+)
+_NO_DENIAL: Final = re.compile(
+    r"\b(?:not (?:only|just|sure|too bad)|no (?:idea|doubt|wonder|problem|worries)"
+    r"|nothing (?:helps|works)|can't (?:sleep|stop|fall"
+    r"|stand|move|turn|bend|eat|breathe|walk|lift|concentrate|focus)|cant (?:sleep"
+    r"|stop|fall|stand|move|turn)|can't (?:have|take)|cant (?:have|take))\b"
+)
+_OVER: Final = re.compile(
+    r"\b(?:used to|years ago|as a (?:child|kid|teenager|baby|boy|girl)|when i was"
+    r"|in the past|previously|back then|ex-"
+    r"|was on|was taking|were on|had been|formerly|back in (?:19|20)\d\d|in (?:19"
+    r"|20)\d\d|no longer|not any ?more|any ?more|gave up|given up|stopped|quit"
+    r"|came off|is gone|has gone|it's gone|cleared up|was stopped|took me off"
+    r"|taken off|last (?:year|summer|winter|spring|autumn))\b"
+)
+_SUPPOSES: Final = re.compile(
+    r"\b(?:if|in case|unless|what if|might|could|would|suppose|imagine|perhaps it"
+    r"|thinking (?:of|about)|considering|planning to|going to (?:try|take|start)"
+    r"|should i|was offered|offered me|suggested|recommended|wants me to"
+    r"|told me to try|for example|let's say|afraid (?:of|it)|scared (?:of|it)"
+    r"|worried (?:it|about)"
+    r"|terrified|fear|think it(?:'s| is| might| could)|thinks it(?:'s| is)"
+    r"|maybe it(?:'s| is)|rule out|ruled out|looks like|sounds like|tested for"
+    r"|checked for)\b"
+)
+_PLAIN: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"'})
+_SHORT: Final = tuple(
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"\bi m\b|\bim\b", "i'm"),
+        (r"\bive\b", "i've"),
+        (r"\b(do|does|did|have|has|is|are|was|were|could|should|would)nt\b", r"\1n't"),
+        (r"\bdont\b", "don't"),
+        (r"\bcant\b", "can't"),
+        (r"\bwont\b", "won't"),
+        (r"\b(that|what|there|he|she|who)s\b(?= )", r"\1's"),
+        (r"\bu\b", "you"),
+        (r"\bur\b", "your"),
+    )
+)
+
+
+def plain(text: str) -> str:
+    """A text in lower case, with plain apostrophes and the usual contractions."""
+    low = " ".join(text.translate(_PLAIN).lower().split())
+    for pattern, by in _SHORT:
+        low = pattern.sub(by, low)
+    return low
+
+
+def split(message: str, *, about: str = PERSON, other: str = NOBODY) -> tuple[Clause, ...]:
+    """The clauses of a message, in their order.
+
+    `about` is the subject of the question before the message. `other` is the person last spoken of, whom
+    `he` and `she` mean.
+    """
+    clauses: list[Clause] = []
+    before, other_now = about or PERSON, other
+    for text in _texts(message[:MOST_READ]):
+        clause = _read(text)
+        who = clause.who
+        if who in _PRONOUNS:
+            who = other_now or who
+        elif who not in (PERSON, MIXED, NOBODY):
+            other_now = who
+        if who == NOBODY:
+            who = before
+        if who != MIXED:
+            before = who
+        clauses.append(replace(clause, who=who))
+    return tuple(clauses[:_MOST_CLAUSES])
+
+
+def last_other(clauses: Iterable[Clause], before: str = NOBODY) -> str:
+    """The person other than the writer whom these clauses speak of last."""
+    found = [each.who for each in clauses if each.who not in (PERSON, MIXED, NOBODY)]
+    return found[-1] if found else before
+
+
+_PRONOUNS: Final = frozenset(("he", "she"))
+_HE: Final = frozenset(("he", "him", "his", "he's", "he'll", "he'd"))
+
+
+def _texts(message: str) -> Iterable[str]:
+    for sentence in _SENTENCE.split(message):
+        rest = (sentence or "").strip()
+        while found := _LEADING.match(rest):
+            yield found[1] or found[2]
+            rest = rest[found.end() :]
+        if _IF.match(plain(rest)):  # what follows an "if" belongs to it
+            yield rest
+            continue
+        for part in _SPLIT.split(rest):
+            if part and part.strip(" ,.!?-\"'()*"):
+                yield part.strip(" ,")
+
+
+def _read(text: str) -> Clause:
+    low = plain(text).strip(" .,!\"'()*")
+    asked = text.rstrip(" \"')").endswith("?") or bool(_ASKS.match(low)) or bool(_WONDERS.search(low))
+    return Clause(
+        text=text.strip(" ,"),
+        low=low,
+        who=subject_of(low),
+        asked=asked,
+        denied=bool(_DENIES.search(_NO_DENIAL.sub(" ", low))),
+        past=bool(_OVER.search(low)),
+        supposed=bool(_SUPPOSES.search(low)),
+    )
+
+
+def relative_in(low: str) -> str:
+    """The relative that a text names; empty if it names none."""
+    found = _RELATIVE.search(low)
+    return (found["rel"] or found["bare"] or "") if found else ""
+
+
+def subject_of(low: str) -> str:
+    """Whom a clause is about."""
+    relative = _RELATIVE.search(low)
+    i = _FIRST_I.search(low)
+    if relative is not None:
+        name = relative["rel"] or relative["bare"] or ""
+        after = low[relative.end() :].lstrip()
+        if i is None:
+            mine = re.search(rf"\b(?:me|my (?!{RELATIVES}))", after)
+            if _SAYS.match(after) and mine:
+                return MIXED
+            return name
+        if i.start() > relative.start() and _SAYS.match(after):
+            return PERSON  # "my wife says I snore"
+        return MIXED
+    if found := _OTHERS.search(low):
+        if i is not None and i.start() < found.start():
+            return MIXED
+        if i is None and re.search(r"\b(?:me|my)\b", low):
+            return MIXED
+        return "he" if found[1] in _HE else "she"
+    return PERSON if _ME.search(low) else NOBODY

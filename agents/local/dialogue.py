@@ -1,0 +1,196 @@
+"""The state of a conversation, read from its turns and facts: its concern, its open question, its people."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final
+
+from agents.fact_kinds import BY_NAME
+from agents.local.clauses import MIXED, NOBODY, PERSON, last_other, split
+from agents.local.facts import CONCERN
+from agents.questions import Question, questions
+from agents.utterance import word_set
+from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR
+from memory_blocks.facts import CurrentFact
+
+REMOVE: Final = "Shall I remove this from my notes"
+"""The beginning of the question that is asked before anything is forgotten."""
+
+_WORD: Final = re.compile(r"[a-z]{3,}|\d+")
+_LIGHT: Final = word_set(
+    "the and for but you your are was were have has had with that this they them from about "
+    "again back what when which how who where did say said tell told mention mentioned "
+    "remember know note noted please can could would now just really very some any been its "
+    "his her she him our out not too also then than there here get got going does don doesn "
+    "want like need more other one thing things bit still into over because will should being "
+    "ask asked all let talk"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An earlier turn: what the person wrote, and what was answered by whom."""
+
+    turn: int
+    message: str
+    answer: str = ""
+    at: datetime | None = None
+    intent: str = UNCLEAR
+    agent: str = COORDINATOR
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A conversation before its next message. `opening` was said before the first turn."""
+
+    said: tuple[Said, ...] = ()
+    facts: tuple[CurrentFact, ...] = ()
+    number: int = 1
+    opening: str = ""
+
+    @property
+    def last_answer(self) -> str:
+        """What was said to the person last."""
+        return self.said[-1].answer if self.said else self.opening
+
+    @cached_property
+    def question(self) -> Question | None:
+        """The question that is open: the last one of the last answer."""
+        found = [
+            each for each in questions(self.last_answer) if not each.core.startswith(REMOVE.lower()[:12])
+        ]
+        return found[-1] if found else None
+
+    @cached_property
+    def all_questions(self) -> tuple[Question, ...]:
+        """All questions of the last answer."""
+        return questions(self.last_answer)
+
+    @property
+    def removal(self) -> tuple[str, ...]:
+        """What the last answer offered to remove, in the person's words; empty if it did not."""
+        _, offered, rest = self.last_answer.partition(REMOVE)
+        return tuple(re.findall(r'"([^"]+)"', rest)) if offered else ()
+
+    @cached_property
+    def concerns(self) -> tuple[CurrentFact, ...]:
+        """The complaints and wishes that were named, the one spoken of last at the end."""
+        named = [fact for fact in self.facts if fact.kind == CONCERN]
+        return tuple(sorted(named, key=lambda fact: fact.last_said_at))
+
+    @property
+    def concern(self) -> CurrentFact | None:
+        """What the conversation is about now. A question that names an earlier concern is about that one."""
+        if self.question and len(self.concerns) > 1:
+            asked = stems(self.question.core)
+            for fact in reversed(self.concerns):
+                if asked & stems(fact.value):
+                    return fact
+        return self.concerns[-1] if self.concerns else None
+
+    @property
+    def about(self) -> str:
+        """The name under which facts of the current concern are kept."""
+        return self.concern.value[:120] if self.concern else ""
+
+    @property
+    def whom(self) -> str:
+        """Whom the open question is about."""
+        asked = self.question.core if self.question else ""
+        if re.search(r"\b(?:he|she|his|her|him)\b", asked) and self.other:
+            return self.other
+        return self.concern.subject if self.concern else PERSON
+
+    @property
+    def subject(self) -> str:
+        """Whom a message is about that names nobody: as the open question, else as the message before."""
+        if self.question is not None or not self.said:
+            return self.whom
+        before = split(self.said[-1].message, other=self.other)
+        return before[-1].who if before and before[-1].who != MIXED else PERSON
+
+    @cached_property
+    def other(self) -> str:
+        """The person other than the writer who was spoken of last."""
+        for turn in reversed(self.said[-8:]):
+            found = last_other(split(turn.message))
+            if found and found not in ("he", "she"):
+                return found
+        others = [fact.subject for fact in self.facts if fact.subject not in (PERSON, "he", "she")]
+        return others[-1] if others else NOBODY
+
+    @cached_property
+    def known(self) -> dict[str, str]:
+        """What is known for the current concern: the lasting facts of its person, and its own."""
+        return known_for(self.facts, self.concern)
+
+    @cached_property
+    def asked(self) -> Counter[str]:
+        """How often each question was asked, by its words."""
+        return Counter(each.core for turn in self.said for each in questions(turn.answer))
+
+    @property
+    def ignored(self) -> int:
+        """How many of the last questions in a row were not answered."""
+        count, answered = 0, {fact.turn for fact in self.facts}
+        for turn, after in zip(reversed(self.said[:-1]), reversed(self.said[1:]), strict=True):
+            if "?" not in turn.answer:
+                continue
+            if after.turn in answered:
+                break
+            count += 1
+        return count
+
+    @property
+    def running(self) -> str | None:
+        """The intent of the conversation, apart from emergencies, asides and unclear messages."""
+        for turn in reversed(self.said):
+            if turn.intent not in (EMERGENCY, UNCLEAR, OUT_OF_SCOPE):
+                return turn.intent
+        return None
+
+
+def known_for(facts: tuple[CurrentFact, ...], concern: CurrentFact | None) -> dict[str, str]:
+    """The values that hold for a concern: the lasting facts of its person, and the facts about it."""
+    whom = concern.subject if concern else PERSON
+    about = concern.value[:120] if concern else ""
+    values: dict[str, str] = {}
+    for fact in facts:
+        row = BY_NAME.get(fact.kind)
+        lasting = fact.stable or (row is not None and row.stable)
+        if fact.subject != whom or not (lasting or fact.about in ("", about) or fact.kind == CONCERN):
+            continue
+        several = fact.kind in LISTS and fact.kind in values
+        values[fact.kind] = f"{values[fact.kind]}, {fact.value}" if several else fact.value
+    if concern:
+        values[CONCERN] = concern.value
+        if whom != PERSON:
+            values["about_whom"] = whom
+    return values
+
+
+def stems(text: str) -> frozenset[str]:
+    """The first letters of the words that carry meaning."""
+    words: Mapping[str, None] = dict.fromkeys(_WORD.findall(text.lower()))
+    return frozenset(word[:5].rstrip("s") for word in words if word not in _LIGHT)
+
+
+def named_topic(text: str) -> str:
+    """What somebody asks to talk about: `the knee` in `back to the knee`; empty if it is not named."""
+    found = re.search(
+        r"\b(?:back to|talk about|about|discuss|return(?:ing)? to|regarding|as for|with"
+        r"|on to|instead|here for|ask about|start with|do|now|there's)\s+(?P<what>(?:my"
+        r"|the|our|his|her|this|that|what|some|a)?\s?[\w' -]{3,80})",
+        text,
+        re.IGNORECASE,
+    )
+    what = re.sub(
+        r"\b(?:again|instead|now|please|for a (?:moment|minute|sec\w*)|then"
+        r"|if that's ok\w*|something else|that)\b.*$",
+        "",
+        found["what"] if found else "",
+    ).strip(" ,.?!")
+    return what if len(what) > 2 else ""

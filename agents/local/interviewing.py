@@ -1,0 +1,49 @@
+"""Which question of a specialist's interview is asked next, if any."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agents.local import readers
+from agents.local.clauses import PERSON
+from agents.local.dialogue import Talk
+from agents.local.facts import NOTED
+from agents.questions import questions, without_options
+from agents.roster import Specialist
+from agents.specialist import open_questions
+from memory_blocks.facts import CurrentFact
+
+_TWICE: Final = 2
+_LATELY: Final = 8
+
+
+def next_question(
+    specialist: Specialist, known: Mapping[str, str], talk: Talk, concern: CurrentFact | None
+) -> str:
+    """The next question; empty if there is nothing to ask.
+
+    A question is not asked again within eight turns, and never more than twice in a conversation. About
+    somebody else, only those are asked that do not say "you".
+    """
+    lately = {each.core for said in talk.said[-_LATELY:] for each in questions(said.answer)}
+    answered = " ".join(fact.value for fact in talk.facts if fact.kind == NOTED)
+    told = " ".join((*(fact.words for fact in talk.facts), *known.values())).lower()
+    for question in open_questions(specialist, known):
+        asked = questions(question.text)[-1]
+        if asked.core in lately or talk.asked[asked.core] >= _TWICE or asked.core in answered:
+            continue
+        if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
+            continue
+        if (
+            concern
+            and "location" in question.asks
+            and readers.PLAIN["place"](f"{concern.value} {concern.words}".lower())
+        ):
+            continue
+        if asked.options and any(
+            word in told for option in asked.options for word in option.split() if len(word) > 4
+        ):
+            shorter = without_options(asked)
+            return shorter if shorter[:1].isupper() and "…" not in shorter else question.text
+        return question.text
+    return ""

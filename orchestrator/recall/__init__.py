@@ -1,0 +1,1 @@
+"""Searches long-term memory. It only reads memories; all it writes is the record of a search."""

@@ -1,0 +1,61 @@
+"""The agents' port to long-term memory: finds memories for a turn, within the budget of its prompt."""
+
+import asyncio
+
+from agents.ports import Embedded, MemoryHit, Recalled
+from orchestrator.errors import AnamnesisError
+from orchestrator.ops.logs import get_logger
+from orchestrator.recall.result import FoundMemory, RetrievalResult
+from orchestrator.recall.service import MemoryService, SearchOptions
+
+log = get_logger()
+
+
+class LongTermRecall:
+    """Searches the memories of the person who writes."""
+
+    def __init__(self, service: MemoryService, *, token_budget: int) -> None:
+        self._service, self._token_budget = service, token_budget
+
+    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+        """Return this person's memories that are relevant, best first. A failure finds nothing."""
+        options = SearchOptions(
+            mode="packed", token_budget=self._token_budget, vector=query.vector, leave_out=query.text
+        )
+        try:
+            result = await asyncio.to_thread(self._service.search, person_id, query.text, options)
+        except AnamnesisError as error:
+            log.warning("recall_failed", error=error.problem.name)
+            return Recalled()
+        return as_recalled(result, query.text)
+
+
+def as_recalled(result: RetrievalResult, query: str) -> Recalled:
+    """A result in the terms of the agents."""
+    roles = result.packaging_summary.evidence_roles if result.packaging_summary else {}
+    hits = tuple(
+        _hit(memory, position, roles.get(memory.id), query)
+        for position, memory in enumerate(result.memories, 1)
+    )
+    return Recalled(hits, result.observability, result.retrieval_mode, result.milliseconds)
+
+
+def _hit(memory: FoundMemory, position: int, role: str | None, query: str) -> MemoryHit:
+    conversation_id = memory.text("conversation")
+    return MemoryHit(
+        memory_id=memory.id,
+        content=memory.content,
+        score=memory.score,
+        memory_type=memory.memory_type,
+        tags=memory.tags,
+        source=":".join(filter(None, (memory.memory_type or "memory", conversation_id))),
+        query_prompt=query,
+        position=position,
+        role=role,
+        said_at=memory.said_at,
+        true_when=memory.true_when,
+        conversation_id=conversation_id,
+        message_id=memory.text("message"),
+        subject=memory.subject,
+        is_current=memory.is_current,
+    )

@@ -1,0 +1,160 @@
+"""Searches the memories of one person: keeps their indexes in memory and up to date, and ranks."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from threading import Lock
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.ports import Embedder, Vectors
+from memory_blocks.ports import Clock
+from orchestrator.recall import periods
+from orchestrator.recall.periods import Period
+from orchestrator.recall.person_index import PersonIndex
+from orchestrator.recall.question import Question, named, read, without_names
+from orchestrator.recall.ranking import Ranking, rank
+from orchestrator.recall.recipe import Recipe
+from orchestrator.recall.repair import needs_repair, widened
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.repositories.memory_index import SearchRow
+
+MOST_CHARACTERS: Final = 8_000
+"""A longer query is searched by its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, the dates it was narrowed to, and how long it took."""
+
+    ranking: Ranking
+    question: Question
+    period: Period | None
+    is_repaired: bool
+    milliseconds: float
+    """Without the embedding of the query."""
+
+
+class Searcher:
+    """Finds memories. Thread-safe; indexes of people who were not searched for lately are dropped."""
+
+    def __init__(
+        self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int, zone: tzinfo = UTC
+    ) -> None:
+        self._zone = zone
+        self._store, self._embedder, self._clock = store, embedder, clock
+        self._cache_bytes = cache_bytes
+        self._indexes: OrderedDict[str, PersonIndex] = OrderedDict()
+        self._lock = Lock()
+
+    def search(
+        self,
+        user_id: str,
+        text: str,
+        recipe: Recipe,
+        *,
+        vector: Vectors | None = None,
+        most: int | None = None,
+        watched: tuple[str, ...] = (),
+        skip_repair: bool = False,
+    ) -> Found:
+        """Search the memories of one person. Reads the database; call it from a thread.
+
+        `vector` is that of the query, if it is known. `watched` are ids of memories whose score is reported
+        even if they are not found.
+        """
+        began, text = perf_counter(), text[:MOST_CHARACTERS]
+        question, now = read(text), self._clock.now()
+        index = self._index(user_id)
+        by_meaning = recipe.vector > 0 or recipe.vector_window > 0
+        with index.lock:
+            self._refresh(index)
+            names = named(text, index.speakers) if by_meaning else []
+        embedding_began = perf_counter()
+        vector = self._vector(text, names, vector) if by_meaning else None
+        began += perf_counter() - embedding_began
+        with index.lock:
+            period = periods.read(text, now, self._zone)
+            within = None if period is None else _within(index, period)
+            search = partial(
+                rank,
+                index,
+                vector=vector,
+                recipe=recipe,
+                now=now,
+                most=most or recipe.candidates,
+                watched=watched,
+            )
+            ranking = search(question=question, within=within)
+            repaired = None if skip_repair else _widened(index, question, ranking)
+            if repaired is not None:
+                question = repaired
+                ranking = search(question=question, within=within)
+            if period is not None and not ranking.candidates:
+                period = None
+                ranking = search(question=question)
+        milliseconds = (perf_counter() - began) * 1000
+        return Found(ranking, question, period, repaired is not None, milliseconds)
+
+    def _vector(self, text: str, names: list[str], vector: Vectors | None) -> Vectors:
+        """The query's vector. If it names speakers, the mean with that of the query without the names."""
+        texts = [] if vector is not None else [text]
+        if names:
+            texts.append(without_names(text, names))
+        vectors = self._embedder.embed(texts) if texts else np.empty((0, self._embedder.width), np.float32)
+        total: Vectors = vectors.sum(axis=0) + (0 if vector is None else vector)
+        length = float(np.linalg.norm(total))
+        return (total / length if length else total).astype(np.float32)
+
+    def _index(self, user_id: str) -> PersonIndex:
+        with self._lock:
+            index = self._indexes.get(user_id)
+            if index is None:
+                index = PersonIndex(user_id, self._embedder.name, self._embedder.width)
+                self._indexes[user_id] = index
+            self._indexes.move_to_end(user_id)
+            total = sum(each.bytes for each in self._indexes.values())
+            while total > self._cache_bytes and len(self._indexes) > 1:
+                total -= self._indexes.popitem(last=False)[1].bytes
+            return index
+
+    def _refresh(self, index: PersonIndex) -> None:
+        """Read what changed since the index was last used."""
+        user_id, known = index.user_id, index.version
+        changed = self._store.read_now(lambda tx: _changed_since(tx, user_id, known))
+        if changed is None:
+            return
+        rows, version, count = changed
+        index.update(rows, version)
+        if index.count != count:  # rows were removed for good
+            index.clear()
+            index.update(self._store.read_now(lambda tx: tx.memory_index.since(user_id, -1)), version)
+
+
+def _changed_since(tx: Transaction, user_id: str, version: int) -> tuple[list[SearchRow], int, int] | None:
+    """The rows that changed after a version, the new one, and how many there are; None if nothing changed."""
+    now = tx.memory_index.version(user_id)
+    if now == version:
+        return None
+    return tx.memory_index.since(user_id, version), now, tx.memory_index.count(user_id)
+
+
+def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Question | None:
+    """A wider query for a second search; None if the first is good enough, or nothing similar is known."""
+    unknown = [term for term in question.terms if term not in index.words]
+    if not needs_repair(len(unknown), len(question.terms), len(ranking.candidates)):
+        return None
+    return widened(question, unknown, index.words.vocabulary)
+
+
+def _within(index: PersonIndex, period: Period) -> NDArray[np.bool_]:
+    start, end = _seconds(period.start, -np.inf), _seconds(period.end, np.inf)
+    return (index.said_at >= start) & (index.said_at < end)
+
+
+def _seconds(moment: datetime | None, otherwise: float) -> float:
+    return otherwise if moment is None else moment.timestamp()

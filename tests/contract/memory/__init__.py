@@ -1,0 +1,1 @@
+"""The search of long-term memory, on both databases."""

@@ -1,0 +1,205 @@
+"""What each message makes of a danger before it: the table of phases and moves, and danger in the message."""
+
+from dataclasses import replace
+
+import pytest
+
+from agents.safety.moves import Move
+from agents.safety.standing import TABLE, Effect, Phase, after, applied, phase_of
+from agents.safety.verdict import (
+    ASIDE,
+    CALLED,
+    CONFIRMED,
+    DENIED,
+    GOING,
+    MEANWHILE,
+    MISTAKE,
+    NO_HELP,
+    NOT_CALLED,
+    OPEN,
+    OVER,
+    QUIET,
+    SILENT,
+    STILL,
+    UNSURE,
+    Verdict,
+)
+
+STROKE = Verdict("emergency", 3, ("stroke.face",))
+SUICIDE = Verdict("crisis", 3, ("suicide.plan",))
+ACHE = Verdict("emergency", 2, ("meaning",), "possible")
+GLOOM = Verdict("crisis", 1, ("suicide.passive",), "possible")
+NOTHING = Verdict()
+
+
+def marked(danger: Verdict, *marks: str, certainty: str | None = None) -> Verdict:
+    found = replace(danger, rule_ids=(*danger.rule_ids, *marks))
+    return found if certainty is None else replace(found, certainty="possible")
+
+
+def test_every_phase_knows_what_to_do_with_every_move() -> None:
+    assert {phase: set(moves) for phase, moves in TABLE.items()} == {
+        phase: set(Move) for phase in Phase if phase is not Phase.CALM
+    }
+
+
+@pytest.mark.parametrize(
+    ("danger", "phase"),
+    [
+        (NOTHING, Phase.CALM),
+        (ACHE, Phase.ASKED),
+        (marked(ACHE, STILL), Phase.ASKED),
+        (marked(ACHE, OPEN[0]), Phase.OPEN),
+        (marked(ACHE, UNSURE), Phase.OPEN),
+        (marked(ACHE, DENIED), Phase.CALM),
+        (STROKE, Phase.DANGER),
+        (marked(STROKE, STILL, ASIDE), Phase.DANGER),
+        (marked(STROKE, STILL, QUIET), Phase.DANGER),
+        (marked(STROKE, CALLED, STILL), Phase.COMING),
+        (marked(STROKE, GOING, STILL), Phase.COMING),
+        (marked(STROKE, STILL, OVER), Phase.CALM),
+        (marked(STROKE, MISTAKE, certainty="possible"), Phase.DOUBTED),
+    ],
+)
+def test_the_verdict_of_a_message_says_how_the_conversation_stands(danger: Verdict, phase: Phase) -> None:
+    assert phase_of(danger) is phase
+
+
+@pytest.mark.parametrize(
+    ("move", "marks"),
+    [
+        (Move.SAME, {STILL}),
+        (Move.LIGHT, {STILL, QUIET}),
+        (Move.OTHER, {STILL, ASIDE}),
+        (Move.CALLED, {STILL, CALLED}),
+        (Move.GOING, {STILL, GOING}),
+        (Move.NOT_CALLED, {STILL, NO_HELP}),
+        (Move.ASKS, {STILL, MEANWHILE}),
+        (Move.OVER, {STILL, OVER}),
+    ],
+)
+def test_certain_danger_stays_whatever_is_said_but_that_it_is_over(move: Move, marks: set[str]) -> None:
+    verdict = after(STROKE, move, NOTHING)
+
+    assert set(verdict.rule_ids) == {"stroke.face", *marks}
+    assert verdict.is_certain
+    assert (phase_of(verdict) is Phase.CALM) == (move is Move.OVER)
+    assert verdict.is_silent == (not SILENT.isdisjoint(marks))
+
+
+def test_another_subject_does_not_clear_a_danger_however_often() -> None:
+    danger = STROKE
+    for _ in range(20):
+        danger = after(danger, Move.OTHER, NOTHING)
+
+    again = after(danger, Move.SAME, NOTHING)
+    assert again == marked(STROKE, STILL)
+
+
+def test_help_that_is_coming_is_remembered_until_it_is_denied() -> None:
+    called = after(STROKE, Move.CALLED, NOTHING)
+    for move in (Move.SAME, Move.LIGHT, Move.OTHER, Move.ASKS):
+        called = after(called, move, NOTHING)
+        assert phase_of(called) is Phase.COMING
+
+    assert phase_of(after(called, Move.NOT_CALLED, NOTHING)) is Phase.DANGER
+
+
+def test_a_mistake_is_asked_about_once_and_then_believed() -> None:
+    asked = after(SUICIDE, Move.MISTAKE, NOTHING)
+    assert asked == marked(SUICIDE, MISTAKE, certainty="possible")
+
+    for move in (Move.NO, Move.MISTAKE, Move.LIGHT, Move.OTHER, Move.SAME):
+        assert phase_of(after(asked, move, NOTHING)) is Phase.CALM
+    for move in (Move.YES, Move.UNSURE):
+        assert after(asked, move, NOTHING) == marked(SUICIDE, CONFIRMED)
+
+
+@pytest.mark.parametrize(("danger", "tier"), [(ACHE, 3), (GLOOM, 2)])
+def test_a_yes_is_certain_danger(danger: Verdict, tier: int) -> None:
+    verdict = after(danger, Move.YES, NOTHING)
+
+    assert verdict == Verdict(danger.kind, tier, (*danger.rule_ids, CONFIRMED))
+
+
+def test_an_unsure_answer_is_certain_in_a_crisis_only() -> None:
+    assert after(GLOOM, Move.UNSURE, NOTHING).is_certain
+    assert after(ACHE, Move.UNSURE, NOTHING) == marked(ACHE, UNSURE)
+
+
+def test_a_yes_never_lowers_what_the_rules_find() -> None:
+    plan = Verdict("crisis", 3, ("suicide.plan",))
+
+    assert after(GLOOM, Move.YES, plan).tier == 3
+
+
+@pytest.mark.parametrize("move", [Move.LIGHT, Move.SAME, Move.OTHER])
+def test_an_unanswered_question_stays_open_for_some_messages_without_an_alarm(move: Move) -> None:
+    danger, phases = ACHE, []
+    for _ in range(5):
+        danger = after(danger, move, NOTHING)
+        assert danger.is_silent
+        phases.append(phase_of(danger))
+
+    assert phases == [Phase.OPEN] * 3 + [Phase.CALM] * 2
+
+
+def test_a_question_about_a_possible_danger_is_asked_back_once() -> None:
+    again = after(ACHE, Move.ASKS, NOTHING)
+    assert (again, phase_of(again)) == (marked(ACHE, STILL), Phase.ASKED)
+
+    assert after(again, Move.ASKS, NOTHING).is_silent
+
+
+def test_danger_found_again_after_its_question_is_certain() -> None:
+    assert after(ACHE, Move.SAME, ACHE).is_certain
+    assert after(GLOOM, Move.SAME, GLOOM).is_certain
+    assert after(ACHE, Move.SAME, GLOOM) == GLOOM
+    assert after(marked(ACHE, OPEN[0]), Move.SAME, ACHE) == ACHE
+
+
+def test_a_no_outweighs_what_only_the_classifier_hears_in_it() -> None:
+    assert after(ACHE, Move.NO, ACHE) == marked(ACHE, DENIED)
+    assert after(ACHE, Move.NO, STROKE) == STROKE
+
+
+def test_possible_danger_after_certain_danger_belongs_to_it() -> None:
+    for found in (ACHE, GLOOM):
+        assert after(STROKE, Move.OTHER, found) == marked(STROKE, STILL)
+        assert after(STROKE, Move.MISTAKE, found) == marked(STROKE, STILL)
+
+
+def test_a_new_danger_counts_as_new_and_an_earlier_call_is_not_about_it() -> None:
+    called = marked(STROKE, CALLED, STILL)
+    blue = Verdict("emergency", 3, ("breathing.blue",))
+
+    assert after(called, Move.SAME, blue) == blue
+    assert after(called, Move.CALLED, blue) == marked(blue, CALLED)
+
+
+def test_a_new_lesser_danger_does_not_hide_a_graver_one() -> None:
+    verdict = after(SUICIDE, Move.SAME, Verdict("emergency", 2, ("burns.serious",)))
+
+    assert (verdict.kind, verdict.tier) == ("crisis", 3)
+    assert "burns.serious" in verdict.rule_ids
+    assert STILL not in verdict.rule_ids
+
+
+def test_more_of_the_same_danger_does_not_undo_a_call_for_help() -> None:
+    called = marked(STROKE, CALLED, STILL)
+
+    verdict = after(called, Move.SAME, Verdict("emergency", 3, ("stroke.speech",)))
+
+    assert {"stroke.face", "stroke.speech", CALLED, STILL} == set(verdict.rule_ids)
+
+
+def test_a_rule_that_leans_on_the_danger_before_means_that_nobody_has_called() -> None:
+    verdict = after(STROKE, Move.OTHER, Verdict("emergency", 3, (NOT_CALLED,)))
+
+    assert verdict == marked(STROKE, NO_HELP, STILL)
+
+
+def test_marks_of_one_message_do_not_pile_up() -> None:
+    danger = after(STROKE, Move.ASKS, NOTHING)
+
+    assert applied(Effect.QUIET, danger) == marked(STROKE, STILL, QUIET)

@@ -1,0 +1,1 @@
+"""How a query is read, and how what was found is packaged."""
