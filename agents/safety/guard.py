@@ -29,6 +29,8 @@ LONGEST_READING: Final = 8
 """Maximum number of words in a reply whose figure answers a question for a reading."""
 LONGEST_SPELLED: Final = 3
 """Maximum number of words in a reply whose figure is spelled out: "the last one" is no reading of 1."""
+LONGEST_MEANS: Final = 9
+"""Maximum number of words in a reply that names a means; a longer one may speak of any tablets."""
 LATEST_ANSWER: Final = 10
 """Maximum number of words before the answer in a reply."""
 _NONE: Final[frozenset[str]] = frozenset()
@@ -378,9 +380,11 @@ class Guard:
 
     def _names_means(self, text: str) -> bool:
         """Whether a text names a means of suicide. A loose word counts only if the text says nothing else."""
+        words = self._reader.read(text)
+        if sum(word.text[0].isalnum() for word in words) > LONGEST_MEANS:
+            return False
         if self._says(text, _MEANS):
             return True
-        words = self._reader.read(text)
         places = [
             range(each.start, each.end) for each in self._phrases.find(words) if each.concept == _BARE_MEANS
         ]
