@@ -5,6 +5,7 @@ is a little like it, and dismissed if it is not: frightening words in a story of
 or of no one. Rules that must be heard at any price are exempt. What only the classifier finds is possible.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,6 +36,15 @@ USUAL: Final = Bar()
 ALERT: Final = Bar(agrees=0.35, doubts=0.3, doubts_short=0.1, alone=0.6)
 """For the reply to a question about possible danger: what a rule finds is likelier to be danger than usual.
 What only the classifier finds makes it certain, and so must be plain."""
+_DATED: Final = re.compile(
+    r"\b(?:(?:19|20)\d\d|years ago|decades ago|as a (?:child|teenager|kid))\b", re.IGNORECASE
+)
+_PRESENT: Final = re.compile(
+    r"\b(?:now|today|tonight|currently|still|again|since|lately|recently|this (?:morning|week|evening)"
+    r"|yesterday|i['\u2019]?m|am|is|are|it['\u2019]?s|he['\u2019]?s|she['\u2019]?s|they['\u2019]?re|have|has|having|keeps?|can['\u2019]?t"
+    r"|cannot|don['\u2019]?t|doesn['\u2019]?t|feels?|hurts?|started|just)\b",
+    re.IGNORECASE,
+)
 PER_DOUBLING: Final = 0.06
 """Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
 because many parts are many chances to err."""
@@ -196,6 +206,25 @@ def _windows(
     least = whole.danger if whole else 0.0
     if len(parts) == 1:
         return [(text, max(least, likenesses[0].danger))]
-    singles = [(part, max(least, like.danger)) for part, like in zip(parts, likenesses, strict=True)]
-    pairs = [(f"{one} {two}", max(first, second)) for (one, first), (two, second) in pairwise(singles)]
+    past = told_of_past(parts)
+    scored = [(part, max(least, like.danger)) for part, like in zip(parts, likenesses, strict=True)]
+    singles = [each for each, is_past in zip(scored, past, strict=True) if not is_past]
+    pairs = [
+        (f"{one} {two}", max(first, second))
+        for ((one, first), (two, second)), are_past in zip(pairwise(scored), pairwise(past), strict=True)
+        if not all(are_past)
+    ]
     return singles + pairs
+
+
+def told_of_past(parts: Sequence[str]) -> list[bool]:
+    """Which parts of a message tell of the past: they name a year, or follow one that does, and no present.
+
+    "I had an embolism in 2020. Couldn't breathe, coughed blood." A rule knows what its own sentence says of
+    the time; this is about the sentences after it.
+    """
+    past: list[bool] = []
+    for part in parts:
+        follows = bool(past) and past[-1] and _PRESENT.search(part) is None
+        past.append(follows or (_DATED.search(part) is not None and _PRESENT.search(part) is None))
+    return past

@@ -1,37 +1,32 @@
 """The guard decides by rules whether a message is an emergency or a crisis, and explains why. Pure."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal
 
 from agents.safety import rules as book
+from agents.safety.answers import Answer, Answers
 from agents.safety.compiled import Compiled, cached
+from agents.safety.findings import Groups, Heard, Listened, compounded, cries, first_and_last, together
 from agents.safety.measures import Band, Gauge, Measure
-from agents.safety.phrases import Found, Others, PhraseBook, spelled_out
+from agents.safety.phrases import Others, PhraseBook
 from agents.safety.retractions import Retractions
-from agents.safety.rules import BARE, HAS_IT, Concepts, Kind, Language, Pick, Replies, Rule, RuleBook
-from agents.safety.scope import ENDS, IMPERSONAL, Cue, Grammar, Scopes, Stop, sentences
-from agents.safety.text import Reader, Word, misspellings_of
+from agents.safety.rules import HAS_IT, Concepts, Kind, Language, Pick, Rule, RuleBook
+from agents.safety.scope import IMPERSONAL, Cue, Grammar, Scopes
+from agents.safety.text import Reader, misspellings_of
 from agents.safety.verdict import PASSIVE, Certainty, Verdict
 
-Groups: TypeAlias = tuple[tuple[str, ...], ...]
-Answer: TypeAlias = Literal["yes", "no", "unsure", "after all"]
-LONGEST_ANSWER: Final = 5
-"""Number of words in the longest phrase that answers a question."""
 SHORTEST_ASIDE: Final = 3
 """Minimum word length reported by `set_aside` for a retracted finding."""
 LONGEST_READING: Final = 8
 """Maximum number of words in a reply whose figure answers a question for a reading."""
 LONGEST_SPELLED: Final = 3
 """Maximum number of words in a reply whose figure is spelled out: "the last one" is no reading of 1."""
-LATEST_ANSWER: Final = 10
-"""Maximum number of words before the answer in a reply."""
-_NONE: Final[frozenset[str]] = frozenset()
+LONGEST_MEANS: Final = 9
+"""Maximum number of words in a reply that names a means; a longer one may speak of any tablets."""
 _new: Final = tuple.__new__
 _OF_NOBODY: Final[Mapping[Kind, frozenset[str]]] = {
     "emergency": frozenset((IMPERSONAL, "topic", "educational")),
@@ -48,7 +43,6 @@ _OFFERS: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches questions that only offer to continue, such as "would you like to know"."""
-_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _YOU: Final = re.compile(r"\b(?:yourself|yours|your|you)\b", re.IGNORECASE)
 ASKED: Final = frozenset(("hypothetical", "educational", IMPERSONAL))
 """Cues that retract nothing in a question to the person, such as 'any' or 'if'."""
@@ -65,28 +59,6 @@ _BESIDE_MEANS: Final = frozenset((
     "of", "it", "its", "is", "maybe", "probably", "yes", "yeah", "just", "right", "here", "there", ",", ".",
 ))  # fmt: skip
 """Words that may surround a loose word for a means, in a message that says nothing else."""
-MOST_OF_A_CONCEPT: Final = 40
-"""Maximum number of findings per concept and message. Only pasted text has more."""
-RIGHT_AFTER: Final = 3
-"""Maximum number of words, commas included, between a finding and the words that say what it is about."""
-_ARTICLES: Final = frozenset(("the", "a", "an", "my", "his", "her", "their", "our", "this", "all"))
-_WHEN: Final = frozenset(
-    (
-        "after",
-        "before",
-        "since",
-        "until",
-        "till",
-        "when",
-        "during",
-        "because",
-        "despite",
-        "besides",
-        "and",
-        "(",
-        ":",
-    )
-)
 _MAY_HAVE_FEVER: Final = frozenset(
     ("fever", "temp_word", "baby", "young_infant", "newborn_word", "weeks_of_age")
 )
@@ -100,10 +72,6 @@ _AFTER_A_COUNT: Final = frozenset((
 _BEFORE_AN_AGE: Final = frozenset(("i", "im", "am", "aged", "age", "turned", "hes", "shes"))
 LONG_ENOUGH: Final = 5
 """Minimum length of a small word for its misspellings to be corrected."""
-FEW_WORDS: Final = 3
-"""A sentence of at most this many words counts as a cry for help, not as talk about a topic."""
-
-
 METHOD: Final = Verdict("crisis", 3, ("suicide.method",))
 """The verdict for naming a means of suicide in a conversation about one's own death."""
 
@@ -124,86 +92,6 @@ class Reason:
         return _verdict_of(self.rule, guessed=self.guessed)
 
 
-class _Heard(NamedTuple):
-    found: Found
-    stops: frozenset[str]
-    bound: frozenset[str]
-    """The stops that retract the finding for a crisis rule, too."""
-    parts: tuple[Found, ...] = ()
-    """The findings that a compound consists of. The words between them do not belong to it."""
-
-    def stopped(self, kind: Kind) -> frozenset[str]:
-        """The reasons that retract the finding for a rule of this kind."""
-        return self.bound if kind == "crisis" else self.stops
-
-    def shares_words(self, other: "_Heard") -> bool:
-        """Whether two findings use the same words. They then count as one finding."""
-        if self.found.end <= other.found.start or other.found.end <= self.found.start:
-            return False
-        return any(
-            one.start < another.end and another.start < one.end
-            for one in self.parts or (self.found,)
-            for another in other.parts or (other.found,)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Listened:
-    text: str
-    words: Sequence[Word]
-    ends: Sequence[int]
-    """The positions of the words that end a clause with its own subject."""
-    heard: Mapping[str, Sequence[_Heard]]
-    stops: Sequence[Stop]
-
-    @property
-    def as_typed(self) -> "_Listened":
-        """The same without findings whose words were misspelt and corrected."""
-        typed = {
-            name: [each for each in often if not each.found.guessed] for name, often in self.heard.items()
-        }
-        return replace(self, heard=typed)
-
-    def explains(self, rule: Rule) -> list[Found]:
-        """Findings that make the rule harmless (`unless`), if typed exactly and not negated."""
-        return [
-            each.found
-            for name in rule.unless
-            for each in self.heard.get(name, ())
-            if "negated" not in each.stops and not each.found.guessed
-        ]
-
-    def is_explained(self, found: Found, by: Iterable[Found], kind: Kind) -> bool:
-        """Whether one of `by` explains a finding: in the same clause; for a crisis, as its topic."""
-        return any(
-            self._thought(found) == self._thought(each)
-            if kind == "emergency"
-            else (each.start <= found.start and found.end <= each.end)
-            or (self._is_about(found, each) and not self._is_a_time(each))
-            for each in by
-        )
-
-    def _is_about(self, found: Found, other: Found) -> bool:
-        right_after = 0 <= other.start - found.end <= RIGHT_AFTER
-        between = (word.text for word in self.words[found.end : other.start])
-        return self._thought(found) == self._thought(other) or (right_after and ENDS.isdisjoint(between))
-
-    def _is_a_time(self, found: Found) -> bool:
-        """Whether the finding only states a time, as in "after the exams"."""
-        before = (word.text for word in reversed(self.words[max(found.start - 3, 0) : found.start]))
-        return next((word for word in before if word not in _ARTICLES), "") in _WHEN
-
-    def has_a_year(self, found: Found) -> bool:
-        """Whether the clause of the finding contains a year."""
-        number = self._thought(found)
-        start = self.ends[number - 1] + 1 if number else 0
-        end = self.ends[number] if number < len(self.ends) else len(self.words)
-        return any(_YEAR.fullmatch(word.text) for word in self.words[start:end])
-
-    def _thought(self, found: Found) -> int:
-        return bisect_right(self.ends, found.start)
-
-
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     rule: Rule
@@ -221,7 +109,7 @@ class Guard:
             language.between, language.negative, Others(language.others, language.endings), compiled.tree
         )
         grammar = _grammar(language)
-        self._answers = _Answers(rules.replies)
+        self._answers = Answers(rules.replies)
         self._reader = Reader(
             self._phrases.vocabulary | self._answers.vocabulary | _small_words(language, grammar),
             _worth_correcting(compiled.finding_words, language),
@@ -314,8 +202,7 @@ class Guard:
         listened = self._listen(text)
         names = (each for name in self._names for each in listened.heard.get(name, ()))
         return any(each.stops or listened.has_a_year(each.found) for each in names) or any(
-            _together(listened, each, rule, None)
-            and not _together(listened, each, rule, _even_if(rule, each))
+            together(listened, each, rule, None) and not together(listened, each, rule, _even_if(rule, each))
             for rule, each in ((self._rules[number].rule, each) for number, each in self._possible(listened))
         )
 
@@ -378,9 +265,11 @@ class Guard:
 
     def _names_means(self, text: str) -> bool:
         """Whether a text names a means of suicide. A loose word counts only if the text says nothing else."""
+        words = self._reader.read(text)
+        if sum(word.text[0].isalnum() for word in words) > LONGEST_MEANS:
+            return False
         if self._says(text, _MEANS):
             return True
-        words = self._reader.read(text)
         places = [
             range(each.start, each.end) for each in self._phrases.find(words) if each.concept == _BARE_MEANS
         ]
@@ -394,8 +283,8 @@ class Guard:
         for compiled in self._rules:
             rule = compiled.rule
             for combination in compiled.combinations:
-                live = _together(listened, combination, rule, _even_if(rule, combination))
-                found = live or _together(listened, combination, rule, None)
+                live = together(listened, combination, rule, _even_if(rule, combination))
+                found = live or together(listened, combination, rule, None)
                 if found is None:
                     continue
                 stopped = () if live else self._stoppers(listened, found, rule)
@@ -429,7 +318,7 @@ class Guard:
             if stops and len(words) >= SHORTEST_ASIDE and not _is_part(words, aside)
         }
 
-    def _verdict(self, listened: _Listened, also: frozenset[str] = frozenset()) -> Verdict:
+    def _verdict(self, listened: Listened, also: frozenset[str] = frozenset()) -> Verdict:
         """The verdict of all rules together: certain if one of them is, since they support each other."""
         verdict, is_certain = Verdict(), False
         fired = -1
@@ -438,10 +327,10 @@ class Guard:
                 continue
             rule = self._rules[number].rule
             even_if = _even_if(rule, each)
-            heard = _together(listened, each, rule, even_if | also if also else even_if)
+            heard = together(listened, each, rule, even_if | also if also else even_if)
             if heard is None:
                 continue
-            guessed = any(one.found.guessed for one in heard) and not _together(
+            guessed = any(one.found.guessed for one in heard) and not together(
                 listened.as_typed, each, rule, even_if | also
             )
             is_certain |= _verdict_of(rule, guessed=guessed).is_certain
@@ -450,40 +339,40 @@ class Guard:
                 fired = number
         return verdict if is_certain or not verdict.flagged else replace(verdict, certainty="possible")
 
-    def _possible(self, listened: _Listened) -> Iterator[tuple[int, Groups]]:
+    def _possible(self, listened: Listened) -> Iterator[tuple[int, Groups]]:
         """The combinations that may fire, each with its rule's number, in the order of the rules."""
         asked = {place for name in listened.heard for place in self._worth_asking.get(name, ())}
         for number, which in sorted(asked):
             yield number, self._rules[number].combinations[which]
 
-    def _listen(self, text: str) -> _Listened:
+    def _listen(self, text: str) -> Listened:
         words = self._reader.read(text)
         found = self._phrases.find(words)
         found += self._gauge.find(words, found)
-        found += _cries(words)
+        found += cries(words)
         stops = self._scopes.stops(words, found)
         retracting = Retractions(words, stops, self._binds).of
-        heard: dict[str, list[_Heard]] = {}
+        heard: dict[str, list[Heard]] = {}
         for each in found:
             if (concept := each[0]) not in self._cues:
-                one = _new(_Heard, (each, *retracting(each), ()))
+                one = _new(Heard, (each, *retracting(each), ()))
                 if (often := heard.get(concept)) is None:
                     heard[concept] = [one]
                 else:
                     often.append(one)
         for name, often in heard.items():
-            heard[name] = _first_and_last(often)
+            heard[name] = first_and_last(often)
         names = heard.keys()
         for name, groups, within in self._compounds:
             if names.isdisjoint(groups[-1]) or names.isdisjoint(groups[0]):
                 continue
-            if made := _compounded(heard, name, groups, within):
+            if made := compounded(heard, name, groups, within):
                 heard.setdefault(name, []).extend(made)
         ends = self._scopes.thoughts(words)
-        return _Listened(text, words, ends, heard, stops)
+        return Listened(text, words, ends, heard, stops)
 
     def _stoppers(
-        self, listened: _Listened, heard: Iterable[_Heard], rule: Rule
+        self, listened: Listened, heard: Iterable[Heard], rule: Rule
     ) -> tuple[tuple[str, str], ...]:
         taken_back = [
             (stop.reason, self._reader.quote(listened.text, stop.cue_start, stop.cue_end))
@@ -548,7 +437,7 @@ class Guard:
             said = f"{said}. {own}"
         return self._verdict(self._listen(said), ASKED)
 
-    def _answered(self, put: _Listened, asked: _Listened, answer: Answer) -> Verdict:
+    def _answered(self, put: Listened, asked: Listened, answer: Answer) -> Verdict:
         """The verdict on an answer to a question, given as it was `put` and in the first person (`asked`)."""
         reverse = {name: put.heard[key] for name in self._reverse if (key := f"asked.{name}") in put.heard}
         if answer == ("yes" if reverse else "no"):
@@ -581,158 +470,9 @@ def _ends(earlier: Verdict) -> tuple[str, ...]:
     return (*names, _OVER_AS_FELT) if earlier.can_be_felt else names
 
 
-class _Answers:
-    """Recognises yes, no and unsure in replies, behind fillers and after a correction."""
-
-    def __init__(self, replies: Replies) -> None:
-        self._fillers = _spelled(replies.fillers)
-        self._plain: dict[Answer, frozenset[str]] = {
-            "yes": _spelled(replies.plain),
-            "no": _spelled(replies.no),
-        }
-        self._all: dict[Answer, frozenset[str]] = {
-            "no": self._plain["no"],
-            "unsure": _spelled(replies.unsure),
-            "yes": _spelled((*replies.yes, *replies.plain)),
-        }
-        self._no_more = _spelled(replies.no_more)
-        self._someone = _spelled(replies.someone)
-        self._after_all = _spelled(replies.after_all)
-        self._picks: dict[str, Pick] = {
-            phrase: pick for pick, phrases in replies.picks.items() for phrase in _spelled(phrases)
-        }
-        self._light = self._fillers.union(self._someone, _spelled(replies.at_a_loss), *self._all.values())
-        self._beside_over = _spelled(replies.beside_over)
-        self._denials = _spelled((*replies.no, *replies.no_danger))
-        self._beside_denials = self._denials | self._fillers | self._beside_over
-        self._empty = _spelled(replies.light)
-        known = self._light.union(
-            self._beside_denials, self._empty, self._no_more, self._after_all, self._picks
-        )
-        self.vocabulary = frozenset(word for phrase in known for word in phrase.split())
-
-    def of(self, said: Sequence[str]) -> tuple[Answer, ...]:
-        """The first answer in a reply, then any other plain answer: "no... actually yes" has both."""
-        thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
-        while thoughts and not (rest := self._without_fillers(thoughts[0])):
-            thoughts.pop(0)
-        if not thoughts:
-            return ()
-        if len(thoughts) == 1 and " ".join(rest) in self._someone:
-            return ("yes",)
-        first, length = self._begins(rest, self._all)
-        if first is None:
-            return self._at_last(thoughts)
-        if first == "yes" and rest[0] not in self._plain["yes"]:
-            if any(self._begins(thought, {"no": self._no_more})[0] for thought in thoughts[1:]):
-                return ()
-            denied, _ = self._begins(rest[length:], {"no": self._plain["no"]})
-            first = denied or first
-        answers = [first]
-        for thought in (rest[length:], *thoughts[1:]):
-            rest = self._without_fillers(thought)
-            answer, length = self._begins(rest, self._plain)
-            if answer == "yes" or (answer == "no" and length == len(rest)):
-                answers.append(answer)
-            elif first == "no" and " ".join(rest) in self._after_all:
-                answers.append("after all")
-        return tuple(dict.fromkeys(answers))
-
-    def _at_last(self, thoughts: Sequence[Sequence[str]]) -> tuple[Answer, ...]:
-        """The answer at the end of a short reply, as in "the tongue yes" or "since an hour ago, yes"."""
-        counted = 0
-        for number, thought in enumerate(thoughts):
-            answer, length = (
-                self._begins(self._without_fillers(thought), self._plain) if number else (None, 0)
-            )
-            if answer == "yes" or (answer == "no" and length == len(thought)):
-                return (answer,)
-            counted += len(thought)
-            if counted > LATEST_ANSWER:
-                break
-            if thought[-1] in self._plain["yes"]:
-                return ("yes",)
-        return ()
-
-    def picks(self, said: Sequence[str]) -> Pick | None:
-        """The option that a reply chooses, if it says nothing else."""
-        return self._picks.get(" ".join(self._without_fillers([word for word in said if _is_word(word)])))
-
-    def says_nothing(self, said: Sequence[str]) -> bool:
-        """Whether there are only fillers, or no words at all."""
-        thoughts = [list(thought) for is_said, thought in groupby(said, _is_word) if is_said]
-        return not any(self._without_fillers(thought) for thought in thoughts)
-
-    def brings_nothing(self, said: Sequence[str]) -> bool:
-        """Whether there are only answers, fillers and phrases of somebody who does not know what to do."""
-        return _is_made_of([word for word in said if _is_word(word)], self._light)
-
-    def plainly(self, said: Sequence[str]) -> Literal["yes", "no", "unsure"] | None:
-        """The answer of a reply that says yes, or nothing but a softer yes, no or unsure; None otherwise."""
-        answers, words = self.of(said), [word for word in said if _is_word(word)]
-        if "after all" in answers or ("yes" in answers and not self._plain["yes"].isdisjoint(words)):
-            return "yes"
-        if answers[:1] in (("yes",), ("unsure",)):
-            return ("yes" if answers[0] == "yes" else "unsure") if self.brings_nothing(said) else None
-        denies = bool(answers) or any(phrase in self._denials for phrase in _phrases_in(words))
-        return "no" if denies and _is_made_of(words, self._beside_denials) else None
-
-    def is_light(self, said: Sequence[str]) -> bool:
-        """Whether there are only phrases that say nothing about a danger, and at least one."""
-        words = [word for word in said if _is_word(word)]
-        return bool(words) and _is_made_of(words, self._empty)
-
-    def is_beside_over(self, said: Sequence[str]) -> bool:
-        """Whether there are only phrases that may accompany the statement that a danger is over."""
-        thoughts = (list(thought) for is_said, thought in groupby(said, _is_word) if is_said)
-        return all(_is_made_of(thought, self._beside_over) for thought in thoughts)
-
-    def _without_fillers(self, thought: Sequence[str]) -> Sequence[str]:
-        for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):
-            if " ".join(thought[:length]) in self._fillers:
-                return self._without_fillers(thought[length:])
-        return thought
-
-    def _begins(
-        self, thought: Sequence[str], phrases: Mapping[Answer, frozenset[str]]
-    ) -> tuple[Answer | None, int]:
-        for length in range(min(len(thought), LONGEST_ANSWER), 0, -1):
-            beginning = " ".join(thought[:length])
-            for answer, known in phrases.items():
-                if beginning in known:
-                    return answer, length
-        return None, 0
-
-
 def _is_part(words: str, all_words: Iterable[str]) -> bool:
     """Whether the words are part of another entry."""
     return any(words in others and words != others for others in all_words)
-
-
-def _spelled(phrases: Iterable[str]) -> frozenset[str]:
-    return frozenset(" ".join(words) for phrase in phrases for words in spelled_out(phrase))
-
-
-def _is_made_of(words: Sequence[str], phrases: frozenset[str]) -> bool:
-    """Whether the words are a sequence of these phrases and nothing else."""
-    while words:
-        lengths = range(min(len(words), LONGEST_ANSWER), 0, -1)
-        length = next((most for most in lengths if " ".join(words[:most]) in phrases), 0)
-        if not length:
-            return False
-        words = words[length:]
-    return True
-
-
-def _phrases_in(words: Sequence[str]) -> Iterator[str]:
-    """Every phrase of up to `LONGEST_ANSWER` words in a text."""
-    for start in range(len(words)):
-        for end in range(start + 1, min(start + LONGEST_ANSWER, len(words)) + 1):
-            yield " ".join(words[start:end])
-
-
-def _is_word(text: str) -> bool:
-    return text[0].isalnum()
 
 
 def _by_concept(rules: Sequence[_Compiled]) -> dict[str, list[tuple[int, int]]]:
@@ -833,115 +573,6 @@ def _gauge(heard: Concepts) -> Gauge:
 def _even_if(rule: Rule, groups: Groups) -> frozenset[str]:
     """The cues that do not stop a combination: several findings describe a person, even in a quiz."""
     return rule.even_if | _OF_NOBODY[rule.kind] if len(groups) > 1 else rule.even_if
-
-
-def _together(
-    listened: _Listened, groups: Groups, rule: Rule, even_if: frozenset[str] | None
-) -> tuple[_Heard, ...] | None:
-    """One finding per group, close to the first, none retracted or explained; None if a group has none.
-
-    No two of them share words: "cold hands" is not both a cold place and a cold hand. The stops in `even_if`
-    retract nothing. If `even_if` is None, retracted and explained findings count, too.
-    """
-    heard = listened.heard
-    for group in groups:
-        if heard.keys().isdisjoint(group):
-            return None
-    harmless = listened.explains(rule) if even_if is not None else ()
-    candidates: list[list[_Heard]] = []
-    for group in groups:
-        live = [
-            each
-            for name in group
-            for each in heard.get(name, ())
-            if (even_if is None or each.stopped(rule.kind) <= even_if)
-            and not (harmless and listened.is_explained(each.found, harmless, rule.kind))
-        ]
-        if not live:
-            return None
-        candidates.append(live)
-    for first in candidates[0]:
-        chosen = [first]
-        for others in candidates[1:]:
-            near = [
-                each
-                for each in _near(first.found, others, rule.within)
-                if not any(each.shares_words(one) for one in chosen)
-            ]
-            if not near:
-                break
-            chosen.append(min(near, key=lambda each: _gap(first.found, each.found)))
-        else:
-            return tuple(chosen)
-    return None
-
-
-def _compounded(
-    heard: Mapping[str, Sequence[_Heard]], name: str, groups: Groups, within: int
-) -> list[_Heard]:
-    """Compound findings: each consists of one finding per group, close together."""
-    if any(heard.keys().isdisjoint(group) for group in groups):
-        return []
-    firsts, *rest = ([each for option in group for each in heard.get(option, ())] for group in groups)
-    made = []
-    for first in firsts:
-        chosen = [first]
-        for others in rest:
-            near = _near(first.found, others, within)
-            if not near:
-                break
-            chosen.append(min(near, key=lambda each: (bool(each.stops), _gap(first.found, each.found))))
-        else:
-            start = min(each.found.start for each in chosen)
-            end = max(each.found.end for each in chosen)
-            stops = _NONE.union(*(each.stops for each in chosen))
-            bound = _NONE.union(*(each.bound for each in chosen))
-            parts = tuple(part for each in chosen for part in each.parts or (each.found,))
-            guessed = any(each.found.guessed for each in chosen)
-            made.append(_Heard(Found(name, start, end, guessed=guessed), stops, bound, parts))
-    return made
-
-
-def _first_and_last(often: list[_Heard]) -> list[_Heard]:
-    """The findings of a concept. Of many with the same stops, only the first and the last ones are kept."""
-    if len(often) <= MOST_OF_A_CONCEPT:
-        return often
-    alike: dict[tuple[frozenset[str], frozenset[str]], list[int]] = {}
-    for at, (_, stops, bound, _) in enumerate(often):
-        alike.setdefault((stops, bound), []).append(at)
-    few = MOST_OF_A_CONCEPT // 2
-    kept = {at for places in alike.values() for at in (*places[:few], *places[-few:])}
-    return [often[at] for at in sorted(kept)]
-
-
-def _cries(words: Sequence[Word]) -> list[Found]:
-    """A finding for each sentence of at most `FEW_WORDS` words."""
-    cries = []
-    for start, end in sentences(words):
-        said = 0
-        for text, _, _ in words[start:end]:
-            said += text[0].isalnum()
-            if said > FEW_WORDS:
-                break
-        else:
-            cries.append(Found(BARE, start, end, negative=True))
-    return cries
-
-
-def _near(first: Found, others: Sequence[_Heard], within: int) -> list[_Heard]:
-    """The other findings at most `within` words away from the first."""
-    _, start, end, *_ = first
-    earliest, latest = start - within, end + within
-    return [
-        each
-        for each in others
-        if each.found.start <= latest and each.found.end >= earliest and each.found != first
-    ]
-
-
-def _gap(one: Found, other: Found) -> int:
-    """The number of words between two findings."""
-    return max(one.start, other.start) - min(one.end, other.end)
 
 
 def _as_own_words(question: str, own: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from agents.ports import Embedder, Vectors
 from agents.safety.denials import admits, denies
-from agents.safety.verdict import Verdict
+from agents.safety.verdict import ASIDE, Verdict
 from agents.utterance import asks_back, asks_of_something, refers, says_little, wishes
 
 
@@ -69,6 +69,8 @@ MARGIN: Final = 0.2
 """Minimum distance to the next move, for a move that makes the answer milder."""
 RELATED: Final = 0.25
 """From this likeness to danger on, a message after certain danger is about it, whatever its subject seems."""
+BACK_TO_IT: Final = 0.4
+"""The same for a message after one that was about another subject."""
 AT_ONCE: Final = 3
 """The tier of an immediate danger."""
 _NARROWNESS: Final = 2.0
@@ -193,9 +195,15 @@ def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores |
         known = _classified(said, earlier, classifier)
     if known in (None, Move.LIGHT, Move.OTHER) and forms.brings_nothing(said):
         return Move.ASKS if asks_back(said) else Move.SAME
-    if known is Move.OTHER and _belongs(reply, earlier):
-        return Move.ASKS if asks_back(said) else Move.SAME
-    return known or _by_form(reply, earlier)
+    move = known or _by_form(reply, earlier)
+    if earlier.is_certain and ASIDE in earlier.rule_ids and move in (Move.SAME, Move.ASKS, Move.OTHER):
+        about_it, otherwise = (
+            reply.likeness >= BACK_TO_IT,
+            Move.OTHER,
+        )  # the person had gone on to other things
+    else:
+        about_it, otherwise = known is Move.OTHER and _belongs(reply, earlier), move
+    return otherwise if not about_it else Move.ASKS if asks_back(said) else Move.SAME
 
 
 def _belongs(reply: Reply, earlier: Verdict) -> bool:

@@ -54,6 +54,9 @@ MAX_PARTS: Final = 64
 
 BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
 
+BARELY_LIKE: Final = 0.2
+"""How much a message must be like danger itself to be read with the possible danger before it."""
+
 MESSAGES_TOGETHER: Final = 3
 """How many messages before it a message is read with, while a question about possible danger is open."""
 
@@ -131,7 +134,7 @@ class SafetyMonitor:
             None if by_rules_only else self.classifier,
             ALERT if phase is Phase.ASKED else USUAL,
         )
-        if is_alert and len(text) <= SHORT_REPLY:
+        if is_alert and len(text) <= SHORT_REPLY and likeness >= BARELY_LIKE:
             found = found.raised_by(self._check_with_asked(text, context))
         if phase is not Phase.CALM:
             found = self._check_after_danger(text, context, found, likeness)
@@ -347,7 +350,8 @@ class SafetyMonitor:
             return Assessment()
         found = checked(lambda: detector.check(said), Verdict())
         is_new = not set(found.rule_ids) <= {*earlier.rule_ids, MEANING}
-        return Assessment(found if found.is_certain and is_new else Verdict())
+        is_it = found.is_certain and found.kind == earlier.kind and is_new
+        return Assessment(found if is_it else Verdict())
 
     def _check_after_danger(
         self, text: str, context: MessageContext, found: Assessment, likeness: float

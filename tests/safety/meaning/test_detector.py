@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agents.safety.classifier import Likeness
-from agents.safety.detector import USUAL, DangerDetector
+from agents.safety.detector import USUAL, DangerDetector, told_of_past
 from agents.safety.verdict import MEANING, Verdict
 
 CHEST = "chest.pain"
@@ -117,3 +117,25 @@ def test_without_a_classifier_the_rules_decide_alone() -> None:
 
 def test_the_classifier_is_not_asked_about_a_denial() -> None:
     assert not a_detector(harm=0.9).check("no, I do not want to harm myself").flagged
+
+
+@pytest.mark.parametrize(
+    ("parts", "past"),
+    [
+        (["I had an embolism in 2020.", "Couldn't breathe, coughed blood."], [True, True]),
+        (["I had an embolism in 2020.", "Now I cough blood again."], [True, False]),
+        (["My chest hurts.", "I was born in 1970."], [False, True]),
+        (["Since 2020 I have chest pain.", "It was bad."], [False, False]),
+    ],
+)
+def test_sentences_after_a_dated_one_tell_of_the_past_unless_they_name_the_present(
+    parts: list[str], past: list[bool]
+) -> None:
+    assert told_of_past(parts) == past
+
+
+def test_what_happened_in_a_year_that_is_named_before_is_no_danger() -> None:
+    told = "I was very ill in 2020. There was chest trouble and ten days in bed."
+
+    assert not a_detector(chest=0.9).check(told).is_certain
+    assert a_detector(chest=0.9).check("There is chest trouble. I was born in 1970.").is_certain

@@ -9,7 +9,7 @@ import pytest
 
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BadRules
-from agents.safety import guard, output, wording
+from agents.safety import findings, guard, output, wording
 from agents.safety.phrases import forms, spelled_out
 from agents.safety.rules import load as load_rules
 from agents.safety.text import Reader, clean
@@ -118,7 +118,7 @@ def test_repetitions_do_not_hide_danger_between_them() -> None:
 def test_repetitions_are_examined_only_a_few_times() -> None:
     listened = the_guard()._listen("took too much ibuprofen " * 800)
 
-    assert max(len(heard) for heard in listened.heard.values()) <= 4 * guard.MOST_OF_A_CONCEPT
+    assert max(len(heard) for heard in listened.heard.values()) <= 4 * findings.MOST_OF_A_CONCEPT
 
 
 def test_a_phrase_is_expanded_to_all_its_forms() -> None:
