@@ -35,12 +35,6 @@ class LettaDirectory(Protocol):
 EMBEDDED: Final = "embedded"
 """The backend while the local brain answers."""
 
-NO_MODEL: Final = (
-    "No language model answers: you get guided questions, a memory of what you tell and a watch for "
-    "emergencies. To connect one, set chat.endpoint and chat.model, or LETTA_BASE_URL."
-)
-"""What ServerInfo, the page and `serve` say while the local brain answers."""
-
 CHECK_SECONDS: Final = 5.0
 """How often the model is checked, and how long a check may take."""
 

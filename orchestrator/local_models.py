@@ -26,16 +26,23 @@ class LocalServer:
     model: str
 
 
+NO_MODEL: Final = (
+    "No language model answers: you get guided questions, a memory of what you tell and a watch for "
+    "emergencies. To connect one, set chat.endpoint and chat.model, or LETTA_BASE_URL."
+)
+"""What ServerInfo, the page and `serve` say while the local brain answers."""
+
+
 async def where_messages_go(settings: Settings) -> str:
-    """One line: the model that messages are sent to, or a server that could be used; else an empty text."""
+    """What `serve` says: the model that messages are sent to, else that there is none, and one to be used."""
     if settings.letta.base_url:
         return f"Messages are sent to the Letta server at {settings.letta.base_url}."
     if settings.chat.model:
         return f"Messages are sent to the model {settings.chat.model} at {settings.chat.endpoint}."
     if (server := await find_server()) is None:
-        return ""
+        return NO_MODEL
     command = f"anamnesis serve --model {quote(server.model)} --endpoint {server.endpoint}"
-    return f"No model is used. {server.name} answers on this machine: `{command}` would use it."
+    return f"{NO_MODEL} {server.name} answers on this machine: `{command}` would use it."
 
 
 async def find_server(ports: Mapping[str, int] = PORTS) -> LocalServer | None:

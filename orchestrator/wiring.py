@@ -20,9 +20,10 @@ from memory_blocks.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
 from orchestrator import letta_settings
-from orchestrator.brain_selection import EMBEDDED, NO_MODEL, SelectedBrain, choose, our_errors
+from orchestrator.brain_selection import EMBEDDED, SelectedBrain, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
+from orchestrator.local_models import NO_MODEL
 from orchestrator.model_files import ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting

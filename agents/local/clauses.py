@@ -72,7 +72,7 @@ _SENTENCE: Final = re.compile(
     re.IGNORECASE,
 )
 _STARTS: Final = (
-    r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's|thats"
+    r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's"
     r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will|please|pls|don't"
     r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye"
     r"|goodbye|remember|forget|remind|back to"
@@ -115,9 +115,9 @@ _WONDERS: Final = re.compile(
     r"|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
 )
 _DENIES: Final = re.compile(
-    r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|dont|doesn't|doesnt|didn't|didnt"
-    r"|haven't|havent|hasn't|hasnt|isn't|isnt|aren't|arent|wasn't|wasnt|won't|wont"
-    r"|can't|cant|cannot|couldn't|free of)\b"
+    r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|doesn't|didn't"
+    r"|haven't|hasn't|isn't|aren't|wasn't|won't"
+    r"|can't|cannot|couldn't|free of)\b"
 )
 _NO_DENIAL: Final = re.compile(
     r"\b(?:not (?:only|just|sure|too bad)|no (?:idea|doubt|wonder|problem|worries)"

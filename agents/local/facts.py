@@ -214,7 +214,7 @@ class FactReader:
             "triggers",
         ):
             return False
-        if readers.number_in(low) is not None or readers.rating(low, asked=False):
+        if readers.number_in(low) is not None or readers.rating(low, asked=False) or readers.whole_place(low):
             return False
         if set(volunteered) - {kind, "other_medicines", "onset", "duration"}:
             return (

@@ -42,7 +42,7 @@ _MARKS: Final = tuple(
         r"\b(?:remember|note|notes|write (?:it )?down|down for me|keep in mind|record|log|save|list)\b",
         r"\b(?:forget|delete|remove|erase|cross|scratch|strike|wipe|take \w+ (?:\w+ )?off)\b",
         r"\b(?:not|actually|meant|mean|correct|correction|wrong|mistake|instead|sorry|rather)\b",
-        r"\b(?:summar|sum |recap|overview)",
+        r"\b(?:summary|summari[sz]|sum |recap|overview)",
         r"\b(?:book|cancel|call|send|remind me|prescri|appointment|order|find me|set an?)\b",
         r"\b(?:already|again|keep|stop|useless|listening|stupid|annoying|asked)\b",
         r"\b(?:back to|go back|going back|come back to|return)\b",

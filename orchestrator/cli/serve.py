@@ -42,7 +42,6 @@ def serve(
     from orchestrator.api.authentication import Authentication
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
-    from orchestrator.brain_selection import NO_MODEL
     from orchestrator.local_models import where_messages_go
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
@@ -72,10 +71,7 @@ def serve(
                 click.echo(
                     "It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."
                 )
-                if not settings.letta.base_url and not settings.chat.endpoint:
-                    click.echo(NO_MODEL)
-                if notice:
-                    click.echo(notice)
+                click.echo(notice)
 
         looking = asyncio.create_task(where_messages_go(settings))
         orchestrator = await asyncio.to_thread(build_orchestrator, settings, invocation.config)

@@ -200,7 +200,7 @@ def test_known_facts_are_not_asked_for(roster: Roster) -> None:
         ("associated_symptoms",),
         ("triggers", "relief"),
     ]
-    assert next_topics(general, known)[0] == "Location of the complaint"
+    assert next_topics(general, known)[0] == "What it feels like"
     assert len(open_questions(general, {"concern": "fever"})) < len(
         open_questions(general, {"concern": "headache"})
     )
