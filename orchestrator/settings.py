@@ -166,6 +166,7 @@ class Limits(Section):
 
     trace_content_characters: Count
     http_body_bytes: Count
+    http_requests_per_minute: Count
     bad_frames_per_minute: Count
     waiting_messages: Count
 
@@ -260,6 +261,15 @@ class Letta(Section):
     sync_seconds: Seconds
 
 
+class Oidc(Section):
+    """The OIDC issuer whose tokens are accepted, if there is one."""
+
+    issuer: Annotated[str, _address("http", "https")]
+    audience: str
+    person_claim: Annotated[str, Field(min_length=1)]
+    roles_claim: Annotated[str, Field(min_length=1)]
+
+
 class LiveKit(Section):
     """The LiveKit server, if there is one."""
 
@@ -287,6 +297,7 @@ class Settings(Section):
     telemetry: Telemetry
     letta: Letta
     livekit: LiveKit
+    oidc: Oidc
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -31,11 +31,12 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
 
     from orchestrator.api.app import create_app
     from orchestrator.api.authentication import Authentication
+    from orchestrator.api.ports import Resources
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
-    from orchestrator.wiring import build_orchestrator, open_rooms
+    from orchestrator.wiring import build_orchestrator, open_oidc, open_rooms
 
     data, person, address = settings.data.prepare(), PersonId(user), settings.server.host
     authentication = Authentication(data, session_seconds=settings.server.sign_in_hours * 3600)
@@ -67,7 +68,16 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
         gc.enable()
         async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
             limit = settings.limits.http_body_bytes
-            app = create_app(orchestrator, authentication, hosts=[address], body_limit=limit, rooms=rooms)
+            app = create_app(
+                orchestrator,
+                authentication,
+                hosts=[address],
+                body_limit=limit,
+                rooms=rooms,
+                resources=Resources(orchestrator.store, orchestrator.ledger, orchestrator.created),
+                oidc=open_oidc(settings),
+                requests_per_minute=settings.limits.http_requests_per_minute,
+            )
             await run_server(app, address, settings.server.port, announce)
 
     telemetry.start(settings.telemetry.endpoint)

@@ -181,6 +181,7 @@ class TraceFilter:
     since: datetime | None = None
     until: datetime | None = None
     by_staff: bool | None = None
+    user_id: str | None = None
 
 
 class Pages:
@@ -246,6 +247,10 @@ class Pages:
             _REVISIONS, conversation_id=conversation_id, label=label, before=before, limit=limit
         )
 
+    def block_heads(self, conversation_id: str) -> dict[str, int]:
+        """The number of the latest revision of each block that was written."""
+        return dict(self._unit.all(_HEADS, conversation_id=conversation_id))
+
     def archived_turns(self, conversation_id: str, after: int, limit: int) -> list[ArchivedEntry]:
         """Turns that have left the block, after that turn, in order."""
         return self._unit.all(_ARCHIVED, conversation_id=conversation_id, after=after, limit=limit)
@@ -253,7 +258,7 @@ class Pages:
     def _newest_first(
         self, conversation_id: str, which: TraceFilter, after: Position | None, limit: int
     ) -> Iterator[TraceEntry]:
-        """The traces of one conversation: the newest alone first, because most streams are asked for no more."""
+        """The traces of one conversation: first the newest alone, because most streams need no more."""
         given = {**_given(which), "conversation_id": conversation_id}
         if which.actor is not None:
             given["actors"] = f"{_escaped(which.actor)}:%"
@@ -345,6 +350,9 @@ def _trace_query(given: tuple[str, ...]) -> Select[Any]:
         "actor": or_(table.actor == bindparam("actor"), table.actor.like(bindparam("actors"), escape="\\")),
         "since": table.created_at >= bindparam("since", type_=table.created_at.type),
         "until": table.created_at < bindparam("until", type_=table.created_at.type),
+        "user_id": exists().where(
+            _conversations.c.id == table.conversation_id, _conversations.c.user_id == bindparam("user_id")
+        ),
         "by_staff": (table.message_id.is_(None)) & (table.action == "retrieved") & or_(*role),
     }
     columns = (
@@ -455,6 +463,12 @@ _REVISIONS: Final = Statement(
     .order_by(_revisions.c.revision.desc())
     .limit(bindparam("limit")),
     RevisionEntry,
+)
+_HEADS: Final = Statement(
+    select(_blocks.c.label, _blocks.c.revision).where(
+        _blocks.c.conversation_id == bindparam("conversation_id"), _blocks.c.revision.is_not(None)
+    ),
+    lambda label, revision: (label, revision),
 )
 _ARCHIVED: Final = Statement(
     select(_archive.c.turn_id, func.length(_archive.c.value), _archive.c.digest, _archive.c.archived_at)
