@@ -109,7 +109,7 @@ class OidcTokens:
                     (await client.get(f"{base}/.well-known/openid-configuration")).raise_for_status().json()
                 )
                 if about.get("issuer") != self._issuer.url:
-                    rule = "it names another issuer"
+                    rule = "another_issuer"
                 else:
                     found = (await client.get(about["jwks_uri"])).raise_for_status().json()
                     self._keys = _usable(found)
