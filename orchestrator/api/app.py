@@ -12,6 +12,7 @@ from orchestrator.api.access.checking import AccessCheck
 from orchestrator.api.access.oidc import OidcTokens
 from orchestrator.api.access.pseudonyms import Pseudonyms
 from orchestrator.api.access.rate_limits import RateLimits
+from orchestrator.api.access.rules import rule_of
 from orchestrator.api.answers import Problem
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.middleware import SecurityMiddleware
@@ -116,5 +117,12 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         schema["security"] = [{"key": []}]
+        for path, methods in schema["paths"].items():
+            for method, operation in methods.items():
+                rule = rule_of(method.upper(), path)
+                if rule is not None and rule.is_public:
+                    operation["security"] = []
+                elif rule is not None and rule.from_this_machine:
+                    operation["security"] = [{}, {"key": []}]
         app.openapi_schema = schema
     return app.openapi_schema

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,45 @@ from orchestrator.api.access.roles import ALL_SCOPES, Role
 from orchestrator.api.app import create_app
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.ports import Resources
+from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.wire.ids import PersonId
 from tests.orchestrators import ANN, an_orchestrator
 from tests.protocol_client import Peer, conversing
 
 REASON = "Anamnesis-Reason"
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What a client would get to join a room."""
+
+    url: str = "ws://127.0.0.1:1"
+    room: str = "room"
+    identity: str = "user:1"
+    token: str = "token"
+    topic: str = "anamnesis"
+    expires_at: datetime = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class RoomsDouble:
+    """Rooms without a LiveKit server. Every conversation belongs to one person."""
+
+    url = "ws://127.0.0.1:1"
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    async def create(self, person_id: str) -> str:
+        return f"conv_of_{person_id}"
+
+    async def admit(self, person_id: str | None, conversation_id: str) -> Admission:
+        if person_id not in (None, self._owner):
+            raise AnamnesisError(NOT_FOUND)
+        return Admission()
+
+    def receive_webhook(self, body: bytes, authorization: str) -> None:
+        """Accept anything."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from fastapi.routing import iter_route_contexts
 
 from orchestrator.api.access.roles import ALL_SCOPES, Role, Scope
 from orchestrator.api.access.rules import RULES
-from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from tests.contract.api.serving import REASON, Site, a_site, a_talk
+from tests.contract.api.serving import REASON, RoomsDouble, Site, a_site, a_talk
 from tests.orchestrators import ANN, BOB
 
 CONVERSATION = "/v1/conversations/{conversation_id}"
@@ -68,35 +66,6 @@ LISTS = ("/v1/conversations", "/v1/traces", "/v1/traces/stream", "/v1/safety-eve
 
 
 @dataclass(frozen=True)
-class Admission:
-    """What a client would get to join a room."""
-
-    url: str = "ws://127.0.0.1:1"
-    room: str = "room"
-    identity: str = "user:1"
-    token: str = "token"
-    topic: str = "anamnesis"
-    expires_at: datetime = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-class RoomsOfAnn:
-    """Rooms without a LiveKit server. Every conversation is Ann's."""
-
-    url = "ws://127.0.0.1:1"
-
-    async def create(self, person_id: str) -> str:
-        return f"conv_of_{person_id}"
-
-    async def admit(self, person_id: str | None, conversation_id: str) -> Admission:
-        if person_id not in (None, ANN):
-            raise AnamnesisError(NOT_FOUND)
-        return Admission()
-
-    def receive_webhook(self, body: bytes, authorization: str) -> None:
-        """Accept anything."""
-
-
-@dataclass(frozen=True)
 class Scene:
     """A site with Ann's conversation, in which there is something of every kind."""
 
@@ -124,7 +93,7 @@ async def a_scene(folder: Path, template: Path) -> AsyncIterator[Scene]:
     """A site in which Ann had six turns, one of them dangerous, and two of them archived."""
     address = f"sqlite:///{shutil.copyfile(template, folder / 'store.db')}"
     async with (
-        a_site(address, folder, rooms=RoomsOfAnn(), console=_console(folder)) as site,
+        a_site(address, folder, rooms=RoomsDouble(ANN), console=_console(folder)) as site,
         a_talk(site, "I am having a headache", "8", "yes", "no", "I want to kill myself tonight") as peer,
     ):
         here, store = peer.conversation_id, site.orchestrator.store

@@ -46,7 +46,9 @@ class IssuerDouble:
     def token(self, *, kid: str = "", without: tuple[str, ...] = (), **claims: Any) -> str:
         """A token with these claims. Times are in seconds from now."""
         now = int(time.time())
-        moments = {name: now + claims.pop(name) for name in ("exp", "nbf", "iat") if name in claims}
+        moments: dict[str, Any] = {
+            name: now + claims.pop(name) for name in ("exp", "nbf", "iat") if name in claims
+        }
         whole: dict[str, Any] = {
             "iss": self.url,
             "aud": AUDIENCE,
