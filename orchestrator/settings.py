@@ -92,6 +92,13 @@ def _webhook(value: SecretStr) -> SecretStr:
     return value
 
 
+def _origins(value: str) -> str:
+    for origin in value.split():
+        if not _names_a_host(origin, ("http", "https")) or urlsplit(origin).path or "@" in origin:
+            raise ValueError("must be origins such as https://app.example, separated by spaces")
+    return value
+
+
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -111,6 +118,7 @@ class Server(Section):
     host: Annotated[str, Field(min_length=1)]
     port: Annotated[int, Field(ge=0, le=65535)]
     sign_in_hours: Annotated[float, Field(gt=0, le=8_784)]
+    allowed_origins: Annotated[str, AfterValidator(_origins)]
 
 
 class Data(Section):

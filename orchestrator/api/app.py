@@ -49,13 +49,15 @@ def create_app(
     resources: Resources | None = None,
     oidc: OidcTokens | None = None,
     requests_per_minute: int | None = None,
+    origins: Iterable[str] = (),
 ) -> FastAPI:
     """Build the application for one orchestrator.
 
     `hosts` are the names it answers to besides those of the loopback. A client that leaves its frames unread
     for `unread_seconds` is disconnected. `console` is the folder of the built page, if it is not the usual
     one. `rooms` are the LiveKit rooms, if LiveKit is configured. Without `resources`, nothing that is stored
-    is served. `oidc` recognises the tokens of an issuer, if one is configured.
+    is served. `oidc` recognises the tokens of an issuer, if one is configured. `origins` are those of other
+    pages that may call the API with a key.
     """
     limits = RateLimits(requests_per_minute) if requests_per_minute else None
     access = AccessCheck(authentication, resources.store if resources else None, oidc, limits)
@@ -67,7 +69,8 @@ def create_app(
         openapi_url=None,
         dependencies=[Depends(access)],
     )
-    app.add_middleware(SecurityMiddleware, hosts=hosts, livekit=rooms.url if rooms else "")
+    livekit_url = rooms.url if rooms else ""
+    app.add_middleware(SecurityMiddleware, hosts=hosts, livekit=livekit_url, origins=origins)
     add_error_handlers(app)
     for router in (
         websocket.build_router(orchestrator, access, unread_seconds),

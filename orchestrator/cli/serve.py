@@ -77,6 +77,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, user: str,
                 resources=Resources(orchestrator.store, orchestrator.ledger, orchestrator.created),
                 oidc=open_oidc(settings),
                 requests_per_minute=settings.limits.http_requests_per_minute,
+                origins=settings.server.allowed_origins.split(),
             )
             await run_server(app, address, settings.server.port, announce)
 

@@ -267,7 +267,7 @@ class Pages:
             yield from page
             if len(page) < size:
                 return
-            after, size = page[-1].position, limit
+            after, size = page[-1].position, min(limit, size * 8)
 
     def _page(self, build: Any, given: dict[str, Any], after: Position | None, limit: int) -> list[Any]:
         statement = build(tuple(sorted(given)), after is not None)
