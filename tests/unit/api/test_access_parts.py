@@ -1,5 +1,6 @@
 """The parts of access: keys that are made, pseudonyms, allowances, cursors."""
 
+import re
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,13 +12,18 @@ from orchestrator.api.access.api_keys import LONGEST, NewKey, is_api_key, make_k
 from orchestrator.api.access.pseudonyms import FILE, Pseudonyms
 from orchestrator.api.access.rate_limits import REMEMBERED, RateLimits
 from orchestrator.api.access.roles import Caller, Role, Scope
+from orchestrator.api.access.rules import EVERYBODY, RULES
 from orchestrator.api.answers import number_cursor, position_cursor, read_number, read_position
 from orchestrator.errors import BAD_CURSOR, INVALID_FIELD, TOO_MANY_REQUESTS, AnamnesisError
 from orchestrator.store.engine.database import Store
 from orchestrator.store.repositories.pages import Position
 from orchestrator.wire.ids import PersonId
+from tools.toolchain import CHECKOUT
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+
+
+API_PAGE = (CHECKOUT / "docs" / "api.md").read_text(encoding="utf-8")
 
 
 def a_key(**changes: Any) -> NewKey:
@@ -130,3 +136,27 @@ def test_a_cursor_that_is_no_number_is_refused(cursor: str) -> None:
         read_number(cursor, 0)
 
     assert refused.value.problem is BAD_CURSOR
+
+
+def test_the_page_about_the_api_has_the_rule_of_every_route() -> None:
+    listed = dict(re.findall(r"^\| `([A-Z]+ /\S*)` (\|.*\|)$", API_PAGE, re.MULTILINE))
+
+    expected = {}
+    for (method, path), rule in RULES.items():
+        roles = ", ".join(sorted(rule.roles))
+        if rule.is_public:
+            roles = "anyone"
+        elif rule.roles == EVERYBODY:
+            roles = "everybody"
+        expected[f"{method} {path}"] = f"| {rule.scope} | {roles} |" if rule.scope else f"| | {roles} |"
+    assert listed == expected
+
+
+def test_the_pages_name_exactly_the_roles_that_exist() -> None:
+    security = (CHECKOUT / "docs" / "security.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"^Roles: (.*)$", security, re.MULTILINE)
+
+    in_table = re.findall(r"^\| `(\w+)` \| ", API_PAGE, re.MULTILINE)
+    in_sentence = re.findall(r"`(\w+)` \(", sentence)
+
+    assert in_table == in_sentence == [role.value for role in Role]
