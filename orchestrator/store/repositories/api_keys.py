@@ -50,7 +50,8 @@ class ApiKeys:
 
     def all(self) -> list[ApiKey]:
         """All keys, valid or not, oldest first."""
-        return self._unit.find(ApiKey, "created_at", "id")
+        found = self._unit.every(ApiKey, "id")
+        return sorted(found, key=lambda key: (key.created_at, key.id))
 
     def revoke(self, id: str) -> bool:
         """Make a key invalid from now on; False if there is none or it was revoked before."""
