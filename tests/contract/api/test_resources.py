@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +146,13 @@ async def test_a_request_that_runs_is_not_carried_out_twice_and_one_that_failed_
         key = {**site.person(), "Idempotency-Key": "one"}
         failed = await site.http.patch(f"{HERE}/nobodys", headers=key, json={"title": "Knee"})
         again = await site.http.patch(f"{HERE}/nobodys", headers=key, json={"title": "Knee"})
-        await site.orchestrator.store.write(lambda tx: tx.replies.begin(ANN, "two", "0" * 64))
+        same = sha256(f"POST {HERE}?\n".encode()).hexdigest()
+        await site.orchestrator.store.write(lambda tx: tx.replies.begin(ANN, "two", same))
         busy = await site.http.post(HERE, headers={**site.person(), "Idempotency-Key": "two"})
 
         assert problem(failed) == problem(again) == (404, "not_found")
-        assert problem(busy) == (409, "idempotency_key_reused")
+        assert problem(busy) == (409, "request_running")
+        assert (await site.get(HERE))["items"] == []
 
 
 # --- messages and explanations -----------------------------------------------------------------------------
