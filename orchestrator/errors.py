@@ -287,11 +287,51 @@ METHOD_NOT_ALLOWED: Final = _row(203, "method_not_allowed", 405)(
 UPGRADE_REQUIRED: Final = _row(202, "upgrade_required", 426)(
     "This path only accepts WebSockets.", "Send the upgrade headers."
 )
+MISSING_ROLE: Final = _row(203, "missing_role", 403)(
+    "This needs one of the roles {roles}.", "Use a key with such a role; `anamnesis keys create` makes one."
+)
+MISSING_SCOPE: Final = _row(203, "missing_scope", 403)(
+    "This key does not have the scope {scope}.", "Use a key that has it; `anamnesis keys create` makes one."
+)
+TEXTS_NOT_GRANTED: Final = _row(203, "texts_not_granted", 403)(
+    "An analyst sees what people said only with the scope {scope}, granted by name.",
+    "Ask for a key with it, for a time and with a reason.",
+)
+REASON_REQUIRED: Final = _row(203, "reason_required", 403)(
+    "Reading somebody else's memory needs a reason.",
+    "Send it in the header `Anamnesis-Reason`; it is kept in the trace of the read.",
+)
+REVISION_NOT_FOUND: Final = _row(201, "revision_not_found", 404)(
+    "Block `{label}` has no such revision.", "The list of its revisions shows those that are kept."
+)
+TURN_NOT_FOUND: Final = _row(201, "turn_not_found", 404)(
+    "The conversation has no such turn here.", "Turns count from 1; the latest is {latest}."
+)
+ITEM_NOT_FOUND: Final = _row(201, "item_not_found", 404)(
+    "There is no such {what}.", "Use an id from its list."
+)
+BAD_CURSOR: Final = _row(105, "bad_cursor", 422)(
+    "The cursor is not one of this list.", "Start again without it, or use `next` of the page before."
+)
+KEY_REUSED: Final = _row(105, "idempotency_key_reused", 409)(
+    "This Idempotency-Key was used before for another request.", "Use a new key for each new request."
+)
+REQUEST_RUNNING: Final = _row(202, "request_running", 409)(
+    "The first request with this Idempotency-Key is still being carried out.",
+    "Send it again in {seconds} s.",
+)
+ISSUER_UNAVAILABLE: Final = _row(503, "issuer_unavailable", 503)(
+    "The OIDC issuer does not answer, or its answer cannot be used ({rule}).",
+    "Try again in a moment; the operator can check `oidc.issuer`.",
+)
 FOREIGN_HOST: Final = _row(203, "foreign_host", 421, recoverable=False)(
     "The Host header does not name this server.", "Open the address that `anamnesis serve` printed."
 )
 TOO_MANY_ATTEMPTS: Final = _row(204, "too_many_attempts", 429)(
     "Too many wrong keys.", "Try again in {seconds} s."
+)
+TOO_MANY_REQUESTS: Final = _row(204, "too_many_requests", 429)(
+    "Too many requests.", "Try again in {seconds} s."
 )
 REQUEST_TOO_SLOW: Final = _row(204, "request_too_slow", 408)(
     "The request was not complete after {most} s.", "Send it again."
@@ -312,6 +352,9 @@ KEYS_EXPOSED: Final = _row(503, "keys_exposed", 503)(
 )
 SESSIONS_UNWRITABLE: Final = _row(503, "sessions_unwritable", 503)(
     "Sessions cannot be stored in the data folder: {rule}.", "Make the folder writable, then sign in again."
+)
+EXPORT_NOT_WRITTEN: Final = _row(503, "export_not_written", 503)(
+    "The export cannot be written to {where}: {rule}.", "Name another file with --output."
 )
 NO_SERVER_RUNNING: Final = _row(503, "no_server_running", 503)(
     "No server is running with the data folder {where}.",

@@ -81,6 +81,7 @@ class Orchestrator:
         if self._alerts is not None:
             self._health.include("alerts", self._alerts.check)
         services = build_services(self._outbox)
+        self.ledger = services.ledger
         self._background = [partial(work, services) for work in options.background]
         self.idle = IdleSessions(self._outbox, services.ledger, services.sync, options.idle)
         self._queue = TurnQueue(
@@ -146,6 +147,11 @@ class Orchestrator:
     def include(self, part: str, check: Callable[[], Awaitable[object]]) -> None:
         """Add a part to health. The part is down if `check` raises an AnamnesisError."""
         self._health.include(part, check)
+
+    def created(self, conversation_id: str) -> None:
+        """Prepare what a conversation needs that was created without a connection."""
+        for call in self._context.on_created:
+            call(conversation_id)
 
     def on_created(self, call: Callable[[str], None]) -> None:
         """Call `call` with the id of each conversation that a connection creates."""

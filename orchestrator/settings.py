@@ -92,6 +92,13 @@ def _webhook(value: SecretStr) -> SecretStr:
     return value
 
 
+def _origins(value: str) -> str:
+    for origin in value.split():
+        if not _names_a_host(origin, ("http", "https")) or urlsplit(origin).path or "@" in origin:
+            raise ValueError("must be origins such as https://app.example, separated by spaces")
+    return value
+
+
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -111,6 +118,7 @@ class Server(Section):
     host: Annotated[str, Field(min_length=1)]
     port: Annotated[int, Field(ge=0, le=65535)]
     sign_in_hours: Annotated[float, Field(gt=0, le=8_784)]
+    allowed_origins: Annotated[str, AfterValidator(_origins)]
 
 
 class Data(Section):
@@ -166,6 +174,7 @@ class Limits(Section):
 
     trace_content_characters: Count
     http_body_bytes: Count
+    http_requests_per_minute: Count
     bad_frames_per_minute: Count
     waiting_messages: Count
 
@@ -270,6 +279,15 @@ class Letta(Section):
     sync_seconds: Seconds
 
 
+class Oidc(Section):
+    """The OIDC issuer whose tokens are accepted, if there is one."""
+
+    issuer: Annotated[str, _address("http", "https")]
+    audience: str
+    person_claim: Annotated[str, Field(min_length=1)]
+    roles_claim: Annotated[str, Field(min_length=1)]
+
+
 class LiveKit(Section):
     """The LiveKit server, if there is one."""
 
@@ -298,6 +316,7 @@ class Settings(Section):
     telemetry: Telemetry
     letta: Letta
     livekit: LiveKit
+    oidc: Oidc
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

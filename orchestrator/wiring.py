@@ -49,6 +49,7 @@ from orchestrator.wire.messages import ServerInfo
 if TYPE_CHECKING:
     from agents.evaluation.follow_ups import Enrich
     from agents.routing.router import Router
+    from orchestrator.api.access.oidc import OidcTokens
     from orchestrator.connection.rooms import Rooms
     from orchestrator.letta.agents import AgentRegistry
     from orchestrator.letta.upkeep import Upkeep
@@ -388,6 +389,19 @@ async def open_rooms(settings: Settings, orchestrator: Orchestrator) -> AsyncIte
     async with rooms.open():
         yield rooms
     await wait_for_native_threads()
+
+
+def open_oidc(settings: Settings) -> "OidcTokens | None":
+    """Recognises the tokens of the configured OIDC issuer; None if there is none."""
+    oidc = settings.oidc
+    if not oidc.issuer:
+        return None
+    if not oidc.audience:
+        where = settings.origins.get("oidc.issuer", "")
+        raise AnamnesisError(BAD_SETTING, key="oidc.issuer", where=where, rule="needs oidc.audience, too")
+    from orchestrator.api.access.oidc import Issuer, OidcTokens
+
+    return OidcTokens(Issuer(oidc.issuer, oidc.audience, oidc.person_claim, oidc.roles_claim))
 
 
 def _alerts(settings: Settings) -> Callable[[Store], AlertSender] | None:

@@ -136,7 +136,8 @@ def take_turn(tx: Transaction, conversation_id: str, *, holder: str = "worker_1"
     turn = tx.turns.begin(conversation_id, turn.number, deadline=tx.now)
     answer = tx.messages.begin_answer(conversation_id, question.id)
     tx.turns.answer(conversation_id, turn.number, answer.id)
-    memory = tx.memories.add(NewMemory(content="Ann likes tea", user_id=PERSON))
+    owner = tx.conversations.lock(conversation_id).user_id
+    memory = tx.memories.add(NewMemory(content="Ann likes tea", user_id=owner))
     found = a_trace(tx, question, memory.id)
     tx.traces.add([found])
     first = tx.messages.say(answer.id, "I am sorry to hear that. ")

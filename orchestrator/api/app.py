@@ -2,24 +2,38 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
 
+from orchestrator import __version__
+from orchestrator.api.access.checking import AccessCheck
+from orchestrator.api.access.oidc import OidcTokens
+from orchestrator.api.access.pseudonyms import Pseudonyms
+from orchestrator.api.access.rate_limits import RateLimits
+from orchestrator.api.access.rules import rule_of
+from orchestrator.api.answers import Problem
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.middleware import SecurityMiddleware
-from orchestrator.api.ports import Memories, Orchestrator, Rooms
+from orchestrator.api.ports import Memories, Orchestrator, Resources, Rooms
 from orchestrator.api.problems import add_error_handlers
 from orchestrator.api.routes import (
     conversations,
+    docs,
     health,
     livekit,
     memories,
+    messages,
     metrics,
     page,
+    safety_events,
     session,
+    tool_uses,
     websocket,
 )
+from orchestrator.api.routes.memory import archived_turns, blocks, explanations, traces
+from orchestrator.inspection.live import TraceFeed
 
 BODY_LIMIT: Final = 64 * 1024
 
@@ -34,25 +48,87 @@ def create_app(
     console: Path | None = None,
     rooms: Rooms | None = None,
     memory: Memories | None = None,
+    resources: Resources | None = None,
+    oidc: OidcTokens | None = None,
+    requests_per_minute: int | None = None,
+    origins: Iterable[str] = (),
 ) -> FastAPI:
     """Build the application for one orchestrator.
 
     `hosts` are the names it answers to besides those of the loopback. A client that leaves its frames unread
     for `unread_seconds` is disconnected. `console` is the folder of the built page, if it is not the usual
-    one. `rooms` are the LiveKit rooms, if LiveKit is configured. `memory` searches long-term memory.
+    one. `rooms` are the LiveKit rooms, if LiveKit is configured. `memory` searches long-term memory. Without
+    `resources`, nothing that is stored is served. `oidc` recognises the tokens of an issuer, if one is
+    configured. `origins` are those of other pages that may call the API with a key.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(SecurityMiddleware, hosts=hosts, livekit=rooms.url if rooms else "")
+    limits = RateLimits(requests_per_minute) if requests_per_minute else None
+    access = AccessCheck(authentication, resources.store if resources else None, oidc, limits)
+    app = FastAPI(
+        title="Anamnesis",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        dependencies=[Depends(access)],
+    )
+    livekit_url = rooms.url if rooms else ""
+    app.add_middleware(SecurityMiddleware, hosts=hosts, livekit=livekit_url, origins=origins)
     add_error_handlers(app)
     for router in (
-        websocket.build_router(orchestrator, authentication, unread_seconds),
+        websocket.build_router(orchestrator, access, unread_seconds),
         session.build_router(authentication, body_limit),
-        conversations.build_router(authentication, rooms),
+        conversations.build_start(rooms, resources, body_limit),
+        conversations.build_router(rooms),
         livekit.build_router(rooms, body_limit),
-        memories.build_router(authentication, memory, body_limit),
+        memories.build_router(memory, body_limit),
         health.build_router(orchestrator),
-        metrics.build_router(authentication),
+        metrics.build_router(),
+        docs.build_router(app),
     ):
         app.include_router(router)
+    if resources is not None:
+        _add_resources(app, resources, authentication, access, body_limit)
     page.serve_page(app, console)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
+
+
+def _add_resources(
+    app: FastAPI,
+    resources: Resources,
+    authentication: Authentication,
+    access: AccessCheck,
+    body_limit: int,
+) -> None:
+    """Add the routes of what is stored. The feed of live traces is closed when the server stops."""
+    app.state.feed = TraceFeed(resources.store)
+    for router in (
+        conversations.build_resource(resources, Pseudonyms(authentication.folder), body_limit),
+        messages.build_router(resources),
+        blocks.build_router(resources),
+        archived_turns.build_router(resources),
+        traces.build_router(resources, app.state.feed, access),
+        explanations.build_router(resources),
+        tool_uses.build_router(resources),
+        safety_events.build_router(resources),
+    ):
+        app.include_router(router)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The description of the API, made once."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        parts = schema.setdefault("components", {})
+        parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+        parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"key": []}]
+        for path, methods in schema["paths"].items():
+            for method, operation in methods.items():
+                rule = rule_of(method.upper(), path)
+                if rule is not None and rule.is_public:
+                    operation["security"] = []
+                elif rule is not None and rule.from_this_machine:
+                    operation["security"] = [{}, {"key": []}]
+        app.openapi_schema = schema
+    return app.openapi_schema

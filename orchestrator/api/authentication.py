@@ -4,46 +4,40 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from starlette.requests import HTTPConnection
 
+from orchestrator.api.access.roles import Caller
 from orchestrator.api.keys import Keys
 from orchestrator.api.sessions import Sessions
 from orchestrator.errors import FOREIGN_ORIGIN, TOO_MANY_ATTEMPTS, UNAUTHENTICATED, AnamnesisError
 from orchestrator.wire.ids import PersonId
 
+T = TypeVar("T")
+
 READS: Final = ("GET", "HEAD")
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The person behind a request, and the token of the session if there is one."""
-
-    person: PersonId
-    session: str | None = None
 
 
 class Authentication:
     """Checks the keys, codes and sessions of one data folder."""
 
     def __init__(self, data: Path, *, session_seconds: float) -> None:
+        self.folder = data
         self.keys = Keys(data)
         self.sessions = Sessions(data, self.keys, seconds=session_seconds)
         self._failures = FailedAttempts()
 
     def caller(self, connection: HTTPConnection) -> Caller:
         """Return who sent the request, or refuse it with 401. The Authorization header wins over a cookie."""
-        header = connection.headers.get("authorization")
-        if header is not None:
-            scheme, _, key = header.partition(" ")
-            return Caller(self._known(self.keys.owner(key.strip()) if scheme.lower() == "bearer" else None))
+        if "authorization" in connection.headers:
+            key = bearer_token(connection)
+            return Caller(self.known(self.keys.owner(key) if key is not None else None))
         token = session_token(connection)
         if token is None:
             raise AnamnesisError(UNAUTHENTICATED)
-        return Caller(self._known(self.sessions.person(token)), token)
+        return Caller(self.known(self.sessions.person(token)), token)
 
     def person(self, connection: HTTPConnection) -> PersonId:
         """Return whose request it is, or refuse it with 401."""
@@ -51,13 +45,14 @@ class Authentication:
 
     def sign_in(self, *, key: str | None, code: str | None) -> PersonId:
         """Return whose key or one-time code it is, or refuse it with 401. The code is used up."""
-        return self._known(self.keys.owner(key) if key is not None else self.sessions.redeem(code or ""))
+        return self.known(self.keys.owner(key) if key is not None else self.sessions.redeem(code or ""))
 
-    def _known(self, person: PersonId | None) -> PersonId:
-        if person is None:
+    def known(self, found: T | None) -> T:
+        """Return whom a key, code or token belongs to; None is refused with 401, and counted."""
+        if found is None:
             self._failures.count()
             raise AnamnesisError(UNAUTHENTICATED)
-        return person
+        return found
 
 
 class FailedAttempts:
@@ -76,6 +71,12 @@ class FailedAttempts:
         if wait > 0:
             raise AnamnesisError(TOO_MANY_ATTEMPTS, seconds=math.ceil(wait))
         self._times.append(now)
+
+
+def bearer_token(connection: HTTPConnection) -> str | None:
+    """Return the token of the Authorization header, if there is one of the scheme Bearer."""
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def cookie_name(connection: HTTPConnection) -> str:

@@ -1,6 +1,6 @@
 """Reads the body of a request, within a limit."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -12,10 +12,10 @@ from orchestrator.errors import BODY_TOO_LARGE, AnamnesisError
 M = TypeVar("M", bound=BaseModel)
 
 
-async def read_json(request: Request, model: type[M], limit: int) -> M:
-    """Read the body as JSON of that model. What is wrong with it is refused by name, without quoting it."""
+def read_json(body: bytes, model: type[M]) -> M:
+    """Read a body as JSON of that model. What is wrong with it is refused by name, without quoting it."""
     try:
-        return model.model_validate(strict_json.parse(await read_body(request, limit)))
+        return model.model_validate(strict_json.parse(body))
     except ValidationError as error:
         problem = from_validation(error)
     raise problem  # outside the handler: pydantic's error holds the body
@@ -29,3 +29,9 @@ async def read_body(request: Request, limit: int) -> bytes:
         if len(body) > limit:
             raise AnamnesisError(BODY_TOO_LARGE, most=limit)
     return bytes(body)
+
+
+def request_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """The body of a route for OpenAPI, because our routes read it themselves, strictly."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": required, "content": content}}

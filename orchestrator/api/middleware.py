@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import to_response
@@ -27,6 +28,18 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
 }
+_GUEST: Final = {
+    "Vary": "Origin",
+    "Access-Control-Expose-Headers": "Idempotency-Replayed, Retry-After",
+}
+"""Headers of an answer that a page of an allowed origin may read."""
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, DELETE",
+    "Access-Control-Allow-Headers": (
+        "Authorization, Content-Type, Idempotency-Key, Anamnesis-Reason, Last-Event-ID"
+    ),
+    "Access-Control-Max-Age": "600",
+}
 _POLICY: Final = (
     "default-src 'self'; connect-src 'self'{sockets}; img-src 'self' data:; object-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,8 +52,12 @@ class SecurityMiddleware:
     The Host header is checked because a foreign page can make its own domain name resolve to this machine.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), livekit: str = "") -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str] = (), livekit: str = "", origins: Iterable[str] = ()
+    ) -> None:
+        """`origins` are those of other pages that may call the API, with a key and never with a cookie."""
         self._app = app
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._livekit = f" {livekit} {livekit.replace('ws', 'http', 1)}" if livekit else ""
         self._hosts = LOOPBACK | {f"[{host}]" if ":" in host else host.lower() for host in hosts}
 
@@ -52,12 +69,17 @@ class SecurityMiddleware:
             nonlocal started
             started = True
             if message["type"].endswith("response.start"):
-                _add_headers(MutableHeaders(scope=message), connection, self._livekit)
+                headers = MutableHeaders(scope=message)
+                _add_headers(headers, connection, self._livekit)
+                if self._is_guest(connection):
+                    headers.update(_GUEST | {"Access-Control-Allow-Origin": connection.headers["origin"]})
             await send(message)
 
         try:
             self._check(connection)
-            await self._app(scope, receive, send_with_headers)
+            preflight = self._is_preflight(connection)
+            app = Response(None, 204, _PREFLIGHT) if preflight else self._app
+            await app(scope, receive, send_with_headers)
             return
         except ClientDisconnect:
             return
@@ -76,11 +98,30 @@ class SecurityMiddleware:
             raise AnamnesisError(FOREIGN_HOST)
         if not connection.url.path.startswith(API):
             return
+        if self._is_guest(connection):
+            has_key = "authorization" in connection.headers or self._is_preflight(connection)
+            if connection.scope["type"] != "http" or not has_key:
+                raise AnamnesisError(FOREIGN_ORIGIN)
+            return
         origin = connection.headers.get("origin")
         if origin is not None and _netloc(origin) != host:
             raise AnamnesisError(FOREIGN_ORIGIN)
         if connection.headers.get("sec-fetch-site", "none") not in OWN_PAGES:
             raise AnamnesisError(FOREIGN_ORIGIN)
+
+    def _is_guest(self, connection: HTTPConnection) -> bool:
+        """Whether the request is for the API and comes from a page of an allowed origin."""
+        origin = connection.headers.get("origin", "").lower()
+        return origin in self._origins and connection.url.path.startswith(API)
+
+    def _is_preflight(self, connection: HTTPConnection) -> bool:
+        """Whether a browser asks, before it sends a request of such a page, whether it may."""
+        is_options = connection.scope.get("method") == "OPTIONS"
+        return (
+            is_options
+            and "access-control-request-method" in connection.headers
+            and self._is_guest(connection)
+        )
 
 
 def _netloc(origin: str) -> str | None:

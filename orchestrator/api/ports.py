@@ -1,10 +1,13 @@
 """What the HTTP API needs from the rest of the orchestrator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from memory_blocks.ledger import Ledger
 from orchestrator.ports import Transport
+from orchestrator.store.engine.database import Store
 
 
 class Health(Protocol):
@@ -73,8 +76,17 @@ class Rooms(Protocol):
     async def create(self, person_id: str) -> str:
         """Start a conversation of that person and create its room; returns the id of both."""
 
-    async def admit(self, person_id: str, conversation_id: str) -> Admission:
-        """Make a token for the owner of a conversation."""
+    async def admit(self, person_id: str | None, conversation_id: str) -> Admission:
+        """Make a token for a conversation of that person, or of anybody if no person is given."""
 
     def receive_webhook(self, body: bytes, authorization: str) -> None:
         """Take a webhook from LiveKit; a wrong signature is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the routes of conversations read and write; `on_created` is told of each new conversation."""
+
+    store: Store
+    ledger: Ledger
+    on_created: Callable[[str], None] = lambda _: None

@@ -82,6 +82,9 @@ async def listening(
         await server.ready.wait()
         yield server
     finally:
+        feed = getattr(getattr(app, "state", None), "feed", None)
+        if feed is not None:
+            feed.close()  # or open event streams would keep the server for the whole grace period
         server.should_exit = True
         await serving
 

@@ -6,11 +6,15 @@ from orchestrator import __version__
 from orchestrator.cli import (
     blocks,
     chat,
+    conversations,
     database,
     doctor,
     evaluate,
+    explain,
+    export,
     extract,
     facts,
+    keys,
     letta,
     memory,
     memory_records,  # noqa: F401  adds commands to `memory`
@@ -28,9 +32,19 @@ from orchestrator.cli.options import Invocation, RootCommand, shared_options
     cls=RootCommand,
     sections={
         "Run it": ("serve", "open", "chat"),
-        "Inspect it": ("memory", "blocks", "facts", "traces", "doctor", "check"),
+        "Inspect it": (
+            "conversations",
+            "explain",
+            "memory",
+            "blocks",
+            "facts",
+            "traces",
+            "export",
+            "doctor",
+            "check",
+        ),
         "Evaluate it": ("safety", "route", "extract", "eval"),
-        "Maintain it": ("models", "letta", "db"),
+        "Maintain it": ("keys", "models", "letta", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
@@ -39,6 +53,11 @@ Examples:
   anamnesis serve                      start the server, and print the page's address
   anamnesis open                       print another address of the running server's page
   anamnesis chat                       chat in the terminal
+  anamnesis conversations --search tea list conversations in which tea was mentioned
+  anamnesis explain MESSAGE            show why that message was answered as it was
+  anamnesis traces --follow            print each read and write of a memory as it happens
+  anamnesis export CONVERSATION        print all that is stored about a conversation
+  anamnesis keys create report --user ann   make an API key, and print it once
   anamnesis doctor                     check what is configured
   anamnesis route said.txt             show which specialist gets each message
   anamnesis safety check < lines.txt   show what the guard finds in each line
@@ -67,13 +86,17 @@ for _command in (
     extract.extract,
     route.route,
     evaluate.evaluate,
+    conversations.conversations,
+    explain.explain,
     traces.traces,
     memory.memory,
     blocks.blocks,
     facts.facts,
+    export.export,
     doctor.doctor,
     database.check,
     safety.safety,
+    keys.keys,
     models.models,
     letta.letta,
     database.db,

@@ -5,7 +5,6 @@ of the operator; so does `validate`. `history`, `verify` and the list of `quaran
 no trace.
 """
 
-import getpass
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import click
 
-from orchestrator.cli.options import FOUND_SOMETHING, Invocation, shared_options, with_invocation
+from orchestrator.cli.options import (
+    FOUND_SOMETHING,
+    Invocation,
+    operator_name,
+    shared_options,
+    with_invocation,
+)
 
 if TYPE_CHECKING:
     from memory_blocks.ledger import Ledger
@@ -338,7 +343,9 @@ def with_ledger(
         with in_transaction(tx, conversation_id) as write:
             row = write.conversation
             conversation = Conversation(row.id, row.user_id, row.created_at)
-            found, receipts = work(Access(ledger, SqlBlockStore(tx.blocks), conversation, _operator(), tx))
+            found, receipts = work(
+                Access(ledger, SqlBlockStore(tx.blocks), conversation, operator_name(), tx)
+            )
             for receipt in receipts:
                 trace_id = tx.ids.new("trace_")
                 if receipt.action is Action.RETRIEVED:
@@ -383,15 +390,6 @@ def _quarantine_facts(kept: "QuarantinedText") -> dict[str, object]:
         "reason": kept.reason,
         "found_at": as_text(kept.found_at),
     }
-
-
-def _operator() -> str:
-    from orchestrator.store.repositories.traces import STAFF
-
-    try:
-        return f"{STAFF}:{getpass.getuser()}"
-    except (KeyError, OSError):  # the user has no name on this machine
-        return STAFF
 
 
 def _labels(label: str | None) -> "Sequence[Label]":

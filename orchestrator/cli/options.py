@@ -1,6 +1,7 @@
 """Shared parts of all commands: common options, the layout of the help, and error handling."""
 
 import errno
+import getpass
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -125,6 +126,16 @@ def shared_options(command: _Command) -> _Command:
 def with_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
     """The shared options, and the `Invocation` that they fill as the command's first argument."""
     return shared_options(pass_invocation(command))
+
+
+def operator_name() -> str:
+    """The name under which a command reads and writes memory: the operator and the user of this machine."""
+    from orchestrator.store.repositories.traces import STAFF
+
+    try:
+        return f"{STAFF}:{getpass.getuser()}"
+    except (KeyError, OSError):  # the user has no name on this machine
+        return STAFF
 
 
 def report_unreadable(line: int, error: "UnreadableLine", as_json: bool) -> None:

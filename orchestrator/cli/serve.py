@@ -40,12 +40,13 @@ def serve(
 
     from orchestrator.api.app import create_app
     from orchestrator.api.authentication import Authentication
+    from orchestrator.api.ports import Resources
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
     from orchestrator.local_models import where_messages_go
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
-    from orchestrator.wiring import build_orchestrator, open_rooms
+    from orchestrator.wiring import build_orchestrator, open_oidc, open_rooms
 
     data, person, address = settings.data.prepare(), PersonId(user), settings.server.host
     authentication = Authentication(data, session_seconds=settings.server.sign_in_hours * 3600)
@@ -87,6 +88,10 @@ def serve(
                 body_limit=limit,
                 rooms=rooms,
                 memory=orchestrator.memory,
+                resources=Resources(orchestrator.store, orchestrator.ledger, orchestrator.created),
+                oidc=open_oidc(settings),
+                requests_per_minute=settings.limits.http_requests_per_minute,
+                origins=settings.server.allowed_origins.split(),
             )
             await run_server(app, address, settings.server.port, announce)
 

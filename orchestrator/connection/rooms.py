@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
-from orchestrator.errors import AnamnesisError
+from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.ops.logs import get_logger
 from orchestrator.ports import Transport
-from orchestrator.store.engine.database import Store
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Conversation
 from orchestrator.transports.livekit import SERVER, TOPIC, LiveKitRoom, LiveKitTransport, wait_for_late_joins
 from orchestrator.transports.livekit_server import LiveKitServer
@@ -118,9 +118,9 @@ class Rooms:
         """Create the room of a conversation in the background. If that fails, the next token creates it."""
         self._spawn(self._prepare(conversation_id))
 
-    async def admit(self, person_id: str, conversation_id: str) -> Admission:
-        """A token with a new identity for the owner of a conversation."""
-        conversation = await self._store.read(lambda tx: tx.conversations.owned(conversation_id, person_id))
+    async def admit(self, person_id: str | None, conversation_id: str) -> Admission:
+        """A token with a new identity for a conversation of that person, or of anybody if there is none."""
+        conversation = await self._store.read(lambda tx: _admitted(tx, person_id, conversation_id))
         room = _room_of(conversation)
         await self._server.create_room(room)
         identity = f"{CLIENT_PREFIX}{secrets.token_urlsafe(16)}"
@@ -254,6 +254,15 @@ class _JoinedRoom:
     room: LiveKitRoom
     sid: str
     empty_since: float | None = None
+
+
+def _admitted(tx: Transaction, person_id: str | None, conversation_id: str) -> Conversation:
+    """The conversation, if it belongs to the person; a service asks without one."""
+    if person_id is not None:
+        return tx.conversations.owned(conversation_id, person_id)
+    if (found := tx.conversations.get(conversation_id)) is None:
+        raise AnamnesisError(NOT_FOUND)
+    return found
 
 
 def _room_of(conversation: Conversation) -> str:

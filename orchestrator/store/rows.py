@@ -53,6 +53,7 @@ DURATION: Final = ("duration_ms", "duration_ms >= 0")
     ("last_server_stanza_id", f"last_server_stanza_id BETWEEN -{LARGEST_STANZA} AND 0"),
     index("user", "user_id", "updated_at"),
     index("status", "status", "updated_at"),
+    index("updated", "updated_at", "id"),
     defaults={
         "status": "'active'",
         "preferences": "'{}'",
@@ -197,6 +198,9 @@ class Memory(Row):
     index("message", "conversation_id", "message_id"),
     index("of_message", "message_id", "created_at"),
     index("of_memory", "memory_id", "created_at"),
+    index("time", "created_at", "id"),
+    index("in_conversation", "conversation_id", "created_at", "id"),
+    index("actor", "actor", "created_at"),
     copies={"meta": "metadata"},
 )
 @dataclass(frozen=True, slots=True)
@@ -256,6 +260,7 @@ class Note(Row):
     ("error", "error_message IS NULL OR status IN ('error', 'cancelled')"),
     ("sequence_number", "sequence_number >= 1"),
     index("message", "conversation_id", "message_id"),
+    index("in_conversation", "conversation_id", "created_at", "id"),
     defaults={"tool_arguments": "'{}'", "status": "'pending'"},
 )
 @dataclass(frozen=True, slots=True)
@@ -728,6 +733,7 @@ class Retrieval(Row):
     ("certain_or_possible", same("kind IN ('emergency', 'crisis')", "certainty IS NOT NULL")),
     index("message", "message_id"),
     index("conversation", "conversation_id", "created_at"),
+    index("time", "created_at", "id"),
 )
 @dataclass(frozen=True, slots=True)
 class SafetyEvent(Row):
@@ -901,3 +907,54 @@ class LettaPassage(Row):
     passage_id: str | None
     created_at: datetime
     updated_at: datetime
+
+
+# --- tables for the HTTP API -------------------------------------------------------------------------------
+
+
+@stored_in(
+    "api_keys",
+    ("name", "name <> ''"),
+    ("user_id", "user_id <> ''"),
+    ("digest", "length(digest) = 64"),
+    ("reason", "reason <> ''"),
+    ("created_by", "created_by <> ''"),
+    index("user", "user_id", "created_at"),
+)
+@dataclass(frozen=True, slots=True)
+class ApiKey(Row):
+    """A key of a program: whose it is, what it may do and until when. Only its SHA-256 is stored."""
+
+    id: str
+    name: str
+    user_id: str
+    roles: tuple[str, ...]
+    scopes: tuple[str, ...]
+    digest: str
+    reason: str | None
+    created_by: str
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+
+
+@stored_in(
+    "http_replies",
+    key("user_id", "idempotency_key"),
+    ("user_id", "user_id <> ''"),
+    ("idempotency_key", "length(idempotency_key) BETWEEN 1 AND 128"),
+    ("fingerprint", "length(fingerprint) = 64"),
+    ("status", "status BETWEEN 200 AND 499"),
+    ("answered", same("status IS NULL", "body IS NULL")),
+    index("time", "created_at"),
+)
+@dataclass(frozen=True, slots=True)
+class HttpReply(Row):
+    """The answer to a request with an Idempotency-Key; without `status`, the request is being carried out."""
+
+    user_id: str
+    idempotency_key: str
+    fingerprint: str
+    status: int | None
+    body: str | None
+    created_at: datetime

@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from orchestrator.api.answers import Answer, problems
 from orchestrator.api.ports import Orchestrator
 
 HEALTH_SECONDS: Final = 5
@@ -14,12 +15,21 @@ NO_ANSWER: Final = {"orchestrator": "down: no_answer", "house": "down: no_answer
 """The parts if the checks take too long. `house` is the old name of `orchestrator`, kept for old clients."""
 
 
+class ServerHealth(Answer):
+    """`ok` or `degraded`; each part is `ok`, or `down: ` and the name of the reason."""
+
+    status: str
+    parts: dict[str, str]
+
+
 def build_router(orchestrator: Orchestrator) -> APIRouter:
     """Build the route. Anyone may call it."""
-    router = APIRouter()
+    router = APIRouter(tags=["server"])
 
-    @router.api_route("/health", methods=["GET", "HEAD"])
+    @router.head("/health", include_in_schema=False)
+    @router.get("/health", response_model=ServerHealth, responses=problems())
     async def show() -> JSONResponse:
+        """Which parts of the server work. Anyone may ask."""
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
                 health = await orchestrator.health()

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.api.authentication import Authentication
-from orchestrator.api.body import read_json
+from orchestrator.api.access.checking import caller_of
+from orchestrator.api.answers import problems
+from orchestrator.api.body import read_body, read_json, request_body
 from orchestrator.api.ports import Memories
 from orchestrator.errors import MEMORY_NOT_SEARCHED, AnamnesisError
 
@@ -25,14 +26,15 @@ class SearchBody(BaseModel):
     skip_repair: bool = False
 
 
-def build_router(authentication: Authentication, memories: Memories | None, body_limit: int) -> APIRouter:
+def build_router(memories: Memories | None, body_limit: int) -> APIRouter:
     """Build the route. Without `memories`, it refuses."""
-    router = APIRouter()
+    router = APIRouter(tags=["memories"])
 
-    @router.post("/v1/memories/search")
+    @router.post("/v1/memories/search", responses=problems(), openapi_extra=request_body(SearchBody))
     async def search(request: Request) -> dict[str, Any]:
-        person = authentication.person(request)
-        body = await read_json(request, SearchBody, body_limit)
+        """Search the caller's own memories by words and by meaning, best first."""
+        person = caller_of(request).person
+        body = read_json(await read_body(request, body_limit), SearchBody)
         if memories is None:
             raise AnamnesisError(MEMORY_NOT_SEARCHED)
         found = await asyncio.to_thread(

@@ -3,8 +3,10 @@
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from orchestrator.api.access.checking import caller_of
+from orchestrator.api.answers import Answer, problems
 from orchestrator.api.authentication import Authentication, cookie_name, session_token
-from orchestrator.api.body import read_json
+from orchestrator.api.body import read_body, read_json, request_body
 from orchestrator.errors import INVALID_FIELD, MISSING_FIELD, AnamnesisError
 
 PATH = "/v1/session"
@@ -21,19 +23,28 @@ class NewSession(BaseModel):
     key: str | None = None
 
 
+class SignedIn(Answer):
+    """The person who is signed in, and their roles."""
+
+    person: str
+    roles: tuple[str, ...]
+
+
 def build_router(authentication: Authentication, body_limit: int) -> APIRouter:
     """Build the routes."""
-    router = APIRouter()
+    router = APIRouter(tags=["session"])
     sessions = authentication.sessions
 
-    @router.get(PATH)
-    async def show(request: Request) -> dict[str, str]:
-        return {"person": authentication.person(request)}
+    @router.get(PATH, responses=problems())
+    async def show(request: Request) -> SignedIn:
+        """Who is signed in, and what they may do."""
+        caller = caller_of(request)
+        return SignedIn(person=caller.person, roles=tuple(sorted(caller.roles)))
 
-    @router.post(PATH, status_code=204)
+    @router.post(PATH, status_code=204, responses=problems(), openapi_extra=request_body(NewSession))
     async def sign_in(request: Request) -> Response:
         """Start a session. The browser's earlier one ends, because its cookie is replaced."""
-        given = await read_json(request, NewSession, body_limit)
+        given = read_json(await read_body(request, body_limit), NewSession)
         if given.code is None and given.key is None:
             raise AnamnesisError(MISSING_FIELD, field="code")
         if given.code is not None and given.key is not None:
@@ -53,7 +64,7 @@ def build_router(authentication: Authentication, body_limit: int) -> APIRouter:
         )
         return response
 
-    @router.delete(PATH, status_code=204)
+    @router.delete(PATH, status_code=204, responses=problems())
     async def sign_out(request: Request) -> Response:
         """End the session. Without one there is nothing to end, which is no error."""
         token = session_token(request)

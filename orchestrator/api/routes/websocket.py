@@ -3,11 +3,12 @@
 import asyncio
 from typing import Final
 
-from fastapi import APIRouter, Request, WebSocket
+from fastapi import APIRouter, WebSocket
+from starlette.requests import HTTPConnection
 
-from orchestrator.api.authentication import Authentication
+from orchestrator.api.access.checking import AccessCheck, caller_of
+from orchestrator.api.access.roles import Caller
 from orchestrator.api.ports import Orchestrator
-from orchestrator.api.sessions import Sessions
 from orchestrator.errors import UPGRADE_REQUIRED, AnamnesisError
 from orchestrator.transports.websocket import FAILED, WebSocketTransport
 
@@ -17,24 +18,23 @@ SIGNED_OUT: Final = 1008
 SESSION_CHECK_SECONDS: Final = 2.0
 """How often an open connection checks its session, which any process may have ended, or which expired."""
 
+KEY_CHECK_SECONDS: Final = 15.0
+"""How often an open connection checks its key, which may have expired or been revoked."""
 
-def build_router(
-    orchestrator: Orchestrator, authentication: Authentication, unread_seconds: float
-) -> APIRouter:
+
+def build_router(orchestrator: Orchestrator, access: AccessCheck, unread_seconds: float) -> APIRouter:
     """Build the route. A client that leaves its frames unread for `unread_seconds` is disconnected."""
     router = APIRouter()
 
     @router.websocket("/v1/ws")
     async def converse(websocket: WebSocket) -> None:
-        caller = authentication.caller(websocket)
+        caller = caller_of(websocket)
         try:
             await websocket.accept()
         except OSError:  # the client has disconnected meanwhile
             return
         transport = WebSocketTransport(websocket, timeout=unread_seconds)
-        watching = asyncio.create_task(
-            _close_when_signed_out(transport, authentication.sessions, caller.session)
-        )
+        watching = asyncio.create_task(_close_when_signed_out(transport, websocket, access, caller))
         try:
             await orchestrator.attend(transport, caller.person)
         except BaseException:
@@ -44,20 +44,18 @@ def build_router(
             watching.cancel()
         await transport.close()
 
-    @router.get("/v1/ws")
-    async def refuse_plain_request(request: Request) -> None:
-        authentication.person(request)
+    @router.get("/v1/ws", include_in_schema=False)
+    async def refuse_plain_request() -> None:
         raise AnamnesisError(UPGRADE_REQUIRED)
 
     return router
 
 
 async def _close_when_signed_out(
-    transport: WebSocketTransport, sessions: Sessions, session: str | None
+    transport: WebSocketTransport, connection: HTTPConnection, access: AccessCheck, caller: Caller
 ) -> None:
-    """Close the connection once its session has ended. A connection opened with a key has no session."""
-    if session is None:
-        return
-    while sessions.person(session) is not None:  # noqa: ASYNC110 - another process may end it
-        await asyncio.sleep(SESSION_CHECK_SECONDS)
+    """Close the connection once its session has ended, or its key has expired or was revoked."""
+    seconds = KEY_CHECK_SECONDS if caller.session is None else SESSION_CHECK_SECONDS
+    while await access.is_still_valid(connection):  # noqa: ASYNC110 - another process may end it
+        await asyncio.sleep(seconds)
     await transport.close(SIGNED_OUT)

@@ -12,7 +12,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.repositories.traces import is_of_staff
+from orchestrator.store.repositories.traces import is_of_viewer
 from orchestrator.store.rows import Frame, Message, SafetyEvent, Sentence, Trace, Turn
 from orchestrator.wire.codec import MAX_FRAME_BYTES, open_frame, read
 from orchestrator.wire.messages import (
@@ -111,7 +111,7 @@ def _check_traces(traces: Iterable[Trace], sent: Iterable[_DecodedFrame]) -> Fou
     for trace in traces:
         body = by_id.pop(trace.id, None)
         at = (trace.conversation_id, trace.id)
-        if times[trace.id] > 1 or (body is None and not is_of_staff(trace)):
+        if times[trace.id] > 1 or (body is None and not is_of_viewer(trace)):
             yield Violation("I10", "a trace was not sent exactly once", at)
         elif body is not None and (
             body.previous_id,

@@ -14,6 +14,7 @@ from orchestrator.store.engine.drivers import Driver, Synchronous, driver_for
 from orchestrator.store.engine.lanes import Lane, SharedLane
 from orchestrator.store.engine.statements import Connection
 from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.api_keys import ApiKeys
 from orchestrator.store.repositories.audio import Recordings
 from orchestrator.store.repositories.blocks import Blocks
 from orchestrator.store.repositories.connections import Connections
@@ -28,6 +29,8 @@ from orchestrator.store.repositories.messages import Messages
 from orchestrator.store.repositories.meta import Metadata
 from orchestrator.store.repositories.model_calls import ModelCalls
 from orchestrator.store.repositories.notes import Notes
+from orchestrator.store.repositories.pages import Pages
+from orchestrator.store.repositories.replies import Replies
 from orchestrator.store.repositories.safety import Safety
 from orchestrator.store.repositories.tools import Tools
 from orchestrator.store.repositories.traces import Traces
@@ -63,6 +66,9 @@ class Transaction:
         self.safety = Safety(unit)
         self.model_calls = ModelCalls(unit)
         self.letta = Letta(unit)
+        self.pages = Pages(unit)
+        self.api_keys = ApiKeys(unit)
+        self.replies = Replies(unit)
 
 
 class Store:

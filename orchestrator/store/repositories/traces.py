@@ -13,6 +13,12 @@ from orchestrator.store.rows import Trace
 STAFF: Final = "operator"
 """The actor of commands; the name of the user follows after a colon."""
 
+STAFF_ROLES: Final = (STAFF, "privacy", "analyst")
+"""The roles in which staff reads the memory of others. They are the beginning of an actor's name."""
+
+PERSON: Final = "person"
+"""The beginning of the actor's name if people look at their own memory."""
+
 _table = Trace.table
 
 
@@ -45,7 +51,10 @@ def _of(column: str) -> Statement[Trace]:
     return Statement(found.order_by(*in_order), Trace)
 
 
-def is_of_staff(trace: Trace) -> bool:
-    """Whether an operator has read the memory. Such a trace is stored, but not sent to the client."""
-    by_staff = (trace.actor or "").partition(":")[0] == STAFF
-    return by_staff and trace.message_id is None and trace.action == "retrieved"
+def is_of_viewer(trace: Trace) -> bool:
+    """Whether somebody has looked at the memory outside of a turn: staff, or the person themselves.
+
+    Such a trace is stored, but not sent to the client.
+    """
+    looked = (trace.actor or "").partition(":")[0] in (*STAFF_ROLES, PERSON)
+    return looked and trace.message_id is None and trace.action == "retrieved"

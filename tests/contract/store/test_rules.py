@@ -12,6 +12,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.engine.types import JsonValue, Moment, Words
 from orchestrator.store.rows import (
+    ApiKey,
     ArchivedTurn,
     Audio,
     Block,
@@ -19,6 +20,7 @@ from orchestrator.store.rows import (
     Conversation,
     FactChange,
     Frame,
+    HttpReply,
     IndexedMemory,
     Lease,
     LedgerEntry,
@@ -142,6 +144,10 @@ WORLD: tuple[IsRow, ...] = (
     LettaBlock("c1", "context_summary", "block-2", None, DIGEST, NOW),
     LettaPassage("c1", 1, 1, DIGEST, "passage-1", NOW, NOW),
     LettaPassage("c1", 3, 3, DIGEST, None, NOW, NOW),
+    ApiKey("key1", "script", "ann", ("person",), ("*",), DIGEST, None, "cli", NOW, NOW, None),
+    ApiKey("key2", "study", "bob", ("analyst",), (), DIGEST, "a study", "cli", NOW, NOW, NOW),
+    HttpReply("ann", "one", DIGEST, 201, "{}", NOW),
+    HttpReply("bob", "two", DIGEST, None, None, NOW),
 )
 
 # The rule that refuses the change, the table, the changed values, and the row.
@@ -519,6 +525,19 @@ BREAKS = [
     ("fk_letta_passages_first_turn", "letta_passages", "conversation_id = 'c2'", "first_turn = 3"),
     ("ck_letta_passages_turns", "letta_passages", "last_turn = 2", "first_turn = 3"),
     ("ck_letta_passages_digest", "letta_passages", "digest = 'short'", "first_turn = 3"),
+    ("pk_api_keys", "api_keys", "id = 'key1'", "id = 'key2'"),
+    ("ck_api_keys_id", "api_keys", "id = ''", "id = 'key2'"),
+    ("ck_api_keys_name", "api_keys", "name = ''", "id = 'key2'"),
+    ("ck_api_keys_user_id", "api_keys", "user_id = ''", "id = 'key2'"),
+    ("ck_api_keys_digest", "api_keys", "digest = 'short'", "id = 'key2'"),
+    ("ck_api_keys_reason", "api_keys", "reason = ''", "id = 'key2'"),
+    ("ck_api_keys_created_by", "api_keys", "created_by = ''", "id = 'key2'"),
+    ("pk_http_replies", "http_replies", "user_id = 'ann', idempotency_key = 'one'", "user_id = 'bob'"),
+    ("ck_http_replies_user_id", "http_replies", "user_id = ''", "user_id = 'bob'"),
+    ("ck_http_replies_idempotency_key", "http_replies", "idempotency_key = ''", "user_id = 'bob'"),
+    ("ck_http_replies_fingerprint", "http_replies", "fingerprint = 'short'", "user_id = 'bob'"),
+    ("ck_http_replies_status", "http_replies", "status = 500", "user_id = 'ann'"),
+    ("ck_http_replies_answered", "http_replies", "body = NULL", "user_id = 'ann'"),
 ]
 
 WORDS = ("tags", "entities", "key_phrases")
@@ -528,6 +547,10 @@ POSTGRES_ONLY = [
         for column in WORDS
     ),
     ("ck_safety_events_rules", "safety_events", "rules = ARRAY[NULL]::text[]", "id = 'e1'"),
+    *(
+        (f"ck_api_keys_{column}", "api_keys", f"{column} = ARRAY[NULL]::text[]", "id = 'key1'")
+        for column in ("roles", "scopes")
+    ),
 ]
 SQLITE_ONLY = [
     *(
@@ -539,6 +562,10 @@ SQLITE_ONLY = [
         for column in ("pinned", "archived")
     ),
     ("ck_safety_events_rules", "safety_events", "rules = '{}'", "id = 'e1'"),
+    *(
+        (f"ck_api_keys_{column}", "api_keys", f"{column} = '{{}}'", "id = 'key1'")
+        for column in ("roles", "scopes")
+    ),
     ("ck_archived_turns_has_left", "archived_turns", "has_left = 2", "turn_id = 2"),
     ("ck_fact_changes_stable", "fact_changes", "stable = 2", "id = 'f2'"),
     ("ck_turns_stop_requested", "turns", "stop_requested = 2", "number = 2"),

@@ -1,0 +1,168 @@
+"""`/v1/messages/{id}/explanation`: everything that led to one answer."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from orchestrator.api.access.checking import caller_of, item_texts, reason_of
+from orchestrator.api.answers import Answer, Id, Moment, problems
+from orchestrator.api.ports import Resources
+from orchestrator.api.routes.messages import message_of
+from orchestrator.inspection.explanation import Explanation, explain
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.rows import Message
+
+
+class Said(Answer):
+    """A message with its text."""
+
+    id: str
+    content: str
+    status: str
+    created_at: Moment
+
+
+class Understood(Answer):
+    """How the message was understood and where it was routed, as a revision of the history keeps it."""
+
+    previous_context: str | None
+    enriched_message: str | None
+    relevant_history: tuple[str, ...]
+    intent: str | None
+    confidence: float | None
+    reasoning: str | None
+    specialist: str | None
+    revision: int
+
+
+class BlockUse(Answer):
+    """A block that the turn read or wrote, by revision."""
+
+    trace_id: str
+    label: str
+    action: str
+    revision: int | None
+    size: int | None
+    digest: str | None
+    changed: tuple[str, ...]
+
+
+class MemoryUse(Answer):
+    """A long-term memory that was retrieved."""
+
+    trace_id: str
+    memory_id: str
+    memory_type: str | None
+    confidence: float | None
+    position: int | None
+    role: str | None
+    content: str
+
+
+class SafetyFinding(Answer):
+    """What the guard found."""
+
+    id: str
+    stage: str
+    kind: str
+    tier: int
+    certainty: str | None
+    rules: tuple[str, ...]
+    refused: str | None
+
+
+class ToolCall(Answer):
+    """A tool that was called."""
+
+    id: str
+    tool_name: str
+    status: str
+    arguments: Any
+    result: Any
+    milliseconds: int | None
+
+
+class Step(Answer):
+    """A moment of the turn, and how long after the message it was."""
+
+    name: str
+    at: Moment
+    milliseconds: int
+
+
+class ModelUse(Answer):
+    """What the models were asked."""
+
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    fallback: str | None
+    trouble: str | None
+
+
+class WholeExplanation(Answer):
+    """One answer's story, in the order of the turn. What is not stored is null or empty."""
+
+    conversation_id: str
+    turn: int
+    state: str
+    error: str | None
+    attempts: int
+    message: Said
+    answer: Said | None
+    understood: Understood | None
+    blocks: tuple[BlockUse, ...]
+    memories: tuple[MemoryUse, ...]
+    safety: tuple[SafetyFinding, ...]
+    tools: tuple[ToolCall, ...]
+    steps: tuple[Step, ...]
+    model: ModelUse | None
+
+
+def build_router(resources: Resources) -> APIRouter:
+    """Build the route."""
+    router = APIRouter(tags=["explanations"])
+
+    @router.get("/v1/messages/{message_id}/explanation", responses=problems(404))
+    async def show(request: Request, message_id: Id) -> WholeExplanation:
+        """Explain the answer to a message; the id of the answer works, too. Leaves traces of the look."""
+        caller, reason = caller_of(request), reason_of(request)
+
+        def read(tx: Transaction) -> Explanation:
+            message = message_of(tx, message_id)
+            row, look = item_texts(tx, caller, message.conversation_id, reason, "message")
+            return explain(tx, resources.ledger, row, message, look)
+
+        return shown(await resources.store.write(read))
+
+    return router
+
+
+def shown(explanation: Explanation) -> WholeExplanation:
+    """The explanation as the API and the command line show it."""
+    answer = explanation.answer
+    return WholeExplanation(
+        conversation_id=explanation.conversation_id,
+        turn=explanation.turn,
+        state=explanation.state,
+        error=explanation.error,
+        attempts=explanation.attempts,
+        message=_said(explanation.message),
+        answer=_said(answer) if answer else None,
+        understood=Understood.model_validate(explanation.understood) if explanation.understood else None,
+        blocks=tuple(map(BlockUse.model_validate, explanation.blocks)),
+        memories=tuple(map(MemoryUse.model_validate, explanation.memories)),
+        safety=tuple(map(SafetyFinding.model_validate, explanation.safety)),
+        tools=tuple(map(ToolCall.model_validate, explanation.tools)),
+        steps=tuple(map(Step.model_validate, explanation.steps)),
+        model=ModelUse.model_validate(explanation.model) if explanation.model else None,
+    )
+
+
+def _said(message: Message) -> Said:
+    return Said(
+        id=message.id,
+        content=message.contents,
+        status=message.completion_status,
+        created_at=message.created_at,
+    )

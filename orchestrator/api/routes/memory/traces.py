@@ -1,0 +1,238 @@
+"""`/v1/traces`: which memory was read or written, by whom; as a list, one by one, and live."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from starlette.responses import StreamingResponse
+
+from memory_blocks.models import Label
+from orchestrator.api.access.checking import AccessCheck, caller_of, facts_of, item_texts, reason_of
+from orchestrator.api.access.roles import READS_FACTS, Caller, Role
+from orchestrator.api.answers import (
+    Answer,
+    Cursor,
+    GivenTime,
+    Id,
+    Limit,
+    Moment,
+    Page,
+    page_of,
+    position_cursor,
+    problems,
+    read_position,
+)
+from orchestrator.api.ports import Resources
+from orchestrator.errors import ITEM_NOT_FOUND, MISSING_ROLE, AnamnesisError
+from orchestrator.inspection.live import TraceFeed
+from orchestrator.inspection.looks import trace_text
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.pages import Position, TraceEntry, TraceFilter
+from orchestrator.store.rows import Trace
+
+Text = Annotated[str | None, Query(pattern=r"^[^\x00]{1,200}$")]
+
+
+class TraceFacts(Answer):
+    """A trace in a list, without its content. `reason` is why staff looked."""
+
+    id: str
+    conversation_id: str
+    message_id: str | None
+    memory_id: str
+    memory_type: str | None
+    action: str
+    actor: str | None
+    confidence: float | None
+    label: str | None
+    revision: int | None
+    level: str | None
+    utilization: float | None
+    background: bool
+    reason: str | None
+    created_at: Moment
+
+
+class WholeTrace(TraceFacts):
+    """A trace with the line that says what was read or changed, and all of its metadata."""
+
+    content: str
+    metadata: dict[str, Any] | None
+
+
+def given_filter(
+    action: Literal["retrieved", "stored", "updated"] | None = None,
+    type: Text = None,
+    label: Label | None = None,
+    actor: Annotated[
+        str | None,
+        Query(
+            pattern=r"^[^\x00]{1,200}$",
+            description="An actor, or the part before the colon for all such actors.",
+        ),
+    ] = None,
+    since: GivenTime | None = None,
+    until: GivenTime | None = None,
+) -> TraceFilter:
+    """The conditions of a list of traces, from the query."""
+    return TraceFilter(
+        action=action,
+        memory_type=type,
+        label=label.value if label else None,
+        actor=actor,
+        since=since,
+        until=until,
+    )
+
+
+GivenFilter = Annotated[TraceFilter, Depends(given_filter)]
+Of = Annotated[Literal["me", "all"], Query(description="Your own conversations, or (for staff) all.")]
+
+
+def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> APIRouter:
+    """Build the routes. `feed` knows of new traces; `access` tells when a caller's key has expired."""
+    router = APIRouter(tags=["traces"])
+    store = resources.store
+
+    @router.get("/v1/traces", responses=problems())
+    async def show_all(
+        request: Request, which: GivenFilter, of: Of = "me", limit: Limit = 50, cursor: Cursor = None
+    ) -> Page[TraceFacts]:
+        """List traces, newest first, without their contents. An auditor gets the reads of staff."""
+        caller, after = caller_of(request), read_position(cursor)
+        which = _within_reach(caller, of, which)
+
+        def read(tx: Transaction) -> list[TraceEntry]:
+            if which.user_id is not None:
+                person, rest = which.user_id, replace(which, user_id=None)
+                return tx.pages.traces_of_person(person, rest, after, limit + 1)
+            return tx.pages.traces(which, after, limit + 1)
+
+        return _page(await store.read(read), limit)
+
+    @router.get("/v1/conversations/{conversation_id}/traces", responses=problems(404))
+    async def show_list(
+        request: Request, conversation_id: Id, which: GivenFilter, limit: Limit = 50, cursor: Cursor = None
+    ) -> Page[TraceFacts]:
+        """List the traces of a conversation, newest first, without their contents."""
+        caller, after = caller_of(request), read_position(cursor)
+
+        def read(tx: Transaction) -> list[TraceEntry]:
+            facts_of(tx, caller, conversation_id)
+            here = replace(which, conversation_id=conversation_id)
+            return tx.pages.traces(here, after, limit + 1)
+
+        return _page(await store.read(read), limit)
+
+    @router.get(
+        "/v1/traces/stream",
+        response_class=StreamingResponse,
+        responses={
+            200: {"content": {"text/event-stream": {}}, "description": "Server-sent events"},
+            **problems(),
+        },
+    )
+    async def follow(
+        request: Request,
+        which: GivenFilter,
+        of: Of = "me",
+        last_event_id: Annotated[str | None, Header(max_length=500)] = None,
+    ) -> StreamingResponse:
+        """Send new traces as server-sent events. The id of an event is the cursor to go on from."""
+        which = _within_reach(caller_of(request), of, which)
+        after = read_position(last_event_id)
+        stream = _events(feed, which, after, request, access)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    @router.get("/v1/traces/{trace_id}", responses=problems(404))
+    async def show_one(request: Request, trace_id: Id) -> WholeTrace:
+        """Show one trace with its content. If staff reads it, another trace says so."""
+        caller, reason = caller_of(request), reason_of(request)
+
+        def read(tx: Transaction) -> Trace:
+            found = tx.traces.get(trace_id)
+            if found is None:
+                raise AnamnesisError(ITEM_NOT_FOUND, what="trace")
+            _, look = item_texts(tx, caller, found.conversation_id, reason, "trace")
+            trace_text(tx, found.conversation_id, look, f"trace {found.id}")
+            return found
+
+        row = await store.write(read)
+        facts = _facts(_entry(row))
+        return WholeTrace(**dict(facts), content=row.content, metadata=row.meta)
+
+    return router
+
+
+def _within_reach(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
+    """Narrow a filter to what the caller may see."""
+    if of == "me":
+        if Role.PERSON in caller.roles:
+            return replace(which, user_id=caller.person)
+        needed: tuple[Role, ...] = (Role.PERSON,)
+    elif caller.has_any(READS_FACTS):
+        return which
+    elif Role.AUDITOR in caller.roles:
+        return replace(which, by_staff=True)
+    else:
+        needed = (*READS_FACTS, Role.AUDITOR)
+    raise AnamnesisError(MISSING_ROLE, roles=", ".join(sorted(needed)))
+
+
+async def _events(
+    feed: TraceFeed, which: TraceFilter, after: Position | None, request: Request, access: AccessCheck
+) -> AsyncIterator[str]:
+    """The events of one stream. Comments at the start and in pauses let proxies keep it open."""
+    yield ": following\n\n"
+    async with aclosing(feed.follow(which, after)) as traces:
+        async for entry in traces:
+            if entry is None:
+                if not await access.is_still_valid(request):
+                    return
+                yield ": still here\n\n"
+                continue
+            body = _facts(entry).model_dump_json(by_alias=True)
+            yield f"id: {position_cursor(entry.position)}\nevent: trace\ndata: {body}\n\n"
+
+
+def _page(found: list[TraceEntry], limit: int) -> Page[TraceFacts]:
+    return page_of(found, limit, lambda entry: position_cursor(entry.position), _facts)
+
+
+def _facts(entry: TraceEntry) -> TraceFacts:
+    """What of a trace may be in a list: only such keys of its metadata that quote nobody."""
+    about: dict[str, Any] = entry.meta or {}
+    return TraceFacts(
+        id=entry.id,
+        conversation_id=entry.conversation_id,
+        message_id=entry.message_id,
+        memory_id=entry.memory_id,
+        memory_type=entry.memory_type,
+        action=entry.action,
+        actor=entry.actor,
+        confidence=entry.confidence,
+        label=about.get("label"),
+        revision=about.get("revision"),
+        level=about.get("level"),
+        utilization=about.get("utilization"),
+        background=bool(about.get("background", False)),
+        reason=about.get("reason"),
+        created_at=entry.created_at,
+    )
+
+
+def _entry(row: Trace) -> TraceEntry:
+    return TraceEntry(
+        row.id,
+        row.conversation_id,
+        row.message_id,
+        row.memory_id,
+        row.memory_type,
+        row.action,
+        row.actor,
+        row.confidence,
+        row.meta,
+        row.created_at,
+    )

@@ -1,0 +1,88 @@
+"""`anamnesis explain`: shows everything that led to one answer."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli.options import Invocation, operator_name, with_invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orchestrator.api.routes.memory.explanations import WholeExplanation
+    from orchestrator.inspection.explanation import Explanation
+    from orchestrator.store.engine.database import Transaction
+
+
+@click.command()
+@click.argument("message")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as the API does.")
+@with_invocation
+def explain(invocation: Invocation, message: str, as_json: bool) -> None:
+    """Explain an answer: how the message was understood, what was remembered, and how long it took.
+
+    MESSAGE is the id of the person's message or of the answer. Looking leaves traces with your name.
+    """
+    settings = invocation.settings(quietly=True)
+
+    from orchestrator.api.routes.memory.explanations import shown
+    from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
+    from orchestrator.inspection.explanation import explain as build
+    from orchestrator.inspection.looks import Look
+    from orchestrator.wiring import build_ledger, load_roster, open_store
+
+    ledger = build_ledger(settings, load_roster(invocation.config))
+
+    def read(tx: "Transaction") -> "Explanation":
+        found = tx.messages.get(message)
+        row = tx.conversations.get(found.conversation_id) if found else None
+        if found is None or row is None:
+            raise AnamnesisError(ITEM_NOT_FOUND, what="message")
+        return build(tx, ledger, row, found, Look(operator_name()))
+
+    store = open_store(settings)
+    try:
+        explanation = shown(store.write_now(read))
+    finally:
+        store.close_now()
+    if as_json:
+        click.echo(explanation.model_dump_json(by_alias=True, indent=2))
+    else:
+        for line in _lines(explanation):
+            click.echo(line)
+
+
+def _lines(told: "WholeExplanation") -> "Iterator[str]":
+    """The explanation for people to read, in the order of the turn."""
+    yield f"Turn {told.turn} of {told.conversation_id}: {told.state}{_after_colon(told.error)}"
+    yield from ("", "Message", f"  {told.message.content}")
+    for found in told.safety:
+        how = found.certainty or "no danger"
+        yield f"  safety: {found.kind}, tier {found.tier}, {how}, by {', '.join(found.rules)}"
+    if told.understood is not None:
+        understood = told.understood
+        yield from ("", "Understood as", f"  {understood.enriched_message or '-'}")
+        if understood.previous_context:
+            yield f"  because: {understood.previous_context}"
+        if understood.intent:
+            sure = f"{understood.confidence:.2f}"
+            yield f"  intent {understood.intent} ({sure}): {understood.reasoning}"
+        yield f"  answered by {understood.specialist or 'nobody'}"
+    yield from ("", "Memory")
+    for block in told.blocks:
+        yield f"  {block.action:<9} {block.label} revision {block.revision}  ({block.trace_id})"
+    for memory in told.memories:
+        yield f"  retrieved memory {memory.memory_id} {memory.role or ''}".rstrip()
+    for tool in told.tools:
+        yield f"  called tool {tool.tool_name}: {tool.status}"
+    yield from ("", "Answer", f"  {told.answer.content if told.answer else '-'}", "", "Times")
+    for step in told.steps:
+        yield f"  {step.milliseconds:>7} ms  {step.name}"
+    if told.model is not None:
+        model = told.model
+        tokens = f"{model.prompt_tokens} tokens sent, {model.completion_tokens} received"
+        yield from ("", f"Model: {model.requests} requests, {tokens}{_after_colon(model.trouble)}")
+
+
+def _after_colon(text: str | None) -> str:
+    return f": {text}" if text else ""

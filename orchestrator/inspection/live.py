@@ -1,0 +1,97 @@
+"""Follows new traces as they are stored, by this or another process."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.repositories.pages import Position, TraceEntry, TraceFilter
+
+LOOKBACK: Final = timedelta(seconds=5)
+"""How far back each read begins: a transaction that began earlier may be committed later."""
+BATCH: Final = 500
+QUIET_SECONDS: Final = 15.0
+"""After this long without a trace, the follower is woken, so that it can check its connection."""
+
+
+class TraceFeed:
+    """Tells all followers of one process about changes of the store. It watches only while there are any."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._followers: set[asyncio.Event] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def follow(
+        self, which: TraceFilter, after: Position | None = None, *, quiet_seconds: float = QUIET_SECONDS
+    ) -> AsyncGenerator[TraceEntry | None, None]:
+        """New traces in the order in which they appear, and None after a pause. Ends when the feed closes.
+
+        With `after`, traces since that position come first; some of them may have been seen before.
+        """
+        with self._following() as woken:
+            known: dict[str, datetime] = {}
+            if after is None:
+                now, recent = await self._store.read(
+                    lambda tx: (tx.now, tx.pages.traces_since(_from(which, tx.now - LOOKBACK), BATCH))
+                )
+                known, newest = {each.id: each.created_at for each in recent}, now
+            else:
+                known, newest = {after.id: after.at}, after.at
+            since = newest - LOOKBACK
+            while not self._is_closed:
+                woken.clear()
+                page = await self._store.read(partial(_read, _from(which, since)))
+                for entry in page:
+                    if entry.id not in known:
+                        known[entry.id] = entry.created_at
+                        yield entry
+                newest = max([newest, *(entry.created_at for entry in page)])
+                if len(page) == BATCH and page[-1].created_at > since:
+                    since = page[-1].created_at
+                    continue
+                since = newest - LOOKBACK
+                known = {id: at for id, at in known.items() if at >= since}
+                try:
+                    async with asyncio.timeout(quiet_seconds):
+                        await woken.wait()
+                except TimeoutError:
+                    yield None
+
+    def close(self) -> None:
+        """End all followers: the server is stopping."""
+        self._is_closed = True
+        for woken in self._followers:
+            woken.set()
+
+    @contextmanager
+    def _following(self) -> Iterator[asyncio.Event]:
+        woken = asyncio.Event()
+        self._followers.add(woken)
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+        try:
+            yield woken
+        finally:
+            self._followers.discard(woken)
+            if not self._followers and self._watching is not None:
+                self._watching.cancel()
+                self._watching = None
+
+    async def _watch(self) -> None:
+        async for _ in self._store.changes():
+            for woken in self._followers:
+                woken.set()
+
+
+def _from(which: TraceFilter, since: datetime) -> TraceFilter:
+    return replace(which, since=max(since, which.since) if which.since else since)
+
+
+def _read(which: TraceFilter, tx: Transaction) -> list[TraceEntry]:
+    return tx.pages.traces_since(which, BATCH)

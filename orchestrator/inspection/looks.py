@@ -1,0 +1,76 @@
+"""Who looks at a conversation from outside of a turn, and the traces of it."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memory_blocks.errors import BlockError
+from memory_blocks.models import Label
+from memory_blocks.trace import Receipt
+from orchestrator.errors import as_ours
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.rows import Trace
+from orchestrator.turn.traces import row_of_block
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Who looks, and why. Staff has a reason; people who look at their own memory need none."""
+
+    actor: str
+    reason: str | None = None
+    is_own: bool = False
+
+
+def trace_receipts(tx: Transaction, conversation_id: str, look: Look, receipts: Iterable[Receipt]) -> None:
+    """Store a trace for each block that was read. No frame is sent, so looking changes nothing else."""
+    traces = [row_of_block(each, tx.ids.new("trace_"), conversation_id, tx.now) for each in receipts]
+    tx.traces.add([_with_reason(trace, look) for trace in traces])
+
+
+def trace_text(tx: Transaction, conversation_id: str, look: Look, what: str) -> None:
+    """Store a trace of staff that read a text of the conversation, such as a message.
+
+    The memory of the trace is the conversation's history. People who read their own texts leave no trace.
+    """
+    if look.is_own:
+        return
+    label = Label.CONVERSATION_HISTORY
+    about: dict[str, Any] = {"label": label.value, "agent": look.actor, "background": True}
+    trace = Trace(
+        id=tx.ids.new("trace_"),
+        conversation_id=conversation_id,
+        message_id=None,
+        memory_id=tx.blocks.memory_ids(conversation_id)[label],
+        memory_type="memory_block",
+        action="retrieved",
+        content=f"read {what}",
+        confidence=None,
+        similarity_score=None,
+        query_prompt=None,
+        query_prompt_meta=None,
+        position_in_results=None,
+        actor=look.actor,
+        meta=about,
+        created_at=tx.now,
+        updated_at=tx.now,
+        deleted_at=None,
+    )
+    tx.traces.add([_with_reason(trace, look)])
+
+
+@contextmanager
+def block_errors() -> Iterator[None]:
+    """Raise our own error instead of one of the blocks."""
+    try:
+        yield
+    except BlockError as error:
+        problem = as_ours(error)
+    else:
+        return
+    raise problem
+
+
+def _with_reason(trace: Trace, look: Look) -> Trace:
+    return replace(trace, meta={**(trace.meta or {}), "reason": look.reason}) if look.reason else trace

@@ -1,0 +1,483 @@
+"""Pages of lists for the HTTP API: facts about rows without their texts, newest first.
+
+A page is read from an index, starting after the last entry of the page before. The time it takes does not
+depend on how many rows there are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cache
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, TypeVar, cast
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
+
+from orchestrator.store.engine.statements import Statement
+from orchestrator.store.engine.types import JsonObject
+from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.traces import STAFF_ROLES
+from orchestrator.store.rows import (
+    ArchivedTurn,
+    Block,
+    BlockRevision,
+    Conversation,
+    Message,
+    SafetyEvent,
+    ToolUse,
+    Trace,
+    Turn,
+)
+
+T = TypeVar("T")
+
+_conversations, _messages, _traces = Conversation.table, Message.table, Trace.table
+_tools, _events, _turns, _blocks = ToolUse.table, SafetyEvent.table, Turn.table, Block.table
+_revisions, _archive = BlockRevision.table, ArchivedTurn.table
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place of an entry in a list: the list goes on with the entries that are older."""
+
+    at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """A conversation in a list."""
+
+    id: str
+    user_id: str
+    title: str | None
+    status: str
+    created_at: datetime
+    updated_at: datetime
+    turns: int
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.updated_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEntry:
+    """A message in a list, without its text."""
+
+    id: str
+    sequence_number: int
+    previous_id: str | None
+    role: str
+    status: str
+    characters: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """A trace in a list, without its content. `meta` may quote the person; only some of its keys are safe."""
+
+    id: str
+    conversation_id: str
+    message_id: str | None
+    memory_id: str
+    memory_type: str | None
+    action: str
+    actor: str | None
+    confidence: float | None
+    meta: JsonObject | None
+    created_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseEntry:
+    """A tool call in a list, without arguments and result."""
+
+    id: str
+    conversation_id: str
+    message_id: str
+    tool_name: str
+    status: str
+    created_at: datetime
+    completed_at: datetime | None
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyEntry:
+    """A safety event in a list."""
+
+    id: str
+    conversation_id: str
+    message_id: str
+    turn: int | None
+    stage: str
+    kind: str
+    tier: int
+    certainty: str | None
+    rules: tuple[str, ...]
+    created_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision of a block in a list, without its text."""
+
+    revision: int
+    size: int
+    digest: str
+    actor: str
+    turn: int | None
+    schema_version: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEntry:
+    """An archived turn in a list, without its text."""
+
+    turn_id: int
+    size: int
+    digest: str
+    archived_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Which conversations are listed. `search` looks for a text in titles and messages."""
+
+    user_id: str | None = None
+    status: str | None = None
+    search: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFilter:
+    """Which traces are listed. An `actor` without a colon also matches all actors that begin with it."""
+
+    conversation_id: str | None = None
+    message_id: str | None = None
+    action: str | None = None
+    memory_type: str | None = None
+    label: str | None = None
+    actor: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    by_staff: bool | None = None
+    user_id: str | None = None
+
+
+class Pages:
+    """Reads one page of a list: at most `limit` entries after `after`, the place of the last known entry."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    def conversations(
+        self, which: ConversationFilter, after: Position | None, limit: int
+    ) -> list[ConversationEntry]:
+        """Conversations, the most recently active first."""
+        given = _given(which)
+        if which.search is not None:
+            given["search"] = _like(which.search)
+        return self._page(_conversations_page, given, after, limit)
+
+    def traces(self, which: TraceFilter, after: Position | None, limit: int) -> list[TraceEntry]:
+        """Traces of one conversation or of all."""
+        given = _given(which)
+        if which.actor is not None:
+            given["actors"] = f"{_escaped(which.actor)}:%"
+        return self._page(_traces_page, given, after, limit)
+
+    def traces_of_person(
+        self, user_id: str, which: TraceFilter, after: Position | None, limit: int
+    ) -> list[TraceEntry]:
+        """Traces of all conversations of a person.
+
+        Each conversation's traces are read from its index and merged, so that neither the traces of others
+        nor the person's older ones are read.
+        """
+        ids = self._unit.all(_CONVERSATION_IDS, user_id=user_id)
+        streams = (self._newest_first(each, which, after, limit) for each in ids)
+        merged = merge(*streams, key=lambda entry: (entry.created_at, entry.id), reverse=True)
+        return list(islice(merged, limit))
+
+    def traces_since(self, which: TraceFilter, limit: int) -> list[TraceEntry]:
+        """Traces from `which.since` on, oldest first, for a live stream."""
+        given = _given(which)
+        if which.actor is not None:
+            given["actors"] = f"{_escaped(which.actor)}:%"
+        return self._unit.all(_traces_forward(tuple(sorted(given))), **given, limit=limit)
+
+    def messages(self, conversation_id: str, after: int, limit: int) -> list[MessageEntry]:
+        """Messages of a conversation after that sequence number, in order."""
+        return self._unit.all(_MESSAGES, conversation_id=conversation_id, after=after, limit=limit)
+
+    def tool_uses(self, conversation_id: str, after: Position | None, limit: int) -> list[ToolUseEntry]:
+        """Tool calls of a conversation."""
+        return self._page(_tools_page, {"conversation_id": conversation_id}, after, limit)
+
+    def safety_events(
+        self, conversation_id: str | None, user_id: str | None, after: Position | None, limit: int
+    ) -> list[SafetyEntry]:
+        """Safety events of a conversation, of a person, or of all."""
+        given = {"conversation_id": conversation_id, "user_id": user_id}
+        return self._page(_events_page, {k: v for k, v in given.items() if v is not None}, after, limit)
+
+    def revisions(self, conversation_id: str, label: str, before: int, limit: int) -> list[RevisionEntry]:
+        """Revisions of a block below that number, newest first."""
+        return self._unit.all(
+            _REVISIONS, conversation_id=conversation_id, label=label, before=before, limit=limit
+        )
+
+    def block_heads(self, conversation_id: str) -> dict[str, int]:
+        """The number of the latest revision of each block that was written."""
+        return dict(self._unit.all(_HEADS, conversation_id=conversation_id))
+
+    def archived_turns(self, conversation_id: str, after: int, limit: int) -> list[ArchivedEntry]:
+        """Turns that have left the block, after that turn, in order."""
+        return self._unit.all(_ARCHIVED, conversation_id=conversation_id, after=after, limit=limit)
+
+    def _newest_first(
+        self, conversation_id: str, which: TraceFilter, after: Position | None, limit: int
+    ) -> Iterator[TraceEntry]:
+        """The traces of one conversation: first the newest alone, because most streams need no more."""
+        given = {**_given(which), "conversation_id": conversation_id}
+        if which.actor is not None:
+            given["actors"] = f"{_escaped(which.actor)}:%"
+        size = 1
+        while page := self._page(_traces_page, given, after, size):
+            yield from page
+            if len(page) < size:
+                return
+            after, size = page[-1].position, min(limit, size * 8)
+
+    def _page(self, build: Any, given: dict[str, Any], after: Position | None, limit: int) -> list[Any]:
+        statement = build(tuple(sorted(given)), after is not None)
+        at = {} if after is None else {"after_at": after.at, "after_id": after.id}
+        return self._unit.all(statement, **given, **at, limit=limit)
+
+
+def _given(which: ConversationFilter | TraceFilter) -> dict[str, Any]:
+    """The conditions of a filter that are set."""
+    found = {each.name: getattr(which, each.name) for each in fields(which)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _like(text: str) -> str:
+    return f"%{_escaped(text)}%"
+
+
+def _keyset(
+    page: Select[Any], at: ColumnElement[Any], id: ColumnElement[Any], continued: bool
+) -> Select[Any]:
+    """Order a query from newest to oldest, and let it go on after the given position."""
+    if continued:
+        after = tuple_(bindparam("after_at", type_=at.type), bindparam("after_id"))
+        page = page.where(tuple_(at, id) < after)
+    return page.order_by(at.desc(), id.desc()).limit(bindparam("limit"))
+
+
+def _alive(table: Table) -> ColumnElement[bool]:
+    return cast(ColumnElement[bool], table.c.deleted_at.is_(None))
+
+
+_TURN_COUNT: Final = (
+    select(func.coalesce(func.max(_turns.c.number), 0))
+    .where(_turns.c.conversation_id == _conversations.c.id)
+    .scalar_subquery()
+)
+
+
+@cache
+def _conversations_page(given: tuple[str, ...], continued: bool) -> Statement[ConversationEntry]:
+    table = _conversations.c
+    said = exists().where(
+        _messages.c.conversation_id == table.id,
+        _messages.c.contents.ilike(bindparam("search"), escape="\\"),
+        _alive(_messages),
+    )
+    conditions = {
+        "user_id": table.user_id == bindparam("user_id"),
+        "status": table.status == bindparam("status"),
+        "search": or_(table.title.ilike(bindparam("search"), escape="\\"), said),
+    }
+    columns = (table.id, table.user_id, table.title, table.status, table.created_at, table.updated_at)
+    page = select(*columns, _TURN_COUNT).where(_alive(_conversations), *(conditions[name] for name in given))
+    return Statement(_keyset(page, table.updated_at, table.id, continued), ConversationEntry)
+
+
+_CONVERSATION_IDS: Final = Statement(
+    select(_conversations.c.id).where(
+        _conversations.c.user_id == bindparam("user_id"), _alive(_conversations)
+    ),
+    str,
+)
+
+
+def _trace_query(given: tuple[str, ...]) -> Select[Any]:
+    table = _traces.c
+    role = [table.actor.like(f"{role}:%") for role in STAFF_ROLES]
+    conditions = {
+        "conversation_id": table.conversation_id == bindparam("conversation_id"),
+        "message_id": table.message_id == bindparam("message_id"),
+        "action": table.action == bindparam("action"),
+        "memory_type": table.memory_type == bindparam("memory_type"),
+        "label": exists().where(
+            _blocks.c.memory_id == table.memory_id, _blocks.c.label == bindparam("label")
+        ),
+        "actor": or_(table.actor == bindparam("actor"), table.actor.like(bindparam("actors"), escape="\\")),
+        "since": table.created_at >= bindparam("since", type_=table.created_at.type),
+        "until": table.created_at < bindparam("until", type_=table.created_at.type),
+        "user_id": exists().where(
+            _conversations.c.id == table.conversation_id, _conversations.c.user_id == bindparam("user_id")
+        ),
+        "by_staff": (table.message_id.is_(None)) & (table.action == "retrieved") & or_(*role),
+    }
+    columns = (
+        table.id,
+        table.conversation_id,
+        table.message_id,
+        table.memory_id,
+        table.memory_type,
+        table.action,
+        table.actor,
+        table.confidence,
+        table.meta,
+        table.created_at,
+    )
+    wanted = (conditions[name] for name in given if name in conditions)
+    return select(*columns).where(_alive(_traces), *wanted)
+
+
+@cache
+def _traces_page(given: tuple[str, ...], continued: bool) -> Statement[TraceEntry]:
+    table = _traces.c
+    return Statement(_keyset(_trace_query(given), table.created_at, table.id, continued), TraceEntry)
+
+
+@cache
+def _traces_forward(given: tuple[str, ...]) -> Statement[TraceEntry]:
+    page = _trace_query(given).order_by(_traces.c.created_at, _traces.c.id).limit(bindparam("limit"))
+    return Statement(page, TraceEntry)
+
+
+_MESSAGES: Final = Statement(
+    select(
+        _messages.c.id,
+        _messages.c.sequence_number,
+        _messages.c.previous_id,
+        _messages.c.message_role,
+        _messages.c.completion_status,
+        func.length(_messages.c.contents),
+        _messages.c.created_at,
+    )
+    .where(
+        _messages.c.conversation_id == bindparam("conversation_id"),
+        _messages.c.sequence_number > bindparam("after"),
+        _alive(_messages),
+    )
+    .order_by(_messages.c.sequence_number)
+    .limit(bindparam("limit")),
+    MessageEntry,
+)
+
+
+@cache
+def _tools_page(given: tuple[str, ...], continued: bool) -> Statement[ToolUseEntry]:
+    table = _tools.c
+    columns = (
+        table.id,
+        table.conversation_id,
+        table.message_id,
+        table.tool_name,
+        table.status,
+        table.created_at,
+        table.completed_at,
+    )
+    page = select(*columns).where(_alive(_tools), *(table[name] == bindparam(name) for name in given))
+    return Statement(_keyset(page, table.created_at, table.id, continued), ToolUseEntry)
+
+
+@cache
+def _events_page(given: tuple[str, ...], continued: bool) -> Statement[SafetyEntry]:
+    table = _events.c
+    columns = (
+        table.id,
+        table.conversation_id,
+        table.message_id,
+        table.turn,
+        table.stage,
+        table.kind,
+        table.tier,
+        table.certainty,
+        table.rules,
+        table.created_at,
+    )
+    conditions = {
+        "conversation_id": table.conversation_id == bindparam("conversation_id"),
+        "user_id": exists().where(
+            _conversations.c.id == table.conversation_id, _conversations.c.user_id == bindparam("user_id")
+        ),
+    }
+    page = select(*columns).where(*(conditions[name] for name in given))
+    return Statement(_keyset(page, table.created_at, table.id, continued), SafetyEntry)
+
+
+_REVISIONS: Final = Statement(
+    select(
+        _revisions.c.revision,
+        _revisions.c.size,
+        _revisions.c.digest,
+        _revisions.c.actor,
+        _revisions.c.turn,
+        _revisions.c.schema_version,
+        _revisions.c.created_at,
+    )
+    .where(
+        _revisions.c.conversation_id == bindparam("conversation_id"),
+        _revisions.c.label == bindparam("label"),
+        _revisions.c.revision < bindparam("before"),
+    )
+    .order_by(_revisions.c.revision.desc())
+    .limit(bindparam("limit")),
+    RevisionEntry,
+)
+_HEADS: Final = Statement(
+    select(_blocks.c.label, _blocks.c.revision).where(
+        _blocks.c.conversation_id == bindparam("conversation_id"), _blocks.c.revision.is_not(None)
+    ),
+    lambda label, revision: (label, revision),
+)
+_ARCHIVED: Final = Statement(
+    select(_archive.c.turn_id, func.length(_archive.c.value), _archive.c.digest, _archive.c.archived_at)
+    .where(
+        _archive.c.conversation_id == bindparam("conversation_id"),
+        _archive.c.has_left,
+        _archive.c.turn_id > bindparam("after"),
+    )
+    .order_by(_archive.c.turn_id)
+    .limit(bindparam("limit")),
+    ArchivedEntry,
+)

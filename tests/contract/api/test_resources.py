@@ -1,0 +1,499 @@
+"""What each resource of the API shows, what it changes, and which trace a look leaves."""
+
+import asyncio
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agents.models.scripted import ScriptedBrain
+from memory_blocks.models import Label
+from orchestrator.api.access.roles import Role
+from orchestrator.api.server import listening
+from orchestrator.store.rows import Trace
+from tests.contract.api.serving import Site, a_site, a_talk
+from tests.orchestrators import ANN, BOB, everything
+from tests.stores import on_both_databases
+
+SAID = "I am having a headache"
+HERE = "/v1/conversations"
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    """The status and the name of an error, which must be a problem with all its members."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = answer.json()
+    assert {"type", "title", "status", "detail", "code", "recoverable"} <= set(found)
+    assert found["status"] == answer.status_code
+    return answer.status_code, found["type"].removeprefix("/problems/")
+
+
+async def traces_by(site: Site, actor: str) -> list[Trace]:
+    """The stored traces of an actor."""
+    return await site.orchestrator.store.read(lambda tx: tx.unit.find(Trace, "created_at", actor=actor))
+
+
+# --- conversations -----------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_a_conversation_is_started_listed_renamed_and_archived(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site:
+        mine, bobs = site.person(), site.person(BOB)
+        first = (await site.http.post(HERE, headers=mine)).json()["id"]
+        second = (await site.http.post(HERE, headers=mine, json={"title": "My knee"})).json()
+        await site.http.post(HERE, headers=bobs)
+
+        renamed = await site.http.patch(f"{HERE}/{first}", headers=mine, json={"title": "Headache"})
+        archived = await site.http.patch(f"{HERE}/{first}", headers=mine, json={"status": "archived"})
+
+        assert second["room"] == second["id"]
+        assert (renamed.json()["title"], renamed.json()["status"]) == ("Headache", "active")
+        assert archived.json()["status"] == "archived"
+        listed = (await site.get(HERE))["items"]
+        assert [each["title"] for each in listed] == ["Headache", "My knee"]
+        assert [each["id"] for each in (await site.get(HERE, status="archived"))["items"]] == [first]
+        assert [each["id"] for each in (await site.get(HERE, search="KNEE"))["items"]] == [second["id"]]
+        assert (await site.get(f"{HERE}/{first}"))["turns"] == 0
+        page = await site.get(HERE, limit=1)
+        rest = await site.get(HERE, limit=1, cursor=page["next"])
+        assert [page["items"][0]["id"], rest["items"][0]["id"], rest["next"]] == [first, second["id"], None]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({}, "invalid_field"),
+        ({"title": ""}, "invalid_field"),
+        ({"title": "x" * 201}, "invalid_field"),
+        ({"status": "deleted"}, "invalid_field"),
+        ({"title": "a\0b"}, "nul_in_text"),
+        ({"owner": "bob"}, "invalid_field"),
+    ],
+)
+async def test_a_change_that_is_not_allowed_changes_nothing(
+    embedded: str, tmp_path: Path, body: dict[str, str], name: str
+) -> None:
+    async with a_site(embedded, tmp_path) as site:
+        made = (await site.http.post(HERE, headers=site.person())).json()["id"]
+
+        refused = await site.http.patch(f"{HERE}/{made}", headers=site.person(), json=body)
+
+        assert problem(refused) == (422, name)
+        assert (await site.get(f"{HERE}/{made}"))["title"] is None
+
+
+@pytest.mark.parametrize("path", ["", "/messages", "/blocks", "/blocks/active_session", "/traces"])
+async def test_the_conversation_of_another_person_seems_not_to_exist(
+    embedded: str, tmp_path: Path, path: str
+) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        foreign = await site.http.get(f"{HERE}/{peer.conversation_id}{path}", headers=site.person(BOB))
+        unknown = await site.http.get(f"{HERE}/conv_nobodys{path}", headers=site.person(BOB))
+
+        assert foreign.text == unknown.text
+        assert problem(foreign) == (404, "not_found")
+
+
+async def test_the_items_of_another_person_seem_not_to_exist(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        message = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"][0]["id"]
+        trace = (await site.get("/v1/traces"))["items"][0]["id"]
+
+        for kind, id in (("messages", message), ("traces", trace)):
+            foreign = await site.http.get(f"/v1/{kind}/{id}", headers=site.person(BOB))
+            unknown = await site.http.get(f"/v1/{kind}/nobodys", headers=site.person(BOB))
+
+            assert foreign.text == unknown.text
+            assert problem(foreign) == (404, "item_not_found")
+
+
+# --- idempotency -------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_a_repeated_request_gets_the_first_answer_and_changes_nothing(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site:
+        key = {**site.person(), "Idempotency-Key": "one"}
+
+        first = await site.http.post(HERE, headers=key, json={"title": "Knee"})
+        again = await site.http.post(HERE, headers=key, json={"title": "Knee"})
+        other = await site.http.post(HERE, headers=key, json={"title": "Back"})
+        of_bob = await site.http.post(
+            HERE, headers={**site.person(BOB), "Idempotency-Key": "one"}, json={"title": "Knee"}
+        )
+
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        assert ("idempotency-replayed" in first.headers, again.headers["idempotency-replayed"]) == (
+            False,
+            "true",
+        )
+        assert problem(other) == (409, "idempotency_key_reused")
+        assert of_bob.json()["id"] != first.json()["id"]
+        assert len((await site.get(HERE))["items"]) == 1
+
+
+async def test_a_request_that_runs_is_not_carried_out_twice_and_one_that_failed_may_be_repeated(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path) as site:
+        key = {**site.person(), "Idempotency-Key": "one"}
+        failed = await site.http.patch(f"{HERE}/nobodys", headers=key, json={"title": "Knee"})
+        again = await site.http.patch(f"{HERE}/nobodys", headers=key, json={"title": "Knee"})
+        same = sha256(f"POST {HERE}?\n".encode()).hexdigest()
+        await site.orchestrator.store.write(lambda tx: tx.replies.begin(ANN, "two", same))
+        busy = await site.http.post(HERE, headers={**site.person(), "Idempotency-Key": "two"})
+
+        assert problem(failed) == problem(again) == (404, "not_found")
+        assert problem(busy) == (409, "request_running")
+        assert (await site.get(HERE))["items"] == []
+
+
+# --- messages and explanations -----------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_messages_are_listed_without_texts_and_shown_one_by_one(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8") as peer:
+        listed = await site.get(f"{HERE}/{peer.conversation_id}/messages", limit=3)
+        rest = await site.get(f"{HERE}/{peer.conversation_id}/messages", cursor=listed["next"])
+        first = await site.get(f"/v1/messages/{listed['items'][0]['id']}")
+
+        assert [each["role"] for each in listed["items"] + rest["items"]] == ["user", "assistant"] * 2
+        assert listed["items"][0]["characters"] == len(SAID)
+        assert SAID not in json.dumps(listed)
+        assert (first["content"], first["conversationId"]) == (SAID, peer.conversation_id)
+
+
+@pytest.mark.requirement("003-162", "003-164")
+@on_both_databases
+async def test_an_answer_is_explained_by_what_is_stored(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8") as peer:
+        messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
+        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        by_answer = await site.get(f"/v1/messages/{messages[3]['id']}/explanation")
+
+        assert (told["turn"], told["state"], told["message"]["content"]) == (2, "completed", "8")
+        assert told["answer"]["content"].startswith("I understand.")
+        understood = told["understood"]
+        assert understood["enrichedMessage"] == 'User says: "8"'
+        assert understood["previousContext"] == "A turn came before"
+        assert (understood["intent"], understood["confidence"]) == ("GENERAL_HEALTH", 0.9)
+        assert (understood["reasoning"], understood["specialist"]) == ("As scripted", "GENERAL_HEALTH")
+        read = {each["label"]: each["revision"] for each in told["blocks"] if each["action"] == "retrieved"}
+        written = {each["label"]: each["revision"] for each in told["blocks"] if each["action"] == "updated"}
+        assert read == dict.fromkeys(Label, 1)
+        assert written["conversation_history"] == understood["revision"] == 2
+        steps = [step["name"] for step in told["steps"]]
+        assert steps[:2] == ["received", "started"]
+        assert {"memory_read", "first_sentence", "memory_written", "ended"} <= set(steps)
+        assert all(step["milliseconds"] >= 0 for step in told["steps"])
+        assert by_answer == {**told, "blocks": by_answer["blocks"]}
+
+
+async def test_the_explanation_of_an_alarm_names_the_rules(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, "I want to kill myself tonight") as peer:
+        message = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"][0]["id"]
+
+        told = await site.get(f"/v1/messages/{message}/explanation")
+        events = await site.get("/v1/safety-events")
+        event = await site.get(f"/v1/safety-events/{events['items'][0]['id']}")
+
+        (finding, *_) = told["safety"]
+        assert (finding["kind"], finding["certainty"]) == ("crisis", "certain")
+        assert finding["rules"]
+        assert events["items"][0]["messageId"] == message
+        assert event["rules"] == events["items"][0]["rules"]
+        assert await site.get(f"{HERE}/{peer.conversation_id}/safety-events") == events
+
+
+# --- blocks ------------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_blocks_are_shown_now_at_a_revision_and_after_a_turn(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8") as peer:
+        blocks = f"{HERE}/{peer.conversation_id}/blocks"
+        states = (await site.get(blocks))["items"]
+        earlier = (await site.get(blocks, atTurn=1))["items"]
+        history = await site.get(f"{blocks}/conversation_history")
+        first = await site.get(f"{blocks}/conversation_history/revisions/1")
+        after_one = await site.get(f"{blocks}/conversation_history", atTurn=1)
+        summary = await site.get(f"{blocks}/context_summary")
+        revisions = await site.get(f"{blocks}/conversation_history/revisions", limit=1)
+        older = await site.get(f"{blocks}/conversation_history/revisions", cursor=revisions["next"])
+        diff = await site.get(f"{blocks}/conversation_history/diff", first=1, second=2)
+
+        assert [each["label"] for each in states] == [label.value for label in Label]
+        assert [each["revision"] for each in states] == [2, 2, 2, 2]
+        assert [each["revision"] for each in earlier] == [1, 1, 1, 1]
+        assert "text" not in states[0]
+        assert [turn["user_message"]["content"] for turn in history["value"]["turns"]] == [SAID, "8"]
+        assert first == after_one
+        assert [turn["user_message"]["content"] for turn in first["value"]["turns"]] == [SAID]
+        assert (summary["value"], summary["text"][:3]) == (None, "===")
+        assert [each["revision"] for each in revisions["items"] + older["items"]] == [2, 1]
+        assert any(each["sign"] == "+" and "turn_2" in each["line"] for each in diff["changes"])
+
+
+async def test_what_is_not_there_is_not_found(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        blocks = f"{HERE}/{peer.conversation_id}/blocks"
+
+        async def refused(path: str) -> tuple[int, str]:
+            return problem(await site.http.get(path, headers=site.person()))
+
+        assert await refused(f"{blocks}/active_session/revisions/2") == (404, "revision_not_found")
+        assert await refused(f"{blocks}/active_session?atTurn=2") == (404, "turn_not_found")
+        assert await refused(f"{blocks}/diary") == (422, "invalid_field")
+        assert await refused(f"{HERE}/{peer.conversation_id}/archived-turns/1") == (404, "turn_not_found")
+        assert await refused("/v1/traces?cursor=x") == (422, "bad_cursor")
+        assert await refused("/v1/traces?since=yesterday") == (422, "invalid_field")
+        assert await refused("/v1/traces?since=2024-01-01T00:00:00") == (422, "invalid_field")
+
+
+async def test_blocks_that_nobody_has_written_are_shown_empty(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site:
+        made = (await site.http.post(HERE, headers=site.person())).json()["id"]
+        before = await everything(site.orchestrator)
+
+        states = (await site.get(f"{HERE}/{made}/blocks"))["items"]
+        history = await site.get(f"{HERE}/{made}/blocks/conversation_history")
+        valid = await site.http.post(f"{HERE}/{made}/blocks/validate", headers=site.person())
+
+        assert [(each["revision"], each["written"]) for each in states] == [(0, None)] * 4
+        assert history["value"]["turns"] == []
+        assert valid.json() == {"valid": True, "departures": []}
+        assert await everything(site.orchestrator) == before
+
+
+@on_both_databases
+async def test_an_operator_validates_and_rotates_the_blocks(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8", "yes", "no", "left") as peer:
+        here = f"{HERE}/{peer.conversation_id}"
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+
+        valid = await site.http.post(f"{here}/blocks/validate", headers=eve)
+        rotated = await site.http.post(f"{here}/blocks/rotate", headers={**eve, "Idempotency-Key": "k"})
+        again = await site.http.post(f"{here}/blocks/rotate", headers={**eve, "Idempotency-Key": "k"})
+        await peer.until(lambda frame: frame.body.get("metadata", {}).get("agent") == "operator:eve")
+        archived = await site.get(f"{here}/archived-turns", limit=1)
+        rest = await site.get(f"{here}/archived-turns", cursor=archived["next"])
+        first = await site.get(f"{here}/archived-turns/1")
+
+        assert valid.json() == {"valid": True, "departures": []}
+        assert rotated.json() == again.json() == {"archivedTurns": [1, 2]}
+        assert [each["turnId"] for each in archived["items"] + rest["items"]] == [1, 2]
+        assert "value" not in archived["items"][0]
+        assert first["value"]["user_message"]["content"] == SAID
+
+
+async def test_a_changed_block_is_shown_as_it_was_written_and_not_repaired_by_looking(
+    tmp_path: Path, sqlite_template: Path
+) -> None:
+    address = f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path / 'store.db')}"
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        spoil = "UPDATE blocks SET value = '{}' WHERE label = 'active_session'"
+        await site.orchestrator.store.write(lambda tx: tx.unit.connection.execute(spoil))
+
+        shown = await site.get(f"{HERE}/{peer.conversation_id}/blocks/active_session")
+        found = await site.http.post(f"{HERE}/{peer.conversation_id}/blocks/validate", headers=site.person())
+
+        assert shown["value"]["session_info"]["session_id"] == peer.conversation_id
+        assert {each["label"] for each in found.json()["departures"]} == {"active_session"}
+        value = "SELECT value FROM blocks WHERE label = 'active_session'"
+        (row,) = await site.orchestrator.store.read(lambda tx: tx.unit.connection.execute(value).fetchall())
+        assert row == ("{}",)
+
+
+# --- traces ------------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_traces_are_listed_filtered_and_shown_one_by_one(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        here = f"{HERE}/{peer.conversation_id}/traces"
+        listed = await site.get(here)
+        stored = await site.get(here, action="stored")
+        history = await site.get("/v1/traces", label="conversation_history", type="memory_block")
+        pages, cursor = [], None
+        while True:
+            page = await site.get("/v1/traces", limit=3, **({"cursor": cursor} if cursor else {}))
+            pages += page["items"]
+            if (cursor := page["next"]) is None:
+                break
+        one = await site.get(f"/v1/traces/{stored['items'][0]['id']}")
+
+        assert len(listed["items"]) == 8
+        assert pages == listed["items"]
+        assert "content" not in json.dumps(listed)
+        assert {each["label"] for each in stored["items"]} == {label.value for label in Label}
+        assert {each["action"] for each in history["items"]} == {"retrieved", "stored"}
+        assert (one["action"], bool(one["content"]), one["metadata"]["revision"]) == ("stored", True, 1)
+        assert (await site.get("/v1/traces", site.person(BOB)))["items"] == []
+
+
+@on_both_databases
+async def test_new_traces_are_followed_live(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        async with listening(site.app) as server, httpx.AsyncClient() as http:
+            url = f"http://127.0.0.1:{server.port}/v1/traces/stream"
+            events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+            begun = asyncio.Event()
+
+            async def follow(**headers: str) -> None:
+                async with http.stream("GET", url, headers={**site.person(), **headers}) as answer:
+                    assert answer.headers["content-type"].startswith("text/event-stream")
+                    event: dict[str, Any] = {}
+                    async for line in answer.aiter_lines():
+                        begun.set()
+                        if line.startswith(("id: ", "data: ")):
+                            name, _, value = line.partition(": ")
+                            event[name] = value
+                        elif not line and event:
+                            events.put_nowait(event)
+                            event = {}
+
+            following = asyncio.create_task(follow())
+            async with asyncio.timeout(20):
+                await begun.wait()
+                await asyncio.sleep(0.2)  # until the feed has read what was there before
+                await peer.ask("8")
+                found = [await events.get() for _ in range(8)]
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            after = (await site.get("/v1/traces", limit=8))["items"]
+
+            assert {json.loads(each["data"])["id"] for each in found} == {each["id"] for each in after}
+            assert "content" not in json.loads(found[0]["data"])
+
+            resumed = asyncio.create_task(follow(**{"Last-Event-ID": found[0]["id"]}))
+            missing = {json.loads(each["data"])["id"] for each in found[1:]}
+            async with asyncio.timeout(20):
+                while missing:
+                    missing.discard(json.loads((await events.get())["data"])["id"])
+        async with asyncio.timeout(5):  # the server has stopped; the stream has ended with it
+            await asyncio.gather(resumed, return_exceptions=True)
+
+
+# --- looking -----------------------------------------------------------------------------------------------
+
+LOOKS = (
+    "/v1/messages/{message}",
+    "/v1/messages/{message}/explanation",
+    "/v1/traces/{trace}",
+    HERE + "/{conversation}/blocks/conversation_history",
+    HERE + "/{conversation}/blocks/conversation_history/revisions/1",
+    HERE + "/{conversation}/blocks/conversation_history/diff?first=1&second=1",
+)
+
+
+@on_both_databases
+async def test_staff_that_looks_leaves_a_trace_with_a_reason_and_changes_nothing_else(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        conversation = peer.conversation_id
+        message = (await site.get(f"{HERE}/{conversation}/messages"))["items"][0]["id"]
+        trace = (await site.get("/v1/traces"))["items"][0]["id"]
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+        for look in LOOKS:
+            path = look.format(message=message, trace=trace, conversation=conversation)
+            before, known = await everything(site.orchestrator), await traces_by(site, "operator:eve")
+
+            without = await site.http.get(path, headers={"Authorization": eve["Authorization"]})
+            unchanged = await everything(site.orchestrator)
+            await site.get(path, eve)
+
+            after, left = await everything(site.orchestrator), await traces_by(site, "operator:eve")
+            assert problem(without) == (403, "reason_required")
+            assert unchanged == before
+            new = [each for each in left if each not in known]
+            assert new
+            assert {(each.meta or {}).get("reason") for each in new} == {"ticket 7"}
+            assert {each.conversation_id for each in new} == {conversation}
+            traced = {"alicia_memory_used": before["alicia_memory_used"] + len(new)}
+            assert after == before | traced, path
+
+
+async def test_an_auditor_sees_who_looked_and_why_but_no_texts(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+        await site.get(f"{HERE}/{peer.conversation_id}/blocks/active_session", eve)
+        await site.get(f"{HERE}/{peer.conversation_id}/blocks/active_session")
+        ada = await site.staff(Role.AUDITOR, name="ada")
+
+        (seen,) = (await site.get("/v1/traces", ada, of="all"))["items"]
+        refused = await site.http.get(f"/v1/traces/{seen['id']}", headers=ada)
+
+        assert (seen["actor"], seen["reason"], seen["label"]) == (
+            "operator:eve",
+            "ticket 7",
+            "active_session",
+        )
+        assert problem(refused) == (403, "missing_role")
+
+
+async def test_an_analyst_sees_pseudonyms_and_texts_only_by_a_named_grant(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer, a_talk(site, SAID, person=BOB):
+        await site.http.patch(
+            f"{HERE}/{peer.conversation_id}", headers=site.person(), json={"title": "My headache"}
+        )
+        plain = await site.staff(Role.ANALYST, reason="curious")
+        granted = await site.staff(
+            Role.ANALYST, scopes=("*", "texts:read"), granted_for="study 12", name="ida"
+        )
+
+        listed = (await site.get(HERE, plain, of="all"))["items"]
+        path = f"{HERE}/{peer.conversation_id}/blocks/conversation_history"
+        refused = await site.http.get(path, headers=plain)
+        shown = await site.get(path, granted)
+
+        people = {each["person"] for each in listed}
+        assert len(people) == 2
+        assert all(each.startswith("p_") for each in people)
+        assert {each["title"] for each in listed} == {None}
+        assert problem(refused) == (403, "texts_not_granted")
+        assert shown["value"]["turns"]
+        (trace,) = await traces_by(site, "analyst:ida")
+        assert (trace.meta or {})["reason"] == "study 12"
+        by_name = await site.http.get(HERE, headers=plain, params={"of": "all", "person": ANN})
+        assert problem(by_name) == (403, "missing_role")
+
+
+async def test_nobody_searches_the_texts_of_others(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site:
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+
+        refused = await site.http.get(HERE, headers=eve, params={"of": "all", "search": "head"})
+
+        assert problem(refused) == (422, "invalid_field")
+
+
+@pytest.mark.requirement("003-163")
+async def test_a_tool_call_is_listed_without_and_shown_with_its_result(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path, ScriptedBrain()) as site, a_talk(site, SAID) as peer:
+        message = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"][0]["id"]
+        await site.orchestrator.store.write(
+            lambda tx: tx.tools.request(peer.conversation_id, message, "clock", {"zone": "UTC"}, id="tool_1")
+        )
+        await site.orchestrator.store.write(lambda tx: tx.tools.succeed("tool_1", {"time": "noon"}))
+
+        (listed,) = (await site.get(f"{HERE}/{peer.conversation_id}/tool-uses"))["items"]
+        whole = await site.get("/v1/tool-uses/tool_1")
+        told = await site.get(f"/v1/messages/{message}/explanation")
+        await site.orchestrator.store.write(
+            lambda tx: tx.unit.connection.execute("DELETE FROM alicia_tool_uses")
+        )
+
+        assert (listed["toolName"], listed["status"]) == ("clock", "success")
+        assert (whole["toolArguments"], whole["toolResult"]) == ({"zone": "UTC"}, {"time": "noon"})
+        assert told["tools"][0]["result"] == {"time": "noon"}
