@@ -155,6 +155,7 @@ class Talk:
         self._endpoint.script(word, reading, Step(text=answer))
         frames = await peer.ask(f"{message} {word}")
         assert frames[-1].code is None
+        assert ("model.trouble" in frames[-1].meta) == (reading.status != 200)
 
 
 @pytest.mark.parametrize("name", FOLLOW_UPS)
