@@ -40,6 +40,7 @@ from memory_blocks.facts import CurrentFact, Op
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2
 _LONG: Final = 110
+_FOREIGN: Final = 0.9  # from this confidence on, a question is outside although health was spoken of
 _WHOLE_INTERVIEW: Final = 3  # questions, before an interview is closed
 _PLAIN_VALUES: Final = (NONE, NOT_SURE, NOT_SAID, UNSPECIFIED)
 
@@ -390,7 +391,7 @@ class Replies:
             for fact in turn.facts
             if fact.subject == whom
         )
-        if turn.intent.intent == OUT_OF_SCOPE and not turn.facts:
+        if turn.intent.intent == OUT_OF_SCOPE and (turn.intent.confidence >= _FOREIGN or not turn.facts):
             return self._pick("outside", turn)
         if (
             re.search(
