@@ -34,7 +34,8 @@ FIRST = (1, 5, 10, 20)
 DRAWS = 1000
 _SIGNALS = (
     *("words", "words_window", "vector", "vector_window", "neighbour", "speaker", "episode", "date"),
-    *("several_neighbour", "several_speaker", "several_difference", "several_spread", "minimum"),
+    *("several_neighbour", "several_speaker", "several_difference", "several_spread"),
+    *("minimum", "best_needed"),
 )
 ALONE = dict.fromkeys(_SIGNALS, 0.0)
 METHODS: dict[str, dict[str, float]] = {

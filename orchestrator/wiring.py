@@ -31,7 +31,7 @@ from orchestrator.orchestrator import BackgroundWork, Orchestrator, Orchestrator
 from orchestrator.presence import Presence
 from orchestrator.prompts import PromptFiles, PromptValues
 from orchestrator.recall import recipe
-from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.context.collector import TraceConfig
 from orchestrator.recall.port import LongTermRecall
 from orchestrator.recall.searcher import Searcher
 from orchestrator.recall.service import MemoryService

@@ -8,9 +8,9 @@ from agents.embedders.scripted import WordEmbedder
 from memory_blocks.ports import Clock
 from orchestrator.ops.clock import SystemClock
 from orchestrator.recall import recipe
-from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.context.collector import TraceConfig
+from orchestrator.recall.context.result import FoundMemory
 from orchestrator.recall.port import LongTermRecall
-from orchestrator.recall.result import FoundMemory
 from orchestrator.recall.searcher import Searcher
 from orchestrator.recall.service import MemoryService
 from orchestrator.remember.importing import Progress, import_lines

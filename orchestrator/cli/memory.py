@@ -21,7 +21,7 @@ from orchestrator.cli.options import (
 
 if TYPE_CHECKING:
     from agents.ports import Embedder
-    from orchestrator.recall.result import RetrievalResult
+    from orchestrator.recall.context.result import RetrievalResult
     from orchestrator.recall.service import MemoryService
     from orchestrator.store.engine.database import Store
 

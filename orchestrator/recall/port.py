@@ -5,7 +5,7 @@ import asyncio
 from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.errors import AnamnesisError
 from orchestrator.ops.logs import get_logger
-from orchestrator.recall.result import FoundMemory, RetrievalResult
+from orchestrator.recall.context.result import FoundMemory, RetrievalResult
 from orchestrator.recall.service import MemoryService, SearchOptions
 
 log = get_logger()

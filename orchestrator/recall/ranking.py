@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.ports import Vectors
 from orchestrator.recall import signals
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.question import Question
+from orchestrator.recall.query.question import Question
 from orchestrator.recall.recipe import Recipe
 from orchestrator.recall.signals import Scores
 from orchestrator.store.repositories.memory_index import SearchRow
@@ -72,7 +72,9 @@ def rank(
     strength = float(scored.match[places].max(initial=0.0))
     scale = strength / (best - floor) if best > 0 else 0.0
     final = ((scored.total - floor) * scale).astype(np.float32)
-    passing = places[final[places] >= recipe.minimum]
+    # Scores are at most `strength`, so below `best_needed` nothing passes.
+    minimum = recipe.minimum if strength >= recipe.best_needed else recipe.best_needed
+    passing = places[final[places] >= minimum]
     order = _best_first(passing, final, max(most, _POOL))
     if question.asks_for_several:
         order, final = _spread(index, order, final, recipe, best * scale)
@@ -87,7 +89,7 @@ def rank(
         below_minimum=len(places) - len(passing),
         beyond_limit=len(passing) - len(chosen),
         outside_period=outside,
-        minimum=recipe.minimum,
+        minimum=minimum,
         scores={each: float(final[place]) for each in watched if (place := index.place(each)) is not None},
     )
 

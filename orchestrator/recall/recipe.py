@@ -38,6 +38,7 @@ class Recipe(BaseModel):
     several_difference: Weight
     several_spread: Weight
     minimum: Annotated[float, Field(ge=0, le=1)]
+    best_needed: Annotated[float, Field(ge=0, le=1)]
     candidates: Annotated[int, Field(ge=1, le=10_000)]
     limit: Annotated[int, Field(ge=1, le=10_000)]
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from agents.ports import Embedder, Vectors
 from memory_blocks.ports import Clock
-from orchestrator.recall import periods
-from orchestrator.recall.periods import Period
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.question import Question, named, read, without_names
+from orchestrator.recall.query import periods
+from orchestrator.recall.query.periods import Period
+from orchestrator.recall.query.question import Question, named, read, without_names
+from orchestrator.recall.query.repair import needs_repair, widened
 from orchestrator.recall.ranking import Ranking, rank
 from orchestrator.recall.recipe import Recipe
-from orchestrator.recall.repair import needs_repair, widened
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.memory_index import SearchRow
 

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from agents.ports import Vectors
 from orchestrator.ops.clock import as_text
-from orchestrator.recall.assembly import PackagingInput, finalize_packaging_trace
-from orchestrator.recall.collector import TraceCollector, TraceConfig
-from orchestrator.recall.packaging import conflict_groups, package
+from orchestrator.recall.context.assembly import PackagingInput, finalize_packaging_trace
+from orchestrator.recall.context.collector import TraceCollector, TraceConfig
+from orchestrator.recall.context.packaging import conflict_groups, package
+from orchestrator.recall.context.result import FoundMemory, RetrievalResult
+from orchestrator.recall.context.summaries import Mode, RetrievalSummary
 from orchestrator.recall.recipe import DEFAULT, Recipes
-from orchestrator.recall.result import FoundMemory, RetrievalResult
 from orchestrator.recall.searcher import Found, Searcher
-from orchestrator.recall.summaries import Mode, RetrievalSummary
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Memory, Retrieval

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agents.ports import Vectors
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.question import Question, named
+from orchestrator.recall.query.question import Question, named
 from orchestrator.recall.recipe import Recipe
 from orchestrator.recall.word_index import Floats
 

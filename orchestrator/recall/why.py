@@ -1,6 +1,6 @@
 """Says at which boundary of a search a memory fell out, and by how much. Pure."""
 
-from orchestrator.recall.result import RetrievalResult
+from orchestrator.recall.context.result import RetrievalResult
 from orchestrator.store.rows import IndexedMemory, Memory
 
 

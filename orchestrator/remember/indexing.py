@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from agents.ports import Embedder, Vectors
-from orchestrator.recall.words import terms
+from orchestrator.recall.query.words import terms
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import IndexedMemory

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import BAD_RECIPE, INTERNAL, AnamnesisError
-from orchestrator.recall.collector import TraceConfig
+from orchestrator.recall.context.collector import TraceConfig
+from orchestrator.recall.context.result import RetrievalResult
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.result import RetrievalResult
 from orchestrator.recall.service import MemoryService, SearchOptions, own_memory
 from orchestrator.recall.why import why
 from orchestrator.store.engine.database import Store
@@ -148,8 +148,8 @@ def test_time_words_narrow_to_dates_and_the_result_says_which(
         ],
     )
 
-    narrowed = service.search(ANN, "What did I say about my head yesterday?")
-    never = service.search(ANN, "What did I say about my head 3 days ago?")
+    narrowed = service.search(ANN, "Did my head hurt yesterday?")
+    never = service.search(ANN, "Did my head hurt 3 days ago?")
 
     assert found(narrowed) == ["new"]
     assert narrowed.retrieval_summary is not None

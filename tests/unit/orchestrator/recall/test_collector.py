@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.recall.collector import PREVIEW, TraceCollector, TraceConfig
-from orchestrator.recall.summaries import RetrievalSummary
+from orchestrator.recall.context.collector import PREVIEW, TraceCollector, TraceConfig
+from orchestrator.recall.context.summaries import RetrievalSummary
 from tests.memories import a_memory
 
 SUMMARY = RetrievalSummary(("a",), 1, "q", False, "default", 1, 0, 0, 0.1, None)

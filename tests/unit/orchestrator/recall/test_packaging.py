@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.recall.assembly import DEFAULT_TOKEN_BUDGET, PackagingInput, finalize_packaging_trace
-from orchestrator.recall.collector import TraceCollector, TraceConfig
-from orchestrator.recall.packaging import CURRENT, HEADING, Package, assign_roles, package
-from orchestrator.recall.result import FoundMemory
-from orchestrator.recall.summaries import AssemblySummary, Mode, PackagingSummary
+from orchestrator.recall.context.assembly import (
+    DEFAULT_TOKEN_BUDGET,
+    PackagingInput,
+    finalize_packaging_trace,
+)
+from orchestrator.recall.context.collector import TraceCollector, TraceConfig
+from orchestrator.recall.context.packaging import CURRENT, HEADING, Package, assign_roles, package
+from orchestrator.recall.context.result import FoundMemory
+from orchestrator.recall.context.summaries import AssemblySummary, Mode, PackagingSummary
 from tests.builders import START
 from tests.memories import a_memory
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.recall import periods
-from orchestrator.recall.question import named, read, without_names
-from orchestrator.recall.repair import needs_repair, widened
-from orchestrator.recall.words import stem, terms
+from orchestrator.recall.query import periods
+from orchestrator.recall.query.question import named, read, without_names
+from orchestrator.recall.query.repair import needs_repair, widened
+from orchestrator.recall.query.words import stem, terms
 
 WEDNESDAY = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 

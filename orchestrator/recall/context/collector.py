@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.recall.result import FoundMemory
-from orchestrator.recall.summaries import AssemblySummary, PackagingSummary, RetrievalSummary, Summary
+from orchestrator.recall.context.result import FoundMemory
+from orchestrator.recall.context.summaries import AssemblySummary, PackagingSummary, RetrievalSummary, Summary
 
 PREVIEW: Final = 80
 """So many characters of a memory are in a snapshot."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from orchestrator.recall.question import Question
+from orchestrator.recall.query.question import Question
 
 LIKE: Final = 0.8
 _SHORTEST: Final = 4

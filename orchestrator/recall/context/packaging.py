@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.recall.result import FoundMemory, PackagingSignal, TierAssignment
-from orchestrator.recall.summaries import Mode, Role
+from orchestrator.recall.context.result import FoundMemory, PackagingSignal, TierAssignment
+from orchestrator.recall.context.summaries import Mode, Role
 
-ANSWERS: Final = 0.3
+ANSWERS: Final = 0.4
 """The score from which on the best memory counts as the answer."""
 SUPPORTS: Final = 0.75
 """The share of the best score from which on a memory supports it."""

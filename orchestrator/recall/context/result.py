@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.ops.clock import as_text
-from orchestrator.recall.ranking import Candidate
-from orchestrator.recall.summaries import (
+from orchestrator.recall.context.summaries import (
     AssemblySummary,
     Mode,
     PackageType,
     PackagingSummary,
     RetrievalSummary,
 )
+from orchestrator.recall.ranking import Candidate
 from orchestrator.store.repositories.memory_index import Content
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.recall.words import terms
+from orchestrator.recall.query.words import terms
 
 MOST_TERMS: Final = 60
 """A query with more different words is searched by its first ones."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.recall.collector import TraceCollector
-from orchestrator.recall.packaging import Package, laid_out
-from orchestrator.recall.result import FoundMemory
-from orchestrator.recall.summaries import AssemblySummary, Mode, PackagingSummary, Role
+from orchestrator.recall.context.collector import TraceCollector
+from orchestrator.recall.context.packaging import Package, laid_out
+from orchestrator.recall.context.result import FoundMemory
+from orchestrator.recall.context.summaries import AssemblySummary, Mode, PackagingSummary, Role
 
 DEFAULT_TOKEN_BUDGET: Final = 2000
 
