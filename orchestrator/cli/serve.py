@@ -5,10 +5,15 @@ import gc
 import json
 import os
 from contextlib import ExitStack
+from typing import Final
 
 import click
 
 from orchestrator.cli.options import Invocation, model_options, user_option, with_invocation
+
+_WELCOME: Final = """\
+Anamnesis is running. Open this address: {page}
+It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."""
 
 
 @click.command()
@@ -58,21 +63,14 @@ def serve(
             url = f"http://{netloc}"
             page = f"{url}/#{authentication.sessions.issue_code(person)}"
             running.enter_context(announced(data, url))
-            if as_json:
-                ready = {
-                    "url": url,
-                    "ws": f"ws://{netloc}/v1/ws",
-                    "key": key,
-                    "pid": os.getpid(),
-                    "page": page,
-                }
-                click.echo(json.dumps(ready))
-            else:
-                click.echo(f"Anamnesis is running. Open this address: {page}")
-                click.echo(
-                    "It works once, within 10 minutes; `anamnesis open` prints another. Ctrl-C stops it."
-                )
-                click.echo(notice)
+            ready = {
+                "url": url,
+                "ws": f"ws://{netloc}/v1/ws",
+                "key": key,
+                "pid": os.getpid(),
+                "page": page,
+            }
+            click.echo(json.dumps(ready) if as_json else f"{_WELCOME.format(page=page)}\n{notice}")
 
         looking = asyncio.create_task(where_messages_go(settings))
         orchestrator = await asyncio.to_thread(build_orchestrator, settings, invocation.config)
@@ -80,12 +78,11 @@ def serve(
         gc.freeze()  # collections skip what was loaded; walking it would stop every conversation for 0.1 s
         gc.enable()
         async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
-            limit = settings.limits.http_body_bytes
             app = create_app(
                 orchestrator,
                 authentication,
                 hosts=[address],
-                body_limit=limit,
+                body_limit=settings.limits.http_body_bytes,
                 rooms=rooms,
                 memory=orchestrator.memory,
                 resources=Resources(orchestrator.store, orchestrator.ledger, orchestrator.created),
