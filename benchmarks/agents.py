@@ -24,8 +24,8 @@ from memory_blocks.fact_view import changes_in
 from memory_blocks.facts import current_facts
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
 from orchestrator.ops.clock import SystemClock
-from orchestrator.safety.assessment import SafetyRecord
-from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
+from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage
+from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load, shipped_config
 from orchestrator.wiring import (
     build_monitor,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
+from agents.ports import Embedded
 from agents.safety.standing import is_same
 from agents.safety.verdict import (
     ASIDE,
@@ -19,7 +20,8 @@ from agents.safety.verdict import (
     Certainty,
     Verdict,
 )
-from agents.values import EMERGENCY, UNCLEAR, Intent
+from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
 from orchestrator.ops import telemetry
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import SafetyEvent
@@ -259,3 +261,15 @@ class SentenceDecision:
     def is_refused(self) -> bool:
         """Whether the brain was not allowed to say it."""
         return bool(self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class UnderstoodMessage:
+    """What a turn knows about its message. Each station of the turn adds to it."""
+
+    text: str
+    record: SafetyRecord
+    blocks: Blocks | None = None
+    enrichment: Enrichment | None = None
+    embedded: Embedded | None = None
+    intent: Intent | None = None

@@ -32,8 +32,7 @@ from orchestrator.errors import (
 )
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
-from orchestrator.safety.assessment import SentenceDecision, TurnDecision
-from orchestrator.safety.monitor import UnderstoodMessage
+from orchestrator.safety.assessment import SentenceDecision, TurnDecision, UnderstoodMessage
 from orchestrator.turn import traces
 from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted

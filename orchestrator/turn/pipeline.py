@@ -11,7 +11,7 @@ from agents.stations.embed import embed
 from agents.stations.understand import understand
 from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
-from orchestrator.safety.monitor import UnderstoodMessage
+from orchestrator.safety.assessment import UnderstoodMessage
 from orchestrator.turn.answer import answering
 from orchestrator.turn.queue import ClaimedTurn
 from orchestrator.turn.recalled import Found, beyond

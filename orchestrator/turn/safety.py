@@ -8,9 +8,10 @@ from orchestrator.safety.assessment import (
     SafetyNote,
     SentenceDecision,
     TurnDecision,
+    UnderstoodMessage,
     write_notes,
 )
-from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
+from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.turn.outbox import ConversationWrite
 from orchestrator.turn.queue import OpenTurn
 
@@ -34,7 +35,7 @@ class TurnSafety:
 
     def check_reason(self, text: str, specialist: Specialist | None) -> SentenceDecision:
         """Decide which part of a reason may be shown."""
-        return self._monitor.reason_ready(text, specialist)
+        return self._monitor.sentence_ready(text, specialist, is_reason=True)
 
     def write_notes(self, write: ConversationWrite, notes: Sequence[SafetyNote]) -> None:
         """Store notes about the turn's message."""

@@ -11,7 +11,7 @@ MOST_LINES = {ast.FunctionDef: 80, ast.AsyncFunctionDef: 80, ast.ClassDef: 300}
 MOST_PARAMETERS = 7
 MOST_MODULES = 13
 
-LARGER = {"agents/safety/guard.py Guard", "orchestrator/safety/monitor.py SafetyMonitor"}
+LARGER = {"agents/safety/guard.py Guard"}
 """What is longer today. What no longer is must be deleted here."""
 
 FULLER = {"agents/safety", "memory_blocks", "orchestrator/cli", "orchestrator/store/repositories", "tools"}

@@ -12,8 +12,8 @@ from agents.safety.detector import DangerDetector
 from agents.safety.guard import Guard
 from agents.stations.embed import embed
 from agents.stations.understand import understand
-from orchestrator.safety.assessment import SafetyRecord
-from orchestrator.safety.monitor import SafetyMonitor, UnderstoodMessage
+from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage
+from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier, load_embedder
 from tests.builders import a_situation, some_blocks

@@ -785,7 +785,7 @@ async def test_danger_stays_if_the_check_of_the_next_message_fails(
     def fails(*_: object) -> Verdict:
         raise RuntimeError("cannot say")
 
-    monkeypatch.setattr("orchestrator.safety.monitor.after", fails)
+    monkeypatch.setattr("orchestrator.safety.checks.after", fails)
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask(CHEST)
         frames = await peer.ask("what helps against a runny nose?")

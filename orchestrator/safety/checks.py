@@ -1,0 +1,228 @@
+"""The checks of one message for danger: by rules, by meaning, after a danger, and as it was understood.
+
+No check raises: a check that fails is logged, and reported as failed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from agents.ports import Embedded
+from agents.safety.denials import Explainer, retracted
+from agents.safety.detector import USUAL, Bar, Checked, Classifier, DangerDetector, Rules
+from agents.safety.first_aid import FirstAid
+from agents.safety.guard import Reason
+from agents.safety.language import Languages
+from agents.safety.moves import RELATED, Forms, Move, Reply, Scores, read_move
+from agents.safety.retelling import Before, added, replies
+from agents.safety.standing import after, with_first_aid
+from agents.safety.text import MOST
+from agents.safety.verdict import MEANING, Verdict
+from agents.safety.wording import ROUTER
+from agents.utterance import asks_of_something
+from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
+from memory_blocks.models import Blocks
+from orchestrator.ops.logs import get_logger
+from orchestrator.safety.assessment import NOT_CLASSIFIED, Assessment, UnderstoodMessage
+from orchestrator.safety.context import SHORT_REPLY, MessageContext, SaysNothing, checked
+
+log = get_logger()
+
+SURE: Final = 0.9
+"""Minimum confidence of a brain for an emergency that no other check found."""
+
+PART_LENGTH: Final = MOST
+"""How many characters the rules check at a time."""
+PART_OVERLAP: Final = 1_000
+"""How many characters two parts share, so that no phrase is cut in two."""
+MAX_PARTS: Final = 64
+"""How many parts are checked; the largest frame has as many. A longer text counts as not checked."""
+
+BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
+
+BARELY_LIKE: Final = 0.2
+"""How much a message must be like danger itself to be read with the possible danger before it."""
+
+MESSAGES_TOGETHER: Final = 3
+"""How many messages before it a message is read with, while a question about possible danger is open."""
+
+TURNS_BACK: Final = 12
+"""How many earlier turns are searched for what was known before."""
+
+
+class RuleGuard(Rules, Forms, Explainer, SaysNothing, Protocol):
+    """The rules, with all that is asked of them in a conversation. The guard implements it."""
+
+    def explain(self, text: str) -> Sequence[Reason]:
+        """Every rule that fired or was stopped, with the words that did it."""
+        ...
+
+    def means_of(self, text: str, earlier: Verdict) -> Verdict:
+        """The graver danger if a text names a means after a danger to oneself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DangerChecks:
+    """Checks messages with the rules and, if there are any, the classifiers."""
+
+    guard: RuleGuard
+    first_aid: FirstAid
+    languages: Languages
+    classifier: Classifier | None = None
+    moves: Scores | None = None
+
+    def check_station(self, known: UnderstoodMessage) -> tuple[Assessment, Intent]:
+        """Check what the last station added: the intent, the vector or the enrichment."""
+        match known:
+            case UnderstoodMessage(
+                enrichment=Enrichment() as enrichment,
+                embedded=Embedded() as embedded,
+                intent=Intent() as classified,
+            ):
+                return self._check_intent(known.text, enrichment, embedded, classified)
+            case UnderstoodMessage(enrichment=Enrichment(), embedded=Embedded()):
+                return Assessment(), NOT_CLASSIFIED
+            case UnderstoodMessage(enrichment=Enrichment() as enrichment, blocks=Blocks() as blocks):
+                return self._check_enriched(known.text, enrichment, blocks), NOT_CLASSIFIED
+        return Assessment(), NOT_CLASSIFIED
+
+    def check_text(
+        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar = USUAL
+    ) -> tuple[Assessment, float]:
+        """What rules and classifier find, and how much it is like danger. They check a long text in parts."""
+        parts, likeness = tuple(_parts(text)), 0.0
+        try:
+            found = Assessment(failed=len(parts) > MAX_PARTS)
+            for part in dict.fromkeys((*parts[: MAX_PARTS - 1], parts[-1])):
+                examined = self._check_part(part, question, classifier, bar)
+                found = found.raised_by(Assessment(examined.verdict))
+                likeness = max(likeness, examined.likeness.danger if examined.likeness else 0.0)
+        except Exception as error:
+            log.error("guard_failed", exc_info=error)
+            found = Assessment(failed=True)
+        unknown = found if found.is_danger else replace(found, failed=True)
+        return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown), likeness
+
+    def _check_part(
+        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar
+    ) -> Checked:
+        """The verdict of rules and classifier; of the rules alone if the classifier fails."""
+        if classifier is not None:
+            try:
+                return DangerDetector(self.guard, classifier).examine(text, question, bar)
+            except Exception as error:
+                log.error("danger_classifier_failed", exc_info=error)
+        return Checked(self.guard.check(text, question))
+
+    def check_parts(self, text: str, context: MessageContext) -> Assessment:
+        """The danger that the person told in parts, in this message and those before it."""
+        earlier = [said for _, said in reversed(context.exchanges)]
+        detector = DangerDetector(self.guard, self.classifier)
+        return checked(lambda: Assessment(detector.check_together(earlier, text)), Assessment(failed=True))
+
+    def check_with_asked(self, text: str, context: MessageContext) -> Assessment:
+        """The certain danger that a message and the possible danger before it tell together."""
+        earlier = context.earlier.verdict
+        said = ". ".join((*(own for _, own in reversed(context.exchanges[:MESSAGES_TOGETHER])), text))
+        detector = DangerDetector(self.guard, self.classifier)
+        if not checked(lambda: self.guard.has_finding(text), True):
+            return Assessment()
+        found = checked(lambda: detector.check(said), Verdict())
+        is_new = not set(found.rule_ids) <= {*earlier.rule_ids, MEANING}
+        is_it = found.is_certain and found.kind == earlier.kind and is_new
+        return Assessment(found if is_it else Verdict())
+
+    def check_after_danger(
+        self, text: str, context: MessageContext, found: Assessment, likeness: float
+    ) -> Assessment:
+        """What was found, and what becomes of the danger before; all of it stays if the guard fails."""
+        earlier = context.earlier.verdict
+
+        def decide() -> Verdict:
+            heard = found.verdict.raised_by(self.guard.means_of(text, earlier))
+            aid = self.first_aid
+            reply = Reply(text, context.question or "", likeness, aid.is_named(text))
+            move = self._read_move(reply, earlier)
+            return with_first_aid(aid, text, after(earlier, move, heard), earlier)
+
+        return replace(found, verdict=checked(decide, found.verdict.raised_by(earlier)))
+
+    def _read_move(self, reply: Reply, earlier: Verdict) -> Move:
+        """What a message does about the danger; by its form alone if the classifier fails."""
+        try:
+            return read_move(self.guard, reply, earlier, self.moves)
+        except Exception as error:
+            log.error("danger_classifier_failed", exc_info=error)
+        return read_move(self.guard, reply, earlier)
+
+    def check_retraction(self, text: str, context: MessageContext) -> Assessment:
+        """The danger that the person denied a short while ago and admits now."""
+        failed = Assessment(failed=True)
+        return checked(lambda: Assessment(retracted(self.guard, text, context.exchanges)), failed)
+
+    def _check_enriched(self, text: str, enrichment: Enrichment, blocks: Blocks) -> Assessment:
+        """What the rules find in the enriched message and in no message before it."""
+        turns = blocks.conversation_history.turns[-TURNS_BACK:]
+        enrichments = (turn.context_enrichment for turn in turns)
+        before = Before(
+            tuple(turn.user_message.content for turn in turns),
+            tuple(each.enriched_message for each in enrichments if each is not None),
+            turns[-1].agent_response.content if turns and turns[-1].agent_response else "",
+        )
+        detector = DangerDetector(self.guard, self.classifier)
+
+        def check() -> Assessment:
+            found = added(self.guard, text, enrichment, before)
+            return Assessment(detector.weigh_enriched(enrichment.enriched_message, found))
+
+        return checked(check, Assessment(failed=True))
+
+    def _check_intent(
+        self, text: str, enrichment: Enrichment, embedded: Embedded, intent: Intent
+    ) -> tuple[Assessment, Intent]:
+        """What it means that a brain takes a message for an emergency, and the intent to go on with.
+
+        If the brain is sure, it is a possible emergency. Otherwise the intent is unclear, and the person
+        reads the emergency number first, unless their own words deny danger or add nothing.
+        """
+        if intent.intent != EMERGENCY:
+            return Assessment(), intent
+        unclear = Intent(intent=UNCLEAR, confidence=intent.confidence, reasoning=intent.reasoning)
+        is_denied = checked(
+            lambda: self.guard.takes_back(text) or self.guard.is_over(text, Verdict("emergency", 3)), False
+        )
+        is_denied = is_denied or (BEGINS_WITH_NO.match(text) is not None and len(text) <= SHORT_REPLY)
+        if is_denied or _adds_nothing(text, enrichment, embedded) or not self._is_like_danger(text):
+            return Assessment(), unclear
+        if intent.confidence < SURE:
+            return Assessment(uncertain=True), unclear
+        return Assessment(Verdict("emergency", 3, (ROUTER,), "possible")), intent
+
+    def _is_like_danger(self, text: str) -> bool:
+        """Whether a message is at least a little like danger; true if that is not known."""
+        if self.classifier is None:
+            return True
+        try:
+            (likeness,) = self.classifier.likeness([text])
+        except Exception as error:
+            log.error("danger_classifier_failed", exc_info=error)
+            return True
+        return likeness.danger >= RELATED
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text in parts that the rules can check, cut at spaces: half a word may mean anything."""
+    start = 0
+    while start + PART_LENGTH < len(text):
+        end = start + PART_LENGTH
+        last, again = text.rfind(" ", end - PART_OVERLAP, end), text.find(" ", end - PART_OVERLAP, end)
+        yield text[start : last if last > 0 else end]
+        start = again + 1 if 0 < again < last else end - PART_OVERLAP
+    yield text[start:]
+
+
+def _adds_nothing(text: str, enrichment: Enrichment, embedded: Embedded) -> bool:
+    """Whether all that the enriched message says comes from earlier messages: no reply, no own question."""
+    return embedded.bare and not replies(text, enrichment) and not asks_of_something(text)
