@@ -71,7 +71,7 @@ async def test_a_server_killed_while_recovering_loses_nothing(
 ) -> None:
     deaths = [f"{point}:1", f"{point if where == 'there' else 'before_end_commit'}:1"]
 
-    run = await converse(deployment, Client(), SAID, "recalling", faults=deaths)
+    run = await converse(deployment, Client(), (SAID[0], *SAID), "recalling", faults=deaths)
 
     assert (len(run.deaths), run.problems) == (2, [])
 
