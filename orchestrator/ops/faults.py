@@ -51,12 +51,16 @@ def arm(fault: str) -> None:
 
 
 def point(name: str) -> None:
-    """Kill or stop the process if this is the armed point."""
+    """Kill or stop the process if this is the armed point.
+
+    The signal goes to the calling thread: os.kill would let this thread run on, and perhaps commit, until
+    another one has received SIGSTOP.
+    """
     global _left
     if name == _name:
         _left -= 1
         if _left == 0:
-            os.kill(os.getpid(), _signal)
+            signal.raise_signal(_signal)
 
 
 arm(os.environ.get("ANAMNESIS_FAULT", ""))
