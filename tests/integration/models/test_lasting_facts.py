@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from agents.models.retries import RetryPolicy
 from memory_blocks.facts import CurrentFact, current_facts
 from memory_blocks.ledger import Ledger
 from memory_blocks.mirrors.scripted import ScriptedMirror
@@ -23,6 +24,9 @@ from tests.models import minilm
 from tests.orchestrators import an_orchestrator, local_brain
 from tests.protocol_client import Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
+
+ATTEMPTS: Final = RetryPolicy().attempts
+"""How often a model is asked that fails each time."""
 
 Fact = tuple[str, str, str, str]
 """Whose, what, of what, and the value."""
@@ -149,13 +153,14 @@ class Talk:
     def __init__(self, endpoint: ModelEndpoint, word: str) -> None:
         self._endpoint, self._word, self._number = endpoint, word, 0
 
-    async def say(self, peer: Peer, message: str, reading: Step, answer: str = "Noted.") -> None:
+    async def say(self, peer: Peer, message: str, *readings: Step, answer: str = "Noted.") -> None:
+        """Say the message. The model reads it by these steps: one for each time that it is asked."""
         self._number += 1
         word = f"{self._word}{self._number}x"
-        self._endpoint.script(word, reading, Step(text=answer))
+        self._endpoint.script(word, *readings, Step(text=answer))
         frames = await peer.ask(f"{message} {word}")
         assert frames[-1].code is None
-        assert ("model.trouble" in frames[-1].meta) == (reading.status != 200)
+        assert ("model.trouble" in frames[-1].meta) == (readings[-1].status != 200)
 
 
 @pytest.mark.parametrize("name", FOLLOW_UPS)
@@ -169,7 +174,7 @@ async def test_a_right_reading_lasts(
             conversing(orchestrator) as peer,
         ):
             here = peer.conversation_id
-            await talk.say(peer, case.first, a_reading(case.first, case.before), case.asked)
+            await talk.say(peer, case.first, a_reading(case.first, case.before), answer=case.asked)
             await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
             assert as_facts(await stored_facts(orchestrator, here)) == case.facts
             blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
@@ -187,7 +192,7 @@ async def test_a_right_reading_lasts(
         ):
             nuts = '"facts":[{"kind":"allergies","value":"nuts","turn":1,"stable":true},'
             mirror.replace(here, Label.ACTIVE_SESSION, '"facts":[', nuts, actor="letta:somebody")
-            await talk.say(peer, "I am back", Step(status=503))  # read locally
+            await talk.say(peer, "I am back", *[Step(status=503)] * ATTEMPTS)  # read locally
             await talk.say(peer, "Thank you", a_reading("User says thanks again"))
 
             facts = await stored_facts(orchestrator, here)
@@ -214,7 +219,7 @@ async def test_the_local_reading_of_an_old_message_does_not_come_back(
         conversing(orchestrator) as peer,
     ):
         here = peer.conversation_id
-        await talk.say(peer, case.first, a_reading(case.first, case.before), case.asked)
+        await talk.say(peer, case.first, a_reading(case.first, case.before), answer=case.asked)
         await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
     async with (
         an_orchestrator(embedded, local_brain(), embedder=minilm()).open() as orchestrator,
