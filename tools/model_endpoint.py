@@ -303,7 +303,7 @@ class _LocalModel:
             view.message,
             reading,
             situation,
-            situation.facts,
+            (*situation.facts, *view.new_facts),
             Recalled(),
             Prompt("none", "", "0"),
             view.said,

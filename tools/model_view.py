@@ -13,7 +13,7 @@ from agents.roster import Roster, Specialist
 from agents.values import COORDINATOR
 from memory_blocks.edits import empty
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.facts import Decider, FactChange, Op, current_facts
+from memory_blocks.facts import CurrentFact, Decider, FactChange, Op, current_facts
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import (
     AgentResponse,
@@ -37,13 +37,18 @@ _FACT_LINE: Final = re.compile(r"^(f\d+|-) (.+?) · (\w+)(?: of (.+?))?: (.+) \(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a request shows. Without blocks and without a dialogue there is no situation."""
+    """What a request shows. Without blocks and without a dialogue there is no situation.
+
+    A Letta agent has the facts before the message in its blocks, and is sent the `new_facts` of the message.
+    Any other model is shown all of them at once, so that it has no `new_facts`.
+    """
 
     system: str
     message: str
     said: str
     tool_results: tuple[str, ...]
     situation: Situation | None
+    new_facts: tuple[CurrentFact, ...] = ()
 
     @property
     def asks_for_reading(self) -> bool:
@@ -71,12 +76,15 @@ def view_of(messages: Sequence[Mapping[str, Any]]) -> View:
     if blocks is None and "<known>" in system:
         blocks = _with_dialogue(spoken[:-1])
     facts = tagged("facts", last) or tagged("facts", system)
+    situation = None if blocks is None else _situation(blocks, facts)
+    new = () if situation is None else _shown_facts(tagged("new_facts", last), situation.now, "new")
     return View(
         system,
         tagged("message", last) or last,
         said or tagged("said_so_far", last),
         (*results, *tagged("tool_results", last).splitlines()),
-        None if blocks is None else _situation(blocks, facts),
+        situation,
+        new,
     )
 
 
@@ -132,11 +140,16 @@ def _with_dialogue(spoken: Sequence[Mapping[str, Any]]) -> Blocks:
 
 
 def _situation(blocks: Blocks, facts: str) -> Situation:
-    """The blocks and the facts, which have their labels as ids."""
+    """The blocks, and the facts that are shown beside them, or else those in them."""
     now = blocks.active_session.session_info.last_activity
-    shown = tuple(
+    return Situation(blocks, _shown_facts(facts, now, "f") or _facts_in(blocks), now)
+
+
+def _shown_facts(lines: str, now: datetime, prefix: str) -> tuple[CurrentFact, ...]:
+    """The facts of these lines, with their labels as ids, or else with the prefix and a number."""
+    return current_facts(
         FactChange(
-            id=label if label != "-" else f"f{number}",
+            id=label if label != "-" else f"{prefix}{number}",
             op=Op.ADD,
             kind=kind,
             subject=subject,
@@ -145,6 +158,23 @@ def _situation(blocks: Blocks, facts: str) -> Situation:
             said_at=now,
             decided_by=Decider.LOCAL,
         )
-        for number, (label, subject, kind, about, value) in enumerate(_FACT_LINE.findall(facts), 1)
+        for number, (label, subject, kind, about, value) in enumerate(_FACT_LINE.findall(lines), 1)
     )
-    return Situation(blocks, current_facts(shown), now)
+
+
+def _facts_in(blocks: Blocks) -> tuple[CurrentFact, ...]:
+    """The facts that a Letta agent sees in its blocks."""
+    return current_facts(
+        FactChange(
+            id=f"block{number}",
+            op=Op.ADD,
+            kind=fact.kind,
+            subject=fact.subject or "person",
+            about=fact.about or "",
+            value=fact.value,
+            said_at=blocks.active_session.session_info.last_activity,
+            turn=fact.turn,
+            decided_by=Decider.LOCAL,
+        )
+        for number, fact in enumerate(blocks.active_session.facts or (), 1)
+    )

@@ -46,6 +46,10 @@ AT_ONCE = 4
 """A threshold above every confidence."""
 
 READER, AGENT = "context_extractor", "letta:context_extractor"
+SCALE = "How strong is the headache on a scale of 1 to 10?"
+"""A question to which a bare number needs no model to be read."""
+
+MEASURES = ["The person: measures 180 cm.", "The person: measures 75 kg."]
 NOTE = "Prefers short answers."
 PHASE = re.compile('"conversation_phase":"[^"]*"')
 ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"follow_up"'
@@ -107,6 +111,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
             health = await orchestrator.health()
             kept = await orchestrator.store.read(partial(everything_traced, conversation_id))
             written = await orchestrator.store.read(partial(everything_written, conversation_id))
+            remembered = await orchestrator.store.read(partial(every_lasting_fact, "ann"))
             quarantined = await orchestrator.store.read(lambda tx: tx.blocks.quarantined(conversation_id))
             blocks = blocks_of(client, extractor)
             assert_all_stand(blocks.values(), orchestrator.store, conversation_id)
@@ -117,7 +122,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
 
     # the sentences, and the agents that said them
     assert "scale" in said(first)
-    assert "severe headache" in said(second)
+    assert '"8 out of 10"' in said(second)
     assert "23.1" in said(third)
     (result,) = [frame.body for frame in third if frame.type == TOOL_RESULT]
     assert result["result"]["bmi"] == 23.1
@@ -134,8 +139,12 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     # every read and write has its trace: each trace was sent as a frame, each revision has one
     output = [trace_in(frame) for frames in (first, second, third) for frame in frames if frame.type == TRACE]
     assert sorted(output) == sorted(kept)
-    assert {each[2:] for each in output if each[1] in ("stored", "updated")} == set(written)
-    assert len(written) == len([each for each in output if each[1] in ("stored", "updated")])
+    changed = [each[2:] for each in output if each[1] in ("stored", "updated")]
+    of_blocks = [each for each in changed if each[0] in set(Label)]
+    assert sorted(of_blocks) == sorted(written)
+    of_facts = [each for each in changed if each[0] not in set(Label)]
+    assert sorted(of_facts) == sorted((memory_id, 0, "", READER) for memory_id in remembered)
+    assert sorted(remembered.values()) == MEASURES
     for frames in (first, second, third):
         assert reads(frames, READER) == Counter(Label)
         assert writes(frames, READER).keys() == set(Label)
@@ -177,7 +186,7 @@ def edit_in_next_run(
 
 
 Traced = tuple[str, str, str, int, str, str]
-"""A trace: its id, action, block, revision, digest and actor."""
+"""A trace: its id, action, block, revision, digest and actor; of a lasting fact, its id and no revision."""
 
 
 def trace_in(frame: Frame) -> Traced:
@@ -185,19 +194,20 @@ def trace_in(frame: Frame) -> Traced:
     return (
         frame.body["id"],
         frame.body["action"],
-        about["label"],
-        about["revision"],
-        about["digest"],
+        *traced_memory(frame.body["memoryId"], about),
         about["agent"],
     )
+
+
+def traced_memory(memory_id: str, about: Mapping[str, Any]) -> tuple[str, int, str]:
+    return (about["label"], about["revision"], about["digest"]) if "label" in about else (memory_id, 0, "")
 
 
 def everything_traced(conversation_id: str, tx: Transaction) -> list[Traced]:
     rows = tx.traces.of_conversation(conversation_id)
     return [
-        (row.id, row.action, about["label"], about["revision"], about["digest"], row.actor or "")
+        (row.id, row.action, *traced_memory(row.memory_id, cast(dict[str, Any], row.meta)), row.actor or "")
         for row in rows
-        for about in [cast(dict[str, Any], row.meta)]
     ]
 
 
@@ -209,6 +219,11 @@ def everything_written(conversation_id: str, tx: Transaction) -> list[tuple[str,
     ]
 
 
+def every_lasting_fact(person_id: str, tx: Transaction) -> dict[str, str]:
+    """What is kept of the person beyond the conversation, by the memories' ids."""
+    return {each.id: each.content for each in tx.memories.of_person(person_id) if each.source_type == "fact"}
+
+
 def reads(frames: list[Frame], actor: str) -> Counter[str]:
     return touched(frames, actor, "retrieved")
 
@@ -218,9 +233,13 @@ def writes(frames: list[Frame], actor: str) -> Counter[str]:
 
 
 def touched(frames: list[Frame], actor: str, *actions: str) -> Counter[str]:
-    """The number of traces per actor, action and block."""
+    """The number of traces of each block, of this actor and these actions."""
     traces = [trace_in(frame) for frame in frames if frame.type == TRACE]
-    return Counter(label for _, action, label, *_, by in traces if by == actor and action in actions)
+    return Counter(
+        label
+        for _, action, label, *_, by in traces
+        if label in set(Label) and by == actor and action in actions
+    )
 
 
 async def test_with_default_settings_agents_answer_conversations_that_begin_at_the_same_time(
@@ -249,9 +268,10 @@ async def test_a_stopped_answer_ends_at_once_and_the_next_turn_works(
         a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
         a_conversation(orchestrator, tmp_path) as (peer, _),
     ):
-        await peer.ask("I am having a headache")
         endless = Step(text="It is so. " * 300, drip=0.05)
-        ModelEndpoint(letta.models_url).script(peer.conversation_id, endless)
+        reading, asking = Step(), Step(text=SCALE)  # the number is then read without the model
+        ModelEndpoint(letta.models_url).script(peer.conversation_id, reading, asking, endless)
+        await peer.ask("I am having a headache")
         await peer.say("8")
         await peer.until_type(SENTENCE)
         await peer.send(STOP, stopType="generation")
@@ -284,7 +304,7 @@ async def test_without_letta_the_local_brain_answers_from_the_same_memory(
         kept = await meta(orchestrator, frames[-1].body["previousId"])
         health = await orchestrator.health()
 
-    assert "severe headache" in said(frames)
+    assert '"8 out of 10"' in said(frames)
     assert (kept["model.stood_in"], kept["model.trouble"]) == ("local", "unreachable")
     assert health.parts["model"] == "down: model_unavailable"
 
@@ -316,4 +336,4 @@ async def test_if_another_server_answers_in_place_of_letta_the_local_brain_answe
             assert frames[-1].code is None
             assert frames[-1].meta["model.stood_in"] == "local"
 
-    assert "severe headache" in said(frames)
+    assert '"8 out of 10"' in said(frames)
