@@ -13,6 +13,7 @@ from agents.ports import Brief, MemoryHit, Recalled
 from orchestrator import orchestrator as orchestrator
 from orchestrator import wiring
 from orchestrator.connection import handlers, session
+from orchestrator.ops import faults
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Sqlite
 from orchestrator.store.frame_records import record
@@ -159,6 +160,12 @@ def waits_in_the_middle() -> None:
                 await asyncio.to_thread(may_go_on.wait)
 
     _put(LocalBrain, speak=speak)
+
+
+@change
+def dies_on_demand() -> None:
+    """After SIGUSR1 the process is killed when it has sent fifty more stanzas."""
+    signal.signal(signal.SIGUSR1, lambda *_: faults.arm("after_send:50"))
 
 
 @change
