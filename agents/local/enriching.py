@@ -235,13 +235,10 @@ def _turns(talk: Talk, uses: bool, answers: bool) -> tuple[str, ...]:
 def _topic(about: str, answers: Sequence[str], is_new: bool, running: str | None) -> str:
     if not about:
         return running or "conversation"
-    return (
-        f"{about} {answers[0]} assessment"
-        if answers and not is_new
-        else f"{about} evaluation"
-        if is_new
-        else running or f"{about} evaluation"
-    )
+    if not is_new and not answers and running:
+        return running
+    topic = f"{about} {answers[0]} assessment" if answers and not is_new else f"{about} evaluation"
+    return "_".join(topic.split())
 
 
 def _phase(running: str, kinds: set[ActKind], answers: Sequence[str], is_new: bool) -> str:

@@ -700,6 +700,7 @@ class IndexedMemory(Row):
     ("actor", "actor <> ''"),
     ("milliseconds", "milliseconds BETWEEN 0 AND 86400000"),
     index("user", "user_id", "created_at"),
+    index("message", "conversation_id", "message_id"),
 )
 @dataclass(frozen=True, slots=True)
 class Retrieval(Row):
@@ -806,7 +807,7 @@ class SafetyRefusal(Row):
     ("digest", "length(digest) = 64"),
     ("tokens", "prompt_tokens >= 0 AND completion_tokens >= 0"),
     ("outcome", "outcome <> ''"),
-    index("message", "conversation_id", "message_id"),
+    index("message", "message_id", "conversation_id"),
     index("day", "conversation_id", "created_at"),
     index("digest", "digest"),
 )

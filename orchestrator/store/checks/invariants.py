@@ -12,6 +12,7 @@ from orchestrator.store.checks.conversation_blocks import check_blocks
 from orchestrator.store.checks.conversation_frames import check_answers, check_frames
 from orchestrator.store.checks.ledgers import check_ledgers
 from orchestrator.store.checks.queries import check_query, queries
+from orchestrator.store.checks.requests import check_requests
 from orchestrator.store.checks.soundness import check_database
 from orchestrator.store.checks.violations import Found, Violation, tolerating_broken_rows
 from orchestrator.store.engine.database import Store
@@ -45,6 +46,7 @@ def check_all(unit: Unit, *, quiesced: bool = False, mirrored: bool = False) -> 
     for invariant, why, query in queries(quiesced=quiesced, mirrored=mirrored):
         found.extend(tolerating_broken_rows(unit, check_query(unit, invariant, why, query), invariant))
     found.extend(tolerating_broken_rows(unit, check_ledgers(unit), "ledgers"))
+    found.extend(tolerating_broken_rows(unit, check_requests(unit), "requests"))
     conversations: list[str] = []
     found.extend(tolerating_broken_rows(unit, _collect(unit, conversations), "conversations"))
     for conversation_id in conversations:

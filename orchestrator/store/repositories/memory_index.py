@@ -120,7 +120,6 @@ _CONTENTS = {
     "sqlite": _reading_contents(_memory.c.id.in_(select(func.json_each(_IDS).table_valued("value").c.value))),
     "postgresql": _reading_contents(_memory.c.id == any_(_IDS)),
 }
-_PEOPLE = Statement(select(_index.c.user_id).distinct().order_by(_index.c.user_id), str)
 
 
 class MemoryIndex:
@@ -170,10 +169,6 @@ class MemoryIndex:
     def with_other_model(self, user_id: str, model: str, *, limit: int) -> list[IndexedMemory]:
         """Rows of a person whose vectors are not of this model."""
         return self._unit.all(_OTHER_MODEL, user_id=user_id, model=model, limit=limit)
-
-    def people(self) -> list[str]:
-        """Everybody who has an indexed memory."""
-        return self._unit.all(_PEOPLE)
 
     def next_version(self, user_id: str) -> int:
         """A new version for the rows that are written next. Other writers of this person wait."""

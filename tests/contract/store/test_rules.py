@@ -9,6 +9,7 @@ from sqlalchemy import Text
 
 from orchestrator.errors import CONSTRAINT, NUL_IN_TEXT, AnamnesisError
 from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.engine.packing import pack
 from orchestrator.store.engine.statements import IsRow
 from orchestrator.store.engine.types import JsonValue, Moment, Words
 from orchestrator.store.rows import (
@@ -135,8 +136,10 @@ WORLD: tuple[IsRow, ...] = (
     SafetyAlert("l2", "e2", "sent", 1, NOW, "busy", NOW, NOW),
     SafetyRefusal("e1", "You have gout.", NOW),
     SafetyRefusal("e2", "You have flu.", NOW),
-    ModelCall("call1", "c1", "m1", 1, "extractor", "a model", DIGEST, b"{}", 10, 2, "answered", NOW, NOW),
-    ModelCall("call2", "c1", "m1", 2, "SLEEP", "a model", DIGEST, b"{}", 0, 0, "pending", NOW, NOW),
+    ModelCall(
+        "call1", "c1", "m1", 1, "extractor", "a model", DIGEST, pack("{}"), 10, 2, "answered", NOW, NOW
+    ),
+    ModelCall("call2", "c1", "m1", 2, "SLEEP", "a model", DIGEST, pack("{}"), 0, 0, "pending", NOW, NOW),
     LettaAgent("c2", "extractor", None, None, "worker", NOW, NOW, NOW),
     LettaAgent("c1", "extractor", "agent-1", "r", None, None, NOW, NOW),
     LettaAgent("c1", "classifier", "agent-2", "r", None, None, NOW, NOW),

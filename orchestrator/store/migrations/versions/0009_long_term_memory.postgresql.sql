@@ -88,4 +88,6 @@ CREATE TABLE retrievals (
   CONSTRAINT ck_retrievals_observability CHECK (jsonb_typeof(observability) = 'object')
 );
 
+CREATE INDEX ix_retrievals_message ON retrievals (conversation_id, message_id);
+
 CREATE INDEX ix_retrievals_user ON retrievals (user_id, created_at);

@@ -100,4 +100,6 @@ CREATE TABLE retrievals (
 )
  STRICT;
 
+CREATE INDEX ix_retrievals_message ON retrievals (conversation_id, message_id);
+
 CREATE INDEX ix_retrievals_user ON retrievals (user_id, created_at);

@@ -31,4 +31,4 @@ CREATE INDEX ix_model_calls_day ON model_calls (conversation_id, created_at);
 
 CREATE INDEX ix_model_calls_digest ON model_calls (digest);
 
-CREATE INDEX ix_model_calls_message ON model_calls (conversation_id, message_id);
+CREATE INDEX ix_model_calls_message ON model_calls (message_id, conversation_id);
