@@ -1,6 +1,7 @@
 """Says at start where messages go, and which model server of this machine could be used."""
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from shlex import quote
@@ -52,7 +53,17 @@ async def find_server(ports: Mapping[str, int] = PORTS) -> LocalServer | None:
     return next((server for server in found if server is not None), None)
 
 
+def _is_open(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
 async def _ask(http: httpx.AsyncClient, name: str, port: int) -> LocalServer | None:
+    if not await asyncio.to_thread(_is_open, port):
+        return None
     endpoint = f"http://127.0.0.1:{port}/v1"
     try:
         async with asyncio.timeout(_SECONDS):

@@ -47,6 +47,7 @@ from orchestrator.store.rows import (
     metadata,
 )
 
+PACKED = pack("{}")
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)
 DIGEST = "0" * 64
@@ -136,10 +137,8 @@ WORLD: tuple[IsRow, ...] = (
     SafetyAlert("l2", "e2", "sent", 1, NOW, "busy", NOW, NOW),
     SafetyRefusal("e1", "You have gout.", NOW),
     SafetyRefusal("e2", "You have flu.", NOW),
-    ModelCall(
-        "call1", "c1", "m1", 1, "extractor", "a model", DIGEST, pack("{}"), 10, 2, "answered", NOW, NOW
-    ),
-    ModelCall("call2", "c1", "m1", 2, "SLEEP", "a model", DIGEST, pack("{}"), 0, 0, "pending", NOW, NOW),
+    ModelCall("call1", "c1", "m1", 1, "extractor", "a model", DIGEST, PACKED, 10, 2, "answered", NOW, NOW),
+    ModelCall("call2", "c1", "m1", 2, "SLEEP", "a model", DIGEST, PACKED, 0, 0, "pending", NOW, NOW),
     LettaAgent("c2", "extractor", None, None, "worker", NOW, NOW, NOW),
     LettaAgent("c1", "extractor", "agent-1", "r", None, None, NOW, NOW),
     LettaAgent("c1", "classifier", "agent-2", "r", None, None, NOW, NOW),
