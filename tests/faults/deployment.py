@@ -129,6 +129,17 @@ class Deployment:
         """The address of the database."""
         return self.database_url or f"sqlite:///{self.folder / 'anamnesis.db'}"
 
+    async def has_remembered(self) -> None:
+        """Wait until a message is in long-term memory, which happens after its answer."""
+        count = "SELECT count(*) FROM memory_index"
+        store = self.open_store()
+        try:
+            await _until(
+                lambda: store.read_now(lambda tx: tx.unit.connection.execute(count).fetchone())[0] > 0
+            )
+        finally:
+            store.close_now()
+
     def open_store(self) -> Store:
         """Open the store that the servers write to."""
         return Store.open(self.url, clock=SystemClock(), ids=RandomIds(), connections=1)

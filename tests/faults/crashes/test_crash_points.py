@@ -203,6 +203,7 @@ async def test_a_session_pause_that_a_kill_interrupted_is_completed_by_the_next_
     server = await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
+    await deployment.has_remembered()
     await server.kill()
     long_ago = "UPDATE alicia_conversations SET updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')"
     store = deployment.open_store()
