@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from agents.values import KIND, Fact, FactReading
-from memory_blocks.fact_view import known_values as known_values
-from memory_blocks.fact_view import of_subject_now
-from memory_blocks.facts import CurrentFact, FactChange, derived_id
+from memory_blocks.facts.changes import CurrentFact, FactChange, derived_id
+from memory_blocks.facts.view import known_values as known_values
+from memory_blocks.facts.view import of_subject_now
 
 
 def changes_of(

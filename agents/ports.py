@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agents.roster import Specialist
 from agents.values import Understanding
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import Blocks
 
 Vectors: TypeAlias = NDArray[np.float32]

@@ -8,8 +8,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory_blocks.facts import LISTS as LISTS
-from memory_blocks.facts import Decider, Op
+from memory_blocks.facts.changes import LISTS as LISTS
+from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
 
 MOST_ENRICHED: Final = 400

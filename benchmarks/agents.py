@@ -20,8 +20,8 @@ from agents.sentences import sentences
 from agents.stations.embed import embed
 from agents.stations.understand import understand
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
-from memory_blocks.fact_view import changes_in
-from memory_blocks.facts import current_facts
+from memory_blocks.facts.changes import current_facts
+from memory_blocks.facts.view import changes_in
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage
 from orchestrator.ops.clock import SystemClock
 from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage

@@ -16,14 +16,14 @@ from random import Random
 from time import perf_counter
 
 from memory_blocks.edits import complete_turn
-from memory_blocks.ledger import Ledger, ReadResult
+from memory_blocks.ledger.ledger import Ledger, ReadResult
 from memory_blocks.models import Conversation, ConversationHistory, Label
 from memory_blocks.rotation import rotate
 from orchestrator.ops.clock import SystemClock
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
-from tests.builders import START, a_completed_turn, a_history, a_turn
+from tests.support.builders import START, a_completed_turn, a_history, a_turn
 
 ROUNDS = 60
 CONVERSATION = Conversation("conv_bench", "bench", START)

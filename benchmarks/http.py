@@ -18,7 +18,7 @@ from time import perf_counter
 import httpx
 
 from benchmarks.store import a_trace
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from orchestrator.api.app import create_app
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.ports import Resources

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter, thread_time
 
 from agents.safety.detector import DangerDetector
-from agents.safety.guard import Guard, load
+from agents.safety.rules.guard import Guard, load
 from orchestrator.settings import load as settings_of
 from orchestrator.settings import shipped_config
 from orchestrator.wiring import load_classifier, load_embedder, model_files

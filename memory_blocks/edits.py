@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 
-from memory_blocks import fact_view, summary_text
+from memory_blocks import summary_text
 from memory_blocks.errors import BlockInvalid, HistoryFull
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts import view as fact_view
+from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.limits import DEFAULTS, Limits, utilization, whole_percent
 from memory_blocks.models import (
     MAX_LINE,

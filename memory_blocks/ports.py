@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from memory_blocks.facts import FactChange
+from memory_blocks.facts.changes import FactChange
 from memory_blocks.models import Label
 
 

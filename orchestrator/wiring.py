@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from agents import roster
 from agents.ports import Brain, Embedder
 from agents.roster import Roster
-from agents.safety import classifier, guard, language, moves, output, wording
+from agents.safety import classifier, language
 from agents.safety.classifier import DangerClassifier
-from agents.safety.guard import Guard
+from agents.safety.conversation import moves
 from agents.safety.language import Languages
+from agents.safety.replies import output, wording
+from agents.safety.rules import guard
+from agents.safety.rules.guard import Guard
 from agents.tools.built_in import built_in
 from agents.tools.toolbox import Toolbox
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
 from orchestrator import letta_settings

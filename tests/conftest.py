@@ -17,13 +17,13 @@ pytest_plugins = [
     "tests.servers.livekit",
     "tests.servers.model",
     "tests.servers.postgres",
-    "tests.models",
-    "tests.commands",
-    "tests.forked_servers",
-    "tests.stores",
-    "tests.orchestrators",
-    "tests.letta_helpers",
-    "tests.brains",
+    "tests.support.models",
+    "tests.support.commands",
+    "tests.support.forked_servers",
+    "tests.support.stores",
+    "tests.support.orchestrators",
+    "tests.support.letta_helpers",
+    "tests.support.brains",
 ]
 
 # There is at least one worker per processor, so each computes on one thread; numpy reads this when imported.

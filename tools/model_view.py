@@ -13,7 +13,7 @@ from agents.roster import Roster, Specialist
 from agents.values import COORDINATOR
 from memory_blocks.edits import empty
 from memory_blocks.errors import BlockInvalid
-from memory_blocks.facts import CurrentFact, Decider, FactChange, Op, current_facts
+from memory_blocks.facts.changes import CurrentFact, Decider, FactChange, Op, current_facts
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import (
     AgentResponse,

@@ -15,11 +15,11 @@ from agents.models.requests import answer_request, understand_request
 from agents.models.understanding import parse_understanding
 from agents.ports import Brief, NoTools, PromptBook, Recalled, Situation
 from agents.roster import Roster
-from agents.safety.output import OutputGuard
+from agents.safety.replies.output import OutputGuard
 from agents.sentences import sentences
 from agents.values import COORDINATOR, Enrichment, FactReading, Intent, Understanding
 from memory_blocks.edits import empty
-from memory_blocks.facts import Decider, FactChange, Op, current_facts
+from memory_blocks.facts.changes import Decider, FactChange, Op, current_facts
 from memory_blocks.models import (
     AgentResponse,
     Conversation,

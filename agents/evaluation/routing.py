@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.errors import UnreadableLine
 from agents.ports import Embedded, Embedder
 from agents.routing.router import Router
-from agents.safety.guard import Guard
+from agents.safety.rules.guard import Guard
 from agents.utterance import says_little
 from agents.values import OUT_OF_SCOPE, Intent
 

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from agents.safety.guard import Guard
+from agents.safety.rules.guard import Guard
 
 KINDS: Final = ("emergencies", "crises", "calm", "ordinary")
 

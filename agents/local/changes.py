@@ -12,7 +12,7 @@ from agents.local.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
-from memory_blocks.facts import CurrentFact, Decider, Op
+from memory_blocks.facts.changes import CurrentFact, Decider, Op
 
 _STOPPED: Final = re.compile(
     r"\b(?:stopped|came off|come off|no longer (?:take|on|taking)|quit|off the"

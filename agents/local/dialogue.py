@@ -14,7 +14,7 @@ from agents.local.facts import CONCERN
 from agents.questions import Question, questions
 from agents.utterance import word_set
 from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 
 REMOVE: Final = "Shall I remove this from my notes"
 """The beginning of the question that is asked before anything is forgotten."""

@@ -28,7 +28,7 @@ from agents.values import (
     Fact,
     FactReading,
 )
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import Sentiment
 
 _FIRST: Final = "No previous context - first message"

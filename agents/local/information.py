@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agents.roster import Specialist
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 
 _GENERAL: Final = re.compile(
     r"\bwhat (?:helps|can i do|should i do|could i do|do i do|works|would help"

@@ -11,7 +11,7 @@ from agents.local.facts import NOTED
 from agents.questions import questions, without_options
 from agents.roster import Specialist
 from agents.specialist import open_questions
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 
 _TWICE: Final = 2
 _LATELY: Final = 8

@@ -12,7 +12,7 @@ from agents.local.dialogue import Talk, stems
 from agents.local.facts import CONCERN, NOTED, has_words
 from agents.ports import MemoryHit, Vectors
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 
 _MOST: Final = 3
 _MOST_LISTED: Final = 12

@@ -35,7 +35,7 @@ from agents.values import (
     Intent,
     values_of,
 )
-from memory_blocks.facts import CurrentFact, Op
+from memory_blocks.facts.changes import CurrentFact, Op
 
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2

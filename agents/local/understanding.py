@@ -16,7 +16,7 @@ from agents.local.facts import FactReader
 from agents.local.kinds import Kinds, load_examples, load_forms, train_kinds
 from agents.ports import Embedder
 from agents.values import Act, Enrichment, Exchange, FactReading
-from memory_blocks.facts import CurrentFact
+from memory_blocks.facts.changes import CurrentFact
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MAX_WORDS: Final = 400

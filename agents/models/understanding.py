@@ -16,7 +16,7 @@ from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.stations.understand import slug
 from agents.values import Act, ActKind, Enrichment, FactReading, Intent, Share, Understanding
-from memory_blocks.facts import CurrentFact, Decider, Op
+from memory_blocks.facts.changes import CurrentFact, Decider, Op
 
 OPS: Final = (Op.ADD, Op.REPLACE, Op.RETRACT, Op.UNSURE)
 """The changes that a message can make. A withdrawal is made only by a turn that is answered again."""

@@ -13,8 +13,8 @@ from math import log2
 from typing import Final, Literal, Protocol
 
 from agents.safety.classifier import Likeness, parts_of
-from agents.safety.denials import TakesBack, denies
-from agents.safety.over_turns import told_in_parts
+from agents.safety.conversation.denials import TakesBack, denies
+from agents.safety.conversation.over_turns import told_in_parts
 from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Verdict
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from agents.ports import Brain, Situation
 from agents.values import MOST_ENRICHED, UNCLEAR, Enrichment, FactReading, Intent, Understanding
-from memory_blocks.facts import CurrentFact, Op
+from memory_blocks.facts.changes import CurrentFact, Op
 from memory_blocks.models import Blocks
 
 QUICK_SECONDS: Final = 2.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
-from memory_blocks.facts import FactChange
+from memory_blocks.facts.changes import FactChange
 from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, Clock, Ids, QuarantinedText, Revision, StoredBlock
 from memory_blocks.trace import digest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from orchestrator.ports import Transport
 from orchestrator.store.engine.database import Store
 

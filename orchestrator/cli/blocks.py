@@ -22,7 +22,7 @@ from orchestrator.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from memory_blocks.ledger import Ledger
+    from memory_blocks.ledger.ledger import Ledger
     from memory_blocks.models import Conversation, Label
     from memory_blocks.ports import QuarantinedText, Revision
     from memory_blocks.trace import Receipt

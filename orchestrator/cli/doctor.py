@@ -178,7 +178,7 @@ def region(name: str) -> Finding:
     from orchestrator.settings import shipped_config
 
     try:
-        from agents.safety.wording import known_regions
+        from agents.safety.replies.wording import known_regions
     except ImportError:  # another distribution hides our package, which is reported below
         return Finding("region", "failed", f"the numbers of {name} cannot be read")
     known = known_regions(shipped_config() / "safety")

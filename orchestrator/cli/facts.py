@@ -13,7 +13,7 @@ from orchestrator.cli.blocks import Access, Result, with_ledger
 from orchestrator.cli.options import Invocation, shared_options, with_invocation
 
 if TYPE_CHECKING:
-    from memory_blocks.facts import CurrentFact, FactChange, Op
+    from memory_blocks.facts.changes import CurrentFact, FactChange, Op
 
 _conversation = click.argument("conversation")
 _fact = click.argument("fact", metavar="FACT")
@@ -38,7 +38,7 @@ def show(invocation: Invocation, conversation: str, every_change: bool, as_json:
     """List the facts that hold now: whose they are, since when, and who decided on them."""
 
     def read(access: Access) -> "Result[list[CurrentFact | FactChange]]":
-        from memory_blocks.facts import current_facts
+        from memory_blocks.facts.changes import current_facts
 
         found = access.ledger.read(access.store, access.conversation, actor=access.actor)
         changes = access.ledger.fact_changes(access.store, access.conversation, found.blocks)
@@ -65,7 +65,7 @@ def show(invocation: Invocation, conversation: str, every_change: bool, as_json:
 @with_invocation
 def add(invocation: Invocation, conversation: str, kind: str, value: str, **fields: Any) -> None:
     """Add a fact, such as `allergies penicillin --stable`."""
-    from memory_blocks.facts import Op
+    from memory_blocks.facts.changes import Op
 
     _change(invocation, conversation, Op.ADD, None, kind=kind, value=value, **fields)
     click.echo("Added.")
@@ -78,7 +78,7 @@ def add(invocation: Invocation, conversation: str, kind: str, value: str, **fiel
 @with_invocation
 def replace(invocation: Invocation, conversation: str, fact: str, value: str) -> None:
     """Give a FACT another value."""
-    from memory_blocks.facts import Op
+    from memory_blocks.facts.changes import Op
 
     _change(invocation, conversation, Op.REPLACE, fact, value=value)
     click.echo("Replaced.")
@@ -90,7 +90,7 @@ def replace(invocation: Invocation, conversation: str, fact: str, value: str) ->
 @with_invocation
 def retract(invocation: Invocation, conversation: str, fact: str) -> None:
     """End a FACT, because it does not hold any more or never did."""
-    from memory_blocks.facts import Op
+    from memory_blocks.facts.changes import Op
 
     _change(invocation, conversation, Op.RETRACT, fact)
     click.echo("Retracted.")
@@ -100,8 +100,8 @@ def _change(invocation: Invocation, conversation: str, op: "Op", fact: str | Non
     """Make one change, decided by the operator."""
     from pydantic import ValidationError
 
-    from memory_blocks.fact_edits import change_facts
-    from memory_blocks.facts import Decider, FactChange, current_facts
+    from memory_blocks.facts.changes import Decider, FactChange, current_facts
+    from memory_blocks.facts.edits import change_facts
 
     def write(access: Access) -> "Result[None]":
         found = access.ledger.read(access.store, access.conversation, actor=access.actor)

@@ -84,7 +84,7 @@ def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> Non
 async def _trial(invocation: Invocation, settings: "Settings") -> "TrialReport":
     from agents.evaluation.model_trial import try_model
     from agents.models.requests import EXTRACTOR
-    from agents.safety import output
+    from agents.safety.replies import output
     from orchestrator.brain_selection import chat_model
     from orchestrator.settings import shipped_config
     from orchestrator.wiring import load_prompts, load_roster

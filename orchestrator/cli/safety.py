@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agents.safety.classifier import DangerClassifier, Likeness
-    from agents.safety.guard import Reason
+    from agents.safety.rules.guard import Reason
     from orchestrator.settings import Settings
     from orchestrator.store.engine.database import Transaction
     from orchestrator.store.rows import SafetyAlert, SafetyEvent

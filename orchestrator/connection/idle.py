@@ -7,7 +7,7 @@ from typing import Final
 
 from memory_blocks.edits import with_status
 from memory_blocks.errors import BlockError
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.models import Conversation, Label, SessionStatus
 from memory_blocks.ports import StoredBlock
 from orchestrator.errors import AnamnesisError

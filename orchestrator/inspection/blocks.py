@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memory_blocks import edits, trace
 from memory_blocks.diff import line_changes
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import level, utilization
 from memory_blocks.models import Conversation, Label, render
 from orchestrator.errors import REVISION_NOT_FOUND, TURN_NOT_FOUND, AnamnesisError

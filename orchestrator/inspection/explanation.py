@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.models import Label
 from orchestrator.errors import ITEM_NOT_FOUND, REVISION_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.blocks import BlockInspector

@@ -9,7 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.models import Label
 from orchestrator.inspection.blocks import BlockInspector
 from orchestrator.inspection.looks import Look, trace_text

@@ -6,8 +6,8 @@ from typing import Final
 from weakref import WeakSet
 
 from agents.models.requests import EXTRACTOR
-from memory_blocks.adopt import EXTRACTOR_ACTOR
 from memory_blocks.errors import MirrorUnavailable
+from memory_blocks.ledger.adopt import EXTRACTOR_ACTOR
 from memory_blocks.mirrors.letta import CopiedText, JournalEntry
 from memory_blocks.models import SCHEMA_VERSION, Label
 from memory_blocks.ports import StoredBlock

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from memory_blocks.facts import LISTS, PERSON, FactChange, Op
+from memory_blocks.facts.changes import LISTS, PERSON, FactChange, Op
 
 SURE_ENOUGH: Final = 0.6
 """What a brain was less sure of stays an utterance and becomes no entry."""

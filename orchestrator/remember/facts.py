@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from memory_blocks.facts import FactChange
+from memory_blocks.facts.changes import FactChange
 from orchestrator.ops.clock import as_text
 from orchestrator.remember.fact_folding import Entry, Said, fold
 from orchestrator.remember.utterances import utterance_id

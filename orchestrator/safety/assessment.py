@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from agents.ports import Embedded
-from agents.safety.standing import is_same
+from agents.safety.conversation.standing import is_same
 from agents.safety.verdict import (
     ASIDE,
     CALLED,

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agents.ports import Embedded
-from agents.safety.denials import Explainer, retracted
+from agents.safety.conversation.denials import Explainer, retracted
+from agents.safety.conversation.moves import RELATED, Forms, Move, Reply, Scores, read_move
+from agents.safety.conversation.retelling import Before, added, replies
+from agents.safety.conversation.standing import after, with_first_aid
 from agents.safety.detector import USUAL, Bar, Checked, Classifier, DangerDetector, Rules
-from agents.safety.first_aid import FirstAid
-from agents.safety.guard import Reason
 from agents.safety.language import Languages
-from agents.safety.moves import RELATED, Forms, Move, Reply, Scores, read_move
-from agents.safety.retelling import Before, added, replies
-from agents.safety.standing import after, with_first_aid
-from agents.safety.text import MOST
+from agents.safety.replies.first_aid import FirstAid
+from agents.safety.replies.wording import ROUTER
+from agents.safety.rules.guard import Reason
+from agents.safety.rules.text import MOST
 from agents.safety.verdict import MEANING, Verdict
-from agents.safety.wording import ROUTER
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final, Protocol, TypeVar
 
-from agents.safety.denials import Exchange
+from agents.safety.conversation.denials import Exchange
 from agents.safety.verdict import STILL
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment

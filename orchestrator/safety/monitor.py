@@ -7,13 +7,13 @@ sentence goes out. Each answer is a value with the verdict and with what to do a
 from dataclasses import dataclass, replace
 
 from agents.roster import Specialist
+from agents.safety.conversation.moves import Scores
+from agents.safety.conversation.standing import Phase, is_same, phase_of
 from agents.safety.detector import ALERT, USUAL, Classifier
 from agents.safety.language import Languages
-from agents.safety.moves import Scores
-from agents.safety.output import OutputGuard
-from agents.safety.standing import Phase, is_same, phase_of
+from agents.safety.replies.output import OutputGuard
+from agents.safety.replies.wording import Wording
 from agents.safety.verdict import ASIDE, DENIED, OVER, QUIET, STILL, UNSURE, Verdict
-from agents.safety.wording import Wording
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import (

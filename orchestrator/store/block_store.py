@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from memory_blocks.errors import BlockInvalid, StaleRevision
-from memory_blocks.facts import FactChange
+from memory_blocks.facts.changes import FactChange
 from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, QuarantinedText, Revision, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError

@@ -15,12 +15,12 @@ from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.usage import ModelUsage
 from agents.ports import Recalled, Situation, ToolUser
-from agents.safety.quotations import without_quotations
+from agents.safety.replies.quotations import without_quotations
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Understanding
 from memory_blocks.errors import StaleRevision
-from memory_blocks.facts import CurrentFact, Decider
-from memory_blocks.ledger import ReadResult, WriteResult
+from memory_blocks.facts.changes import CurrentFact, Decider
+from memory_blocks.ledger.ledger import ReadResult, WriteResult
 from memory_blocks.ports import ForeignChange
 from orchestrator.errors import (
     FENCED,

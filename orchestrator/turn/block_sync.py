@@ -10,9 +10,9 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from memory_blocks.adopt import adopt
 from memory_blocks.errors import MirrorUnavailable
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import BlockMirror, ForeignChange, StoredBlock
 from orchestrator.errors import AnamnesisError

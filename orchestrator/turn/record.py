@@ -11,10 +11,10 @@ from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import asked_before, next_topics
 from agents.values import COORDINATOR, EMERGENCY, FactReading, Understanding
-from memory_blocks.adopt import adopt
 from memory_blocks.edits import CompletedTurn, complete_turn
-from memory_blocks.facts import CurrentFact, FactChange, current_facts, withdrawals
-from memory_blocks.ledger import Ledger, ReadResult, WriteResult
+from memory_blocks.facts.changes import CurrentFact, FactChange, current_facts, withdrawals
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
 from memory_blocks.ports import ForeignChange
 from memory_blocks.trace import Receipt

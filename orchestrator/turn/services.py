@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agents.ports import Brain, Embedder, PromptBook, Recall
 from agents.roster import Roster
 from agents.tools.toolbox import Toolbox
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.turn.block_sync import BlockSync

@@ -7,8 +7,8 @@ import pytest
 from agents.local.dialogue import Said, Talk
 from agents.local.understanding import Understood
 from agents.values import ActKind
-from memory_blocks.facts import CurrentFact, Op
-from tests.listeners import the_listener
+from memory_blocks.facts.changes import CurrentFact, Op
+from tests.support.listeners import the_listener
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 SEVERITY = "How severe is it on a scale of 1 to 10?"

@@ -14,9 +14,9 @@ from agents.models.retries import AgentBreakers, Breaker, RetryPolicy, call_with
 from agents.models.understanding import parse_understanding, understanding_schema
 from agents.models.usage import MAX_REASONING, ModelUsage
 from agents.values import ActKind, Intent, Understanding
-from memory_blocks.facts import Decider
-from tests.builders import a_situation, some_blocks
-from tests.orchestrators import agents
+from memory_blocks.facts.changes import Decider
+from tests.support.builders import a_situation, some_blocks
+from tests.support.orchestrators import agents
 
 INTENTS = agents().intents
 SCHEMA = understanding_schema(INTENTS).schema

@@ -7,8 +7,8 @@ import pytest
 from orchestrator.errors import AnamnesisError
 from orchestrator.settings import load
 from orchestrator.wiring import build_orchestrator, load_prompts, load_roster, load_toolbox
-from tests.orchestrators import history
-from tests.protocol_client import conversing
+from tests.support.orchestrators import history
+from tests.support.protocol_client import conversing
 
 FEW = """
 [agents.EMERGENCY]

@@ -11,10 +11,10 @@ MOST_LINES = {ast.FunctionDef: 80, ast.AsyncFunctionDef: 80, ast.ClassDef: 300}
 MOST_PARAMETERS = 7
 MOST_MODULES = 13
 
-LARGER = {"agents/safety/guard.py Guard"}
+LARGER = {"agents/safety/rules/guard.py Guard"}
 """What is longer today. What no longer is must be deleted here."""
 
-FULLER = {"agents/safety", "memory_blocks", "orchestrator/cli", "orchestrator/store/repositories", "tools"}
+FULLER = {"orchestrator/cli", "orchestrator/store/repositories", "tools"}
 """Folders with more modules; `docs/decisions/folders.md` says why they stay flat."""
 
 

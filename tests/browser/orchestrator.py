@@ -10,7 +10,7 @@ from signal import SIGKILL, Signals
 from types import TracebackType
 from typing import Self
 
-from tests.forked_servers import Forker
+from tests.support.forked_servers import Forker
 
 
 @dataclass(slots=True)

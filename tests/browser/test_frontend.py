@@ -12,8 +12,8 @@ from orchestrator.wire.ids import PersonId
 from tests.browser.chat import Chat
 from tests.browser.scenes import HEADACHE
 from tests.integration.test_frontend import code
-from tests.livekit_rooms import over_livekit
-from tests.orchestrators import ANN, an_orchestrator, local_brain, messages
+from tests.support.livekit_rooms import over_livekit
+from tests.support.orchestrators import ANN, an_orchestrator, local_brain, messages
 from tools.console import CONSOLE, MODULES, ensure_packages, npm_environment
 from tools.servers.livekit import Address
 

@@ -12,7 +12,7 @@ from tests.browser.chat import Chat
 from tests.browser.orchestrator import Orchestrator
 from tests.browser.scenes import HEADACHE
 from tests.browser.test_real_server import checked_afterwards
-from tests.forked_servers import Forker
+from tests.support.forked_servers import Forker
 from tools.servers.livekit import Address, new_address, running_livekit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, BrowserContext, Route
 from tests.browser.chat import Chat
 from tests.browser.orchestrator import Orchestrator
 from tests.browser.scenes import HEADACHE
-from tests.forked_servers import Forker
+from tests.support.forked_servers import Forker
 from tools.picture import LARGEST, take_picture
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to

@@ -18,10 +18,10 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.webhook import Webhook
 from orchestrator.store.engine.database import Store
-from tests.builders import HandClock
-from tests.orchestrators import a_monitor, a_store, an_orchestrator
-from tests.protocol_client import conversing
-from tests.stores import on_both_databases
+from tests.support.builders import HandClock
+from tests.support.orchestrators import a_monitor, a_store, an_orchestrator
+from tests.support.protocol_client import conversing
+from tests.support.stores import on_both_databases
 
 CHEST = "I have crushing chest pain"
 

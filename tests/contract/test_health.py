@@ -11,9 +11,9 @@ from orchestrator.health import Health
 from orchestrator.ops import telemetry
 from orchestrator.store import migrations
 from orchestrator.store.engine.database import Transaction
-from tests.orchestrators import an_orchestrator, everything, rows
-from tests.protocol_client import ACKNOWLEDGEMENT, ERROR, SENTENCE, conversing
-from tests.stores import on_both_databases
+from tests.support.orchestrators import an_orchestrator, everything, rows
+from tests.support.protocol_client import ACKNOWLEDGEMENT, ERROR, SENTENCE, conversing
+from tests.support.stores import on_both_databases
 
 
 @on_both_databases

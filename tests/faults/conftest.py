@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.deployment import Deployment, a_deployment
-from tests.forked_servers import Forker
-from tests.stores import empty_store
+from tests.support.forked_servers import Forker
+from tests.support.stores import empty_store
 
 
 @pytest.fixture

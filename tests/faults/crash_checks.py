@@ -11,7 +11,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Frame
 from tests.faults.client import Client, Cut
 from tests.faults.deployment import Deployment, Server
-from tests.projection import project, tables
+from tests.support.projection import project, tables
 
 ATTEMPTS = 3
 """After this many crashes before the first sentence of its answer, a message is not tried again."""

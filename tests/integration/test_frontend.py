@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.livekit_rooms import over_livekit, serving
-from tests.orchestrators import an_orchestrator
-from tests.protocol_client import ERROR, SENTENCE, START_ANSWER, TIMEOUT, TRACE
+from tests.support.livekit_rooms import over_livekit, serving
+from tests.support.orchestrators import an_orchestrator
+from tests.support.protocol_client import ERROR, SENTENCE, START_ANSWER, TIMEOUT, TRACE
 from tools.console import CONSOLE, MODULES, ensure_packages, npm_environment
 from tools.servers.livekit import Address
 from tools.servers.process import free_port

@@ -18,8 +18,8 @@ from memory_blocks.limits import DEFAULTS
 from orchestrator.errors import STORAGE_FULL, AnamnesisError
 from orchestrator.ops import logs, telemetry
 from orchestrator.orchestrator import Orchestrator
-from tests.orchestrators import BOB, an_orchestrator, local_brain
-from tests.protocol_client import (
+from tests.support.orchestrators import BOB, an_orchestrator, local_brain
+from tests.support.protocol_client import (
     ASSISTANT_MESSAGE,
     COMMENTARY,
     CONFIGURATION,

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from agents.safety.rules import load
-from tests.models import the_guard
+from agents.safety.rules.rules import load
 from tests.safety.phrases import RULES, read
+from tests.support.models import the_guard
 
 WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 LONG_ENOUGH: Final = 5

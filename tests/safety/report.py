@@ -9,17 +9,17 @@ from agents.local import LocalBrain
 from agents.ports import Embedder
 from agents.safety.classifier import DangerClassifier
 from agents.safety.detector import DangerDetector
-from agents.safety.guard import Guard
+from agents.safety.rules.guard import Guard
 from agents.stations.embed import embed
 from agents.stations.understand import understand
 from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier, load_embedder
-from tests.builders import a_situation, some_blocks
-from tests.models import the_guard
-from tests.orchestrators import a_monitor, local_brain
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
+from tests.support.builders import a_situation, some_blocks
+from tests.support.models import the_guard
+from tests.support.orchestrators import a_monitor, local_brain
 
 Z = 1.96
 HEAD = (

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memory_blocks.fact_view import view
-from memory_blocks.facts import current_facts
+from memory_blocks.facts.changes import current_facts
+from memory_blocks.facts.view import view
+from memory_blocks.ledger.repair import invalid_reason
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import ActiveSession, Label
-from memory_blocks.repair import invalid_reason
 from memory_blocks.trace import digest
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.packing import chain_departures

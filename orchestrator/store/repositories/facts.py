@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, func, select
 
-from memory_blocks import facts
-from memory_blocks.facts import Decider, Op
+from memory_blocks.facts import changes as facts
+from memory_blocks.facts.changes import Decider, Op
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.rows import FactChange

@@ -15,9 +15,9 @@ from agents.roster import load, pick
 from agents.sentences import sentences
 from agents.stations.understand import understand
 from memory_blocks.models import Blocks
-from tests.brains import Cast, chat_brain, letta_brain
-from tests.builders import a_situation, some_blocks
-from tests.orchestrators import local_brain
+from tests.support.brains import Cast, chat_brain, letta_brain
+from tests.support.builders import a_situation, some_blocks
+from tests.support.orchestrators import local_brain
 from tools.servers.letta import Address
 
 ROSTER = load(Path(__file__).parents[3] / "config" / "agents.toml")

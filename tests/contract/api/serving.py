@@ -19,9 +19,9 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.wire.ids import PersonId
-from tests.memories import a_service
-from tests.orchestrators import ANN, an_orchestrator
-from tests.protocol_client import Peer, conversing
+from tests.support.memories import a_service
+from tests.support.orchestrators import ANN, an_orchestrator
+from tests.support.protocol_client import Peer, conversing
 
 REASON = "Anamnesis-Reason"
 

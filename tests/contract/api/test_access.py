@@ -15,7 +15,7 @@ from orchestrator.api.access.roles import ALL_SCOPES, Role, Scope
 from orchestrator.api.access.rules import RULES
 from orchestrator.store.engine.database import Transaction
 from tests.contract.api.serving import REASON, RoomsDouble, Site, a_site, a_talk
-from tests.orchestrators import ANN, BOB
+from tests.support.orchestrators import ANN, BOB
 
 CONVERSATION = "/v1/conversations/{conversation_id}"
 BLOCK = CONVERSATION + "/blocks/{label}"

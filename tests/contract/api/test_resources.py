@@ -16,8 +16,8 @@ from orchestrator.api.access.roles import Role
 from orchestrator.api.server import listening
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import Site, a_site, a_talk
-from tests.orchestrators import ANN, BOB, everything
-from tests.stores import on_both_databases
+from tests.support.orchestrators import ANN, BOB, everything
+from tests.support.stores import on_both_databases
 
 SAID = "I am having a headache"
 HERE = "/v1/conversations"

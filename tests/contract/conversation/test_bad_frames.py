@@ -7,8 +7,8 @@ import msgpack
 import pytest
 
 from orchestrator.wire.codec import MAX_FRAME_BYTES
-from tests.orchestrators import ANN, an_orchestrator, everything, message, rows
-from tests.protocol_client import (
+from tests.support.orchestrators import ANN, an_orchestrator, everything, message, rows
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     AUDIO,
     CONFIGURATION,
@@ -23,7 +23,7 @@ from tests.protocol_client import (
     new_id,
     visiting,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 from tests.wire import hostile
 
 HERE = "conv_7H93k"

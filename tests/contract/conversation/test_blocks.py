@@ -13,7 +13,7 @@ import pytest
 from agents.models.scripted import ScriptedBrain
 from agents.values import Enrichment
 from memory_blocks.errors import BlockInvalid, MirrorUnavailable, StaleRevision
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import ActiveSession, Conversation, ConversationHistory, Label, Sentiment
@@ -28,11 +28,11 @@ from orchestrator.store.engine.packing import pack
 from orchestrator.store.rows import Quarantined
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
-from tests.builders import HandClock
-from tests.commands import run
-from tests.orchestrators import a_store, agents, an_orchestrator, everything, history, local_brain
-from tests.protocol_client import TIMEOUT, TRACE, Frame, conversing, visiting
-from tests.stores import empty_store, on_both_databases
+from tests.support.builders import HandClock
+from tests.support.commands import run
+from tests.support.orchestrators import a_store, agents, an_orchestrator, everything, history, local_brain
+from tests.support.protocol_client import TIMEOUT, TRACE, Frame, conversing, visiting
+from tests.support.stores import empty_store, on_both_databases
 
 AGENT = "letta:health_agent"
 SUMMARY, SESSION, METADATA = Label.CONTEXT_SUMMARY, Label.ACTIVE_SESSION, Label.MEMORY_METADATA

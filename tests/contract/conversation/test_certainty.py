@@ -15,8 +15,8 @@ from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.store.rows import SafetyEvent
-from tests.orchestrators import a_monitor, an_orchestrator, history, local_brain
-from tests.protocol_client import (
+from tests.support.orchestrators import a_monitor, an_orchestrator, history, local_brain
+from tests.support.protocol_client import (
     ASSISTANT_MESSAGE,
     SENTENCE,
     START_ANSWER,
@@ -25,7 +25,7 @@ from tests.protocol_client import (
     Peer,
     conversing,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 CHEST = "I have crushing chest pain and my left arm is numb"
 MISSPELT = "I have crushng chets pain"

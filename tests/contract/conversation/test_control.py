@@ -9,8 +9,8 @@ import pytest
 from agents.errors import BrainFailed
 from agents.models.scripted import ScriptedBrain
 from orchestrator.orchestrator import Orchestrator
-from tests.orchestrators import an_orchestrator, everything, history, message, messages, meta, turn
-from tests.protocol_client import (
+from tests.support.orchestrators import an_orchestrator, everything, history, message, messages, meta, turn
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     SENTENCE,
@@ -22,7 +22,7 @@ from tests.protocol_client import (
     Peer,
     conversing,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 HALTING: tuple[Any, ...] = ("One. ", "Two. ", "Thr")
 

@@ -9,8 +9,8 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.rows import Conversation
 from orchestrator.wire.ids import ConversationId
 from orchestrator.wire.messages import ModelInfo, ServerInfo
-from tests.orchestrators import ANN, BOB, an_orchestrator, everything
-from tests.protocol_client import (
+from tests.support.orchestrators import ANN, BOB, an_orchestrator, everything
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
     NOTE,
@@ -23,7 +23,7 @@ from tests.protocol_client import (
     new_id,
     visiting,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 
 async def conversations(orchestrator: Orchestrator, person: str = ANN) -> list[Conversation]:

@@ -7,16 +7,16 @@ import pytest
 
 from agents.models.scripted import ScriptedBrain
 from agents.values import FactReading
-from memory_blocks.facts import Decider, Op
+from memory_blocks.facts.changes import Decider, Op
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember.utterances import UTTERANCE, Remembering, utterance_id
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memories import NewMemory
-from tests.memories import EMBEDDER
-from tests.orchestrators import ANN, a_store, an_orchestrator
-from tests.protocol_client import ERROR, TIMEOUT, TRACE, Frame, Peer, conversing
-from tests.stores import on_both_databases
+from tests.support.memories import EMBEDDER
+from tests.support.orchestrators import ANN, a_store, an_orchestrator
+from tests.support.protocol_client import ERROR, TIMEOUT, TRACE, Frame, Peer, conversing
+from tests.support.stores import on_both_databases
 
 BEN = "ben"
 

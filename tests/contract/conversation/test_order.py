@@ -9,8 +9,8 @@ import pytest
 from agents.models.scripted import ScriptedBrain
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.engine.database import Transaction
-from tests.orchestrators import BOB, a_store, an_orchestrator, everything, messages, rows, turn
-from tests.protocol_client import (
+from tests.support.orchestrators import BOB, a_store, an_orchestrator, everything, messages, rows, turn
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     AUDIO,
     COMMENTARY,
@@ -29,7 +29,7 @@ from tests.protocol_client import (
     envelope,
     new_id,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 EARLIER = {"localId": "l1", "role": "user", "contents": "hi", "createdAt": "2024-01-15T10:30:00.000Z"}
 

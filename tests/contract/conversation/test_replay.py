@@ -15,8 +15,8 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.transports.in_process import pair
 from orchestrator.turn import outbox
-from tests.orchestrators import BOB, an_orchestrator, history, message, over_websockets, turn
-from tests.protocol_client import (
+from tests.support.orchestrators import BOB, an_orchestrator, history, message, over_websockets, turn
+from tests.support.protocol_client import (
     ERROR,
     NOTE,
     SENTENCE,
@@ -32,7 +32,7 @@ from tests.protocol_client import (
     new_id,
     visiting,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 
 def halting() -> tuple[asyncio.Event, list[Any]]:

@@ -13,8 +13,8 @@ from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import Memory, Note, ToolUse
 from orchestrator.wire import codec
-from tests.orchestrators import ANN, BOB, an_orchestrator, everything, messages, meta, rows
-from tests.protocol_client import (
+from tests.support.orchestrators import ANN, BOB, an_orchestrator, everything, messages, meta, rows
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     COMMENTARY,
     MEMORY,
@@ -30,7 +30,7 @@ from tests.protocol_client import (
     conversing,
     new_id,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 
 async def notes(orchestrator: Orchestrator, peer: Peer) -> list[Note]:

@@ -14,10 +14,10 @@ from agents.embedders.scripted import WordEmbedder
 from agents.errors import BrainFailed
 from agents.models.scripted import GENERAL, ScriptedBrain
 from agents.ports import Situation, Vectors
-from agents.safety import wording
 from agents.safety.classifier import Likeness
-from agents.safety.guard import Reason
 from agents.safety.language import Languages
+from agents.safety.replies import wording
+from agents.safety.rules.guard import Reason
 from agents.safety.verdict import Verdict
 from agents.values import Enrichment, Intent, Understanding
 from memory_blocks.mirrors.no_mirror import NoMirror
@@ -42,7 +42,7 @@ from orchestrator.transports.in_process import pair
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MessageId, RandomIds
 from orchestrator.wire.messages import AssistantSentence, Body
-from tests.orchestrators import (
+from tests.support.orchestrators import (
     a_monitor,
     an_orchestrator,
     everything,
@@ -52,7 +52,7 @@ from tests.orchestrators import (
     meta,
     turn,
 )
-from tests.protocol_client import (
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     COMMENTARY,
@@ -69,7 +69,7 @@ from tests.protocol_client import (
     conversing,
     new_id,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 CHEST = "I have crushing chest pain and my left arm is numb"
 PILLS = "I have pills and I'm going to take them all tonight"

@@ -13,9 +13,9 @@ from agents.tools.toolbox import Tool, Toolbox
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.rows import ToolUse
-from tests.orchestrators import an_orchestrator, local_brain, over_websockets
-from tests.protocol_client import STOP, TOOL_REQUEST, TOOL_RESULT, Peer, WebSocketLine, conversing
-from tests.stores import on_both_databases
+from tests.support.orchestrators import an_orchestrator, local_brain, over_websockets
+from tests.support.protocol_client import STOP, TOOL_REQUEST, TOOL_RESULT, Peer, WebSocketLine, conversing
+from tests.support.stores import on_both_databases
 
 NUMBER = {"type": "object", "properties": {"of": {"type": "number"}}, "required": ["of"]}
 DEVICE = Tool(

@@ -16,7 +16,7 @@ from agents.values import Intent
 from memory_blocks.models import TurnStatus
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memories import NewMemory
-from tests.orchestrators import (
+from tests.support.orchestrators import (
     ANN,
     a_store,
     an_orchestrator,
@@ -29,7 +29,7 @@ from tests.orchestrators import (
     rows,
     turn,
 )
-from tests.protocol_client import (
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     ASSISTANT_MESSAGE,
     ERROR,
@@ -45,7 +45,7 @@ from tests.protocol_client import (
     new_id,
     visiting,
 )
-from tests.stores import on_both_databases
+from tests.support.stores import on_both_databases
 
 THREE = ("One. ", "Two. ", "Three.")
 BLOCKS = ["conversation_history", "active_session", "context_summary", "memory_metadata"]

@@ -17,8 +17,8 @@ from orchestrator.recall.service import MemoryService, SearchOptions, own_memory
 from orchestrator.recall.why import why
 from orchestrator.store.engine.database import Store
 from orchestrator.store.rows import metadata
-from tests.builders import HandClock
-from tests.memories import EMBEDDER, a_service, imported, told
+from tests.support.builders import HandClock
+from tests.support.memories import EMBEDDER, a_service, imported, told
 
 ANN, BEN = "ann", "ben"
 HEALTH = (

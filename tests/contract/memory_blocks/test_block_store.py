@@ -13,8 +13,8 @@ from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import digest
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store
-from tests.builders import CountedIds, HandClock
-from tests.stores import DATABASES, empty_store
+from tests.support.builders import CountedIds, HandClock
+from tests.support.stores import DATABASES, empty_store
 
 HERE, ELSEWHERE = "conv_here", "conv_elsewhere"
 """Two conversations that exist before a test begins."""

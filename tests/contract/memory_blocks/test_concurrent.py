@@ -9,7 +9,7 @@ import pytest
 
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import StaleRevision
-from memory_blocks.ledger import Ledger, ReadResult
+from memory_blocks.ledger.ledger import Ledger, ReadResult
 from memory_blocks.models import Conversation, Label
 from orchestrator.ops.clock import SystemClock
 from orchestrator.store.block_store import SqlBlockStore
@@ -17,8 +17,8 @@ from orchestrator.store.checks.evidence import departures
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
-from tests.builders import a_completed_turn
-from tests.stored_turns import keep_receipts
+from tests.support.builders import a_completed_turn
+from tests.support.stored_turns import keep_receipts
 
 WRITERS = 3
 TURNS = 9

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Conversation, Label, from_texts
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
-from tests.builders import START, HandClock, a_completed_turn
-from tests.stored_turns import keep_receipts
+from tests.support.builders import START, HandClock, a_completed_turn
+from tests.support.stored_turns import keep_receipts
 
 _numbers = count(1)
 texts = st.one_of(

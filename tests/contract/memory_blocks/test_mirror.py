@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from memory_blocks.adopt import adopt
-from memory_blocks.ledger import ReadResult
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import ReadResult
 from memory_blocks.mirrors.letta import UNKNOWN_AUTHOR
 from memory_blocks.mirrors.no_mirror import NoMirror
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Label
 from memory_blocks.trace import Action
-from tests.letta_helpers import HandEdited, a_mirror
+from tests.support.letta_helpers import HandEdited, a_mirror
 from tests.unit.memory_blocks.test_ledger import CONVERSATION, LedgerWorld
 
 pytestmark = pytest.mark.timeout(600)

@@ -10,8 +10,8 @@ import psycopg
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.unit import Unit
 from orchestrator.wire.ids import RandomIds
-from tests.builders import START
 from tests.servers.postgres import as_psycopg
+from tests.support.builders import START
 
 
 class BreakableStore:

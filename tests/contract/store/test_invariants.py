@@ -10,7 +10,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from memory_blocks.facts import Op
+from memory_blocks.facts.changes import Op
 from memory_blocks.trace import digest
 from orchestrator.store.checks import conversation_blocks, conversation_frames, queries, soundness, violations
 from orchestrator.store.checks.invariants import check, check_all
@@ -18,9 +18,9 @@ from orchestrator.store.checks.violations import Violation
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.packing import CHAIN_RULES
 from orchestrator.wire.messages import AssistantMessage, AssistantSentence, Body, StartAnswer
-from tests.builders import a_change, a_history, a_turn, some_blocks
 from tests.contract.store.breakable_store import BreakableStore, rules_ignored
-from tests.stored_turns import PERSON, UNSCORED, FinishedTurn, a_trace, ask, send, take_turn
+from tests.support.builders import a_change, a_history, a_turn, some_blocks
+from tests.support.stored_turns import PERSON, UNSCORED, FinishedTurn, a_trace, ask, send, take_turn
 
 HISTORY = a_history([a_turn(number) for number in (1, 2, 3)]).text
 NO_DIGEST = "0" * 64

@@ -11,7 +11,7 @@ from orchestrator.store.engine.database import Store
 from orchestrator.store.repositories.memories import MEMORY_BLOCK, NewMemory
 from orchestrator.store.repositories.memory_ledger import CHAIN_RULES, departures
 from orchestrator.store.rows import LedgerEntry
-from tests.memories import told
+from tests.support.memories import told
 
 ANN = "ann"
 SECRET = "I am allergic to penicillin."

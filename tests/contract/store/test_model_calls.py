@@ -5,8 +5,8 @@ from datetime import datetime
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.model_calls import request_text
 from orchestrator.store.rows import ModelCall
-from tests.builders import HandClock
-from tests.stored_turns import ask
+from tests.support.builders import HandClock
+from tests.support.stored_turns import ask
 
 DIGEST = "0123456789abcdef" * 4
 REQUEST = '{"model":"a-model","messages":[{"role":"user","content":"wörter 😀"}]}'

@@ -19,8 +19,8 @@ from orchestrator.store.repositories.pages import (
     _traces_page,
 )
 from orchestrator.store.repositories.replies import ABANDONED, KEPT
-from tests.builders import HandClock
-from tests.stored_turns import PERSON, FinishedTurn, a_trace, take_turn
+from tests.support.builders import HandClock
+from tests.support.stored_turns import PERSON, FinishedTurn, a_trace, take_turn
 
 OTHER = "bob"
 DIGEST = "0" * 64

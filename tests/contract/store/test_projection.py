@@ -15,9 +15,9 @@ from orchestrator.store.frame_records import created_memory_id
 from orchestrator.store.rows import Frame, metadata
 from orchestrator.wire.ids import ConversationId, MessageId, NoteId, SentenceId, ToolUseId
 from orchestrator.wire.messages import AudioChunk, Body, Commentary, ToolUseRequest
-from tests.orchestrators import a_store, an_orchestrator
-from tests.projection import NOT_IN_FRAMES, project, tables
-from tests.protocol_client import (
+from tests.support.orchestrators import a_store, an_orchestrator
+from tests.support.projection import NOT_IN_FRAMES, project, tables
+from tests.support.protocol_client import (
     AUDIO,
     COMMENTARY,
     CONFIGURATION,
@@ -33,7 +33,7 @@ from tests.protocol_client import (
     conversing,
     visiting,
 )
-from tests.stores import DATABASES, empty_store
+from tests.support.stores import DATABASES, empty_store
 
 NEVER = asyncio.Event
 PLAIN, CUT, FAILS = (

@@ -38,8 +38,8 @@ from orchestrator.store.rows import (
     ToolUse,
     Trace,
 )
-from tests.builders import HandClock
-from tests.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
+from tests.support.builders import HandClock
+from tests.support.stored_turns import PERSON, FinishedTurn, a_trace, ask, take_turn
 
 MEMORY_TRACE = 14
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.store.engine.database import Store, Transaction
-from tests.builders import HandClock
-from tests.stored_turns import PERSON
+from tests.support.builders import HandClock
+from tests.support.stored_turns import PERSON
 
 
 @pytest.mark.requirement("003-053")

@@ -14,7 +14,7 @@ from orchestrator.store.engine.types import Flag, JsonValue, Moment, Vector, Wor
 from orchestrator.store.rows import metadata
 from tests.contract.store.breakable_store import BreakableStore, rules_ignored
 from tests.contract.store.test_rules import WORLD
-from tests.stored_turns import PERSON, take_turn
+from tests.support.stored_turns import PERSON, take_turn
 
 CANARY = "my chest hurts since Tuesday"
 

@@ -36,9 +36,9 @@ from orchestrator.errors import (
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.wire.ids import RandomIds
-from tests.builders import CountedIds, HandClock
 from tests.servers.postgres import as_psycopg
-from tests.stored_turns import PERSON, take_turn
+from tests.support.builders import CountedIds, HandClock
+from tests.support.stored_turns import PERSON, take_turn
 
 
 def begin(tx: Transaction) -> str:

@@ -18,7 +18,7 @@ from orchestrator.errors import AnamnesisError, LettaTrouble
 from orchestrator.letta.server import LettaServer
 from orchestrator.store.engine.database import Store
 from tests.faults.http_proxy import Fault, HttpProxy, before
-from tests.letta_helpers import HandEdited, a_mirror, a_registry
+from tests.support.letta_helpers import HandEdited, a_mirror, a_registry
 from tests.unit.memory_blocks.test_ledger import CONVERSATION, LedgerWorld
 from tools.servers.letta import Address
 

@@ -21,10 +21,10 @@ from agents.models.requests import EXTRACTOR, ModelRequest
 from agents.models.retries import RetryPolicy
 from agents.models.servers.letta import LettaAgents
 from agents.tools.built_in import built_in
-from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
-from tests.builders import START, a_situation, some_blocks
 from tests.faults.http_proxy import Fault, HttpProxy, before, listening
-from tests.orchestrators import agents
+from tests.support.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.support.builders import START, a_situation, some_blocks
+from tests.support.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
 
 pytestmark = pytest.mark.timeout(600)

@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 
 from memory_blocks import agreement
 from memory_blocks.edits import complete_turn
-from memory_blocks.ledger import Ledger, WriteResult
+from memory_blocks.ledger.ledger import Ledger, WriteResult
 from memory_blocks.models import Conversation, from_texts
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
-from tests.builders import START, HandClock, a_completed_turn
-from tests.stored_turns import keep_receipts
+from tests.support.builders import START, HandClock, a_completed_turn
+from tests.support.stored_turns import keep_receipts
 
 HERE = Conversation("conv_here", "user_456", START)
 LONG = "y" * 40_000

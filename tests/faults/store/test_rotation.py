@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.store.checks.invariants import check
 from tests.faults.store.rotation_deaths import BEGUN, ROTATED, Found, begun, opened, take_turn
-from tests.stores import empty_store
+from tests.support.stores import empty_store
 from tools.toolchain import CHECKOUT
 
 EITHER = pytest.mark.parametrize(

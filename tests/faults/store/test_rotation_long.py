@@ -18,8 +18,8 @@ from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
-from tests.orchestrators import an_orchestrator
-from tests.protocol_client import Peer, conversing
+from tests.support.orchestrators import an_orchestrator
+from tests.support.protocol_client import Peer, conversing
 
 COMPARED = 30
 """The number of turns of a long conversation that are timed against those of a short one."""

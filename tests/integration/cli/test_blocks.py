@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memory_blocks.edits import complete_turn
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.models import Conversation, Label
 from memory_blocks.schema import publications
 from memory_blocks.trace import digest
@@ -21,8 +21,8 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.packing import pack
-from tests.builders import START, CountedIds, HandClock, a_completed_turn
-from tests.stored_turns import keep_receipts
+from tests.support.builders import START, CountedIds, HandClock, a_completed_turn
+from tests.support.stored_turns import keep_receipts
 
 HERE = "conv_here"
 FILE = "anamnesis.db"

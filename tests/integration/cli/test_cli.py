@@ -24,9 +24,9 @@ from orchestrator.cli.doctor import Finding, collisions, region
 from orchestrator.cli.options import OUR_PACKAGES
 from orchestrator.store import migrations
 from orchestrator.store.engine.database import Store
-from tests.builders import CountedIds, HandClock
-from tests.commands import a_distribution, findings, run, start
-from tests.stored_turns import PERSON, take_turn
+from tests.support.builders import CountedIds, HandClock
+from tests.support.commands import a_distribution, findings, run, start
+from tests.support.stored_turns import PERSON, take_turn
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 

@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.settings import load
 from orchestrator.store import migrations
-from tests.commands import findings, run, start
 from tests.servers.postgres import as_psycopg
+from tests.support.commands import findings, run, start
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 

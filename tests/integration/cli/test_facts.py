@@ -10,13 +10,13 @@ from click.testing import CliRunner, Result
 
 from agents.models.scripted import ScriptedBrain
 from agents.values import FactReading
-from memory_blocks.facts import Decider, Op
+from memory_blocks.facts.changes import Decider, Op
 from orchestrator.cli import cli
 from orchestrator.settings import VARIABLES
 from orchestrator.store import migrations
 from orchestrator.store.checks.invariants import check
-from tests.orchestrators import a_store, an_orchestrator
-from tests.protocol_client import conversing
+from tests.support.orchestrators import a_store, an_orchestrator
+from tests.support.protocol_client import conversing
 
 HEADACHE = FactReading(
     op=Op.ADD, kind="concern", subject="person", value="headache", decided_by=Decider.MODEL

@@ -16,10 +16,10 @@ import pytest
 
 from orchestrator.store.engine.database import Store
 from orchestrator.store.rows import Trace
-from tests.commands import run, start
 from tests.contract.api.serving import a_site
-from tests.orchestrators import ANN, BOB, a_store, an_orchestrator
-from tests.protocol_client import conversing
+from tests.support.commands import run, start
+from tests.support.orchestrators import ANN, BOB, a_store, an_orchestrator
+from tests.support.protocol_client import conversing
 
 SAID = "I am having a headache"
 

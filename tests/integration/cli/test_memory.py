@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import run
+from tests.support.commands import run
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 

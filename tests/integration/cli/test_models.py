@@ -14,8 +14,8 @@ import pytest
 
 from orchestrator.local_models import PORTS, LocalServer, find_server, where_messages_go
 from orchestrator.settings import load
-from tests.commands import run, start
-from tests.forked_servers import Forker
+from tests.support.commands import run, start
+from tests.support.forked_servers import Forker
 from tools.model_endpoint import MODEL, ModelEndpoint, Step
 from tools.servers.process import free_port
 

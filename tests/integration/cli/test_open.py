@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.commands import run
 from tests.faults.deployment import a_deployment
-from tests.forked_servers import Forker
+from tests.support.commands import run
+from tests.support.forked_servers import Forker
 
 
 async def sign_in(url: str, page: str) -> httpx.Response:

@@ -10,7 +10,7 @@ from letta_client import Letta
 
 from agents.errors import ModelTrouble
 from agents.models.requests import EXTRACTOR
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation, Label
@@ -25,7 +25,7 @@ from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from tests.faults.http_proxy import before
-from tests.letta_helpers import a_registry, held_back, some_specs
+from tests.support.letta_helpers import a_registry, held_back, some_specs
 from tools.servers.letta import LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)

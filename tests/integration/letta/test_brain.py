@@ -13,10 +13,10 @@ from agents.models import usage
 from agents.models.fallback import ModelBrain
 from agents.models.requests import EXTRACTOR
 from agents.tools.built_in import built_in
-from tests.brains import Cast, Using, a_brief, letta_brain, local_words, said
-from tests.builders import START, a_situation, some_blocks
 from tests.faults.tcp_proxy import between
-from tests.orchestrators import agents
+from tests.support.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.support.builders import START, a_situation, some_blocks
+from tests.support.orchestrators import agents
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
 

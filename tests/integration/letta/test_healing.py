@@ -11,8 +11,8 @@ import pytest
 from letta_client import Letta
 
 from tests.integration.letta.test_scenario import SCALE, a_letta_orchestrator
-from tests.letta_helpers import until_synced
-from tests.protocol_client import Frame, conversing
+from tests.support.letta_helpers import until_synced
+from tests.support.protocol_client import Frame, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.letta import Address
 

@@ -24,9 +24,9 @@ from orchestrator.settings import load
 from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import build_orchestrator
 from tests.faults.http_proxy import listening
-from tests.letta_helpers import assert_all_stand, until_synced
-from tests.orchestrators import history, meta, over_websockets
-from tests.protocol_client import (
+from tests.support.letta_helpers import assert_all_stand, until_synced
+from tests.support.orchestrators import history, meta, over_websockets
+from tests.support.protocol_client import (
     REASONING,
     SENTENCE,
     SERVER_INFO,

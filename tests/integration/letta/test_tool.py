@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Served, served
-from tests.orchestrators import a_store
+from tests.support.commands import Served, served
+from tests.support.orchestrators import a_store
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, SECONDS_TO_START, Address
 
 pytestmark = pytest.mark.timeout(900)

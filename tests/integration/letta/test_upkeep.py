@@ -14,7 +14,7 @@ import pytest
 from letta_client import Letta
 
 from memory_blocks.edits import complete_turn
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.letta import LettaMirror
 from memory_blocks.models import Conversation, Label
@@ -30,13 +30,13 @@ from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
-from tests.builders import a_completed_turn
-from tests.commands import run
 from tests.integration.letta.test_scenario import a_letta_orchestrator
-from tests.letta_helpers import a_registry, held_back, turns_in_letta, until_synced
-from tests.orchestrators import agents
-from tests.protocol_client import conversing
-from tests.stored_turns import keep_receipts
+from tests.support.builders import a_completed_turn
+from tests.support.commands import run
+from tests.support.letta_helpers import a_registry, held_back, turns_in_letta, until_synced
+from tests.support.orchestrators import agents
+from tests.support.protocol_client import conversing
+from tests.support.stored_turns import keep_receipts
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)

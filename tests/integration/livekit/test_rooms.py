@@ -26,7 +26,7 @@ from orchestrator.transports.livekit import LiveKitRoom, wait_for_native_threads
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 from tests.contract.conversation import test_bad_frames as bad_frames
-from tests.livekit_rooms import (
+from tests.support.livekit_rooms import (
     SERVER_IDENTITY,
     RoomLine,
     a_room,
@@ -36,8 +36,8 @@ from tests.livekit_rooms import (
     token,
     until_empty,
 )
-from tests.orchestrators import ANN, an_orchestrator, everything, messages
-from tests.protocol_client import (
+from tests.support.orchestrators import ANN, an_orchestrator, everything, messages
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     CONFIGURATION,
     SENTENCE,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import served
-from tests.protocol_client import TIMEOUT
+from tests.support.commands import served
+from tests.support.protocol_client import TIMEOUT
 from tools.servers.livekit import Address
 from tools.toolchain import CHECKOUT
 

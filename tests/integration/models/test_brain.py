@@ -18,11 +18,11 @@ from agents.ports import Brief
 from agents.tools.built_in import built_in
 from agents.values import Enrichment, Intent, Understanding
 from orchestrator.orchestrator import Orchestrator
-from tests.brains import PATIENT, Using, a_brief, chat_brain, local_words, said
-from tests.builders import START, a_situation, some_blocks
-from tests.models import minilm
-from tests.orchestrators import agents, an_orchestrator, local_brain, meta, shipped_prompts
-from tests.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
+from tests.support.brains import PATIENT, Using, a_brief, chat_brain, local_words, said
+from tests.support.builders import START, a_situation, some_blocks
+from tests.support.models import minilm
+from tests.support.orchestrators import agents, an_orchestrator, local_brain, meta, shipped_prompts
+from tests.support.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
 

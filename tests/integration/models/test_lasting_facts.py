@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from agents.models.retries import RetryPolicy
-from memory_blocks.facts import CurrentFact, current_facts
-from memory_blocks.ledger import Ledger
+from memory_blocks.facts.changes import CurrentFact, current_facts
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Conversation, Label
 from orchestrator.ops.clock import SystemClock
@@ -19,10 +19,10 @@ from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
 from orchestrator.turn.outbox import in_transaction
 from orchestrator.turn.traces import of_block
-from tests.brains import chat_brain
-from tests.models import minilm
-from tests.orchestrators import an_orchestrator, local_brain
-from tests.protocol_client import Peer, conversing
+from tests.support.brains import chat_brain
+from tests.support.models import minilm
+from tests.support.orchestrators import an_orchestrator, local_brain
+from tests.support.protocol_client import Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 
 ATTEMPTS: Final = RetryPolicy().attempts

@@ -36,10 +36,10 @@ from orchestrator.store.engine.drivers import driver_for
 from orchestrator.store.engine.statements import Statement, names_of
 from orchestrator.store.migrations import REVISIONS, SchemaStatus, status, upgrade
 from orchestrator.store.rows import metadata
-from tests.builders import CountedIds, HandClock
 from tests.contract.store.test_rules import WORLD
 from tests.servers.postgres import as_psycopg, fresh_database
-from tests.stores import DATABASES
+from tests.support.builders import CountedIds, HandClock
+from tests.support.stores import DATABASES
 
 NEEDED = REVISIONS[-1]
 

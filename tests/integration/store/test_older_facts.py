@@ -7,14 +7,14 @@ import pytest
 
 from agents.models.scripted import ScriptedBrain
 from agents.values import FactReading
-from memory_blocks.facts import Decider, Op, current_facts
+from memory_blocks.facts.changes import Decider, Op, current_facts
 from memory_blocks.trace import digest
 from orchestrator.store import migrations
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.packing import pack
-from tests.orchestrators import an_orchestrator
-from tests.protocol_client import conversing
+from tests.support.orchestrators import an_orchestrator
+from tests.support.protocol_client import conversing
 
 FACTS = [
     {"kind": "concern", "value": "fever", "turn": 1},

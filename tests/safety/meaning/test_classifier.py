@@ -14,9 +14,9 @@ from agents.safety.detector import DangerDetector
 from agents.stations.embed import embed
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
-from tests.kept_conversations import ASIDE, PERSON, Talk, kept, lines_of
-from tests.models import minilm, the_guard
 from tests.safety.phrases import UNSEEN, injections, phrases, read
+from tests.support.kept_conversations import ASIDE, PERSON, Talk, kept, lines_of
+from tests.support.models import minilm, the_guard
 
 PHRASES: dict[str, classifier.Class] = {
     "chest pain and sweating": "emergency",

@@ -13,8 +13,8 @@ from orchestrator import wiring
 from orchestrator.cli import cli
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
-from tests.models import minilm, the_guard
 from tests.safety.phrases import HELD_OUT, KNOWN, phrases
+from tests.support.models import minilm, the_guard
 
 LINES = [
     "my chest feels tight and I am sweating",

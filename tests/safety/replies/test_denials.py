@@ -2,9 +2,9 @@
 
 import pytest
 
-from agents.safety.denials import denies, retracted
+from agents.safety.conversation.denials import denies, retracted
 from agents.safety.verdict import RETRACTED
-from tests.models import the_guard
+from tests.support.models import the_guard
 
 DENIED = (("Are you thinking of harming yourself?", "no"),)
 LIES = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agents.errors import BadRules
-from agents.safety import first_aid, wording
+from agents.safety.replies import first_aid, wording
 from orchestrator.settings import shipped_config
 
 FOLDER = shipped_config() / "safety"

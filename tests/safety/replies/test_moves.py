@@ -2,9 +2,9 @@
 
 import pytest
 
-from agents.safety.moves import Move, Reply, read_move
+from agents.safety.conversation.moves import Move, Reply, read_move
 from agents.safety.verdict import MISTAKE, Verdict
-from tests.models import the_guard, the_moves
+from tests.support.models import the_guard, the_moves
 
 STROKE = Verdict("emergency", 3, ("stroke.face",))
 SUICIDE = Verdict("crisis", 3, ("suicide.plan",))

@@ -9,11 +9,11 @@ import pytest
 
 from agents.errors import BadRules
 from agents.local import medicines, replies
-from agents.safety import output
-from agents.safety.output import OutputGuard
-from agents.safety.quotations import without_quotations
-from agents.safety.wording import CLAIMS
-from agents.safety.wording import load as load_wording
+from agents.safety.replies import output
+from agents.safety.replies.output import OutputGuard
+from agents.safety.replies.quotations import without_quotations
+from agents.safety.replies.wording import CLAIMS
+from agents.safety.replies.wording import load as load_wording
 from orchestrator.settings import shipped_config
 from orchestrator.wiring import load_roster
 from tests.safety.phrases import RULES, read

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.safety.guard import Guard
-from agents.safety.over_turns import told_in_parts
-from tests.models import the_guard
+from agents.safety.conversation.over_turns import told_in_parts
+from agents.safety.rules.guard import Guard
+from tests.support.models import the_guard
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agents.safety.moves import Move
-from agents.safety.standing import TABLE, Effect, Phase, after, applied, phase_of
+from agents.safety.conversation.moves import Move
+from agents.safety.conversation.standing import TABLE, Effect, Phase, after, applied, phase_of
 from agents.safety.verdict import (
     ASIDE,
     CALLED,

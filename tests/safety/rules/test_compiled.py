@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.safety import guard
+from agents.safety.rules import guard
 from orchestrator.settings import shipped_config
 
 RULES = shipped_config() / "safety"

@@ -3,9 +3,9 @@
 import pytest
 
 from agents.safety.verdict import Verdict
-from tests.models import the_guard
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, Phrase, phrases
+from tests.support.models import the_guard
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.safety.phrases import spelled_out
-from agents.safety.rules import load as load_rules
+from agents.safety.rules.phrases import spelled_out
+from agents.safety.rules.rules import load as load_rules
 from agents.safety.verdict import Verdict
-from tests.models import the_guard
 from tests.safety.phrases import KNOWN, RULES, Phrase, injections, phrases, read
+from tests.support.models import the_guard
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")

@@ -4,10 +4,10 @@ import json
 from functools import cache
 from pathlib import Path
 
-from agents.safety import wording
 from agents.safety.language import Languages, load
-from tests.models import the_guard
+from agents.safety.replies import wording
 from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases, read
+from tests.support.models import the_guard
 from tools.toolchain import CHECKOUT
 
 SAID = read(Path(__file__).parents[1] / "languages.toml")

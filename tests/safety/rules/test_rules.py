@@ -5,11 +5,11 @@ Findings of rules marked `always` are always certain.
 
 import pytest
 
-from agents.safety.rules import load
+from agents.safety.rules.rules import load
 from agents.safety.verdict import Verdict
-from tests.models import the_guard
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, RULES, SAID_FOR_RULES, phrases
+from tests.support.models import the_guard
 
 ALWAYS = {
     "stroke.face",

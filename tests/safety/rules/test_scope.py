@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.models import the_guard
+from tests.support.models import the_guard
 
 
 @pytest.mark.parametrize(

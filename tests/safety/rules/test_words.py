@@ -9,16 +9,17 @@ import pytest
 
 from agents.embedders.scripted import WordEmbedder
 from agents.errors import BadRules
-from agents.safety import findings, guard, output, wording
-from agents.safety.phrases import forms, spelled_out
-from agents.safety.rules import load as load_rules
-from agents.safety.text import Reader, clean
+from agents.safety.replies import output, wording
+from agents.safety.rules import findings, guard
+from agents.safety.rules.phrases import forms, spelled_out
+from agents.safety.rules.rules import load as load_rules
+from agents.safety.rules.text import Reader, clean
 from agents.safety.verdict import Verdict
 from orchestrator.errors import BAD_SETTING, AnamnesisError
 from orchestrator.settings import load
 from orchestrator.wiring import build_monitor
-from tests.models import the_guard
 from tests.safety.phrases import RULES
+from tests.support.models import the_guard
 
 READER = Reader(
     frozenset(("chest", "pain", "hematemesis", "seizure", "my", "dont", "know")),

@@ -8,13 +8,13 @@ import pytest
 from agents.models.requests import MOST_TOKENS
 from agents.models.understanding import OPS, understanding_schema
 from agents.models.usage import estimated_tokens
-from agents.safety import output, wording
+from agents.safety.replies import output, wording
 from agents.values import ActKind
 from orchestrator.errors import AnamnesisError
 from orchestrator.prompts import VARIABLE, PromptFiles
 from orchestrator.settings import load, shipped_config
 from orchestrator.wiring import load_prompts
-from tests.orchestrators import agents, shipped_prompts
+from tests.support.orchestrators import agents, shipped_prompts
 
 GUARD = output.load(shipped_config() / "safety")
 EXAMPLE = re.compile(r'<example person="[^"]+" known="[^"]*">\n(.*?)\n</example>', re.DOTALL)

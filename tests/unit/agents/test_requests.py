@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 from agents.models.requests import ASSISTANT, CONTINUE, USER, ModelRequest, answer_request, understand_request
 from agents.ports import Brief, MemoryHit, Recalled
-from memory_blocks.facts import CurrentFact, Decider
+from memory_blocks.facts.changes import CurrentFact, Decider
 from memory_blocks.models import Blocks, TurnStatus, changed
-from tests.brains import a_brief, extractor_prompt
-from tests.builders import a_situation, some_blocks
-from tests.orchestrators import agents, shipped_prompts
+from tests.support.brains import a_brief, extractor_prompt
+from tests.support.builders import a_situation, some_blocks
+from tests.support.orchestrators import agents, shipped_prompts
 
 NOW = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from agents.roster import Roster, load, pick, refuse_unknown_tools
 from agents.specialist import next_topics, open_questions
 from agents.values import Intent
 from orchestrator.errors import TABLE
-from tests.orchestrators import shipped_prompts
+from tests.support.orchestrators import shipped_prompts
 
 CONFIG = Path(__file__).parents[3] / "config"
 SMALL = """

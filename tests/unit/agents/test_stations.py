@@ -13,10 +13,10 @@ from agents.ports import MemoryHit
 from agents.questions import kinds_asked, last_question
 from agents.stations.understand import QUICK_SECONDS, slug, understand
 from agents.values import Enrichment, Fact, FactReading, Intent, Understanding
-from memory_blocks.facts import Decider, Op
+from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import Blocks
-from tests.builders import a_fact, a_situation, some_blocks
-from tests.models import embedded
+from tests.support.builders import a_fact, a_situation, some_blocks
+from tests.support.models import embedded
 
 
 def enriched(**values: object) -> Enrichment:

@@ -11,8 +11,8 @@ from orchestrator.api.authentication import Authentication
 from orchestrator.api.routes.memories import respond
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import PersonId
-from tests.memories import a_service, told
-from tests.stores import empty_store
+from tests.support.memories import a_service, told
+from tests.support.stores import empty_store
 from tests.unit.api.test_app import EchoingOrchestrator, client
 
 ANN, BEN = PersonId("ann"), PersonId("ben")
@@ -21,7 +21,7 @@ URL = "/v1/memories/search"
 
 @pytest.fixture
 def memory_store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    from tests.builders import CountedIds, HandClock
+    from tests.support.builders import CountedIds, HandClock
 
     with empty_store("sqlite", request, tmp_path) as url:
         store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)

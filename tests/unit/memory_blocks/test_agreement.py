@@ -8,7 +8,7 @@ import pytest
 
 from memory_blocks import agreement
 from memory_blocks.models import ActiveSession, Blocks, Label, TopicTransition, changed
-from tests.builders import some_blocks
+from tests.support.builders import some_blocks
 
 Change = Callable[[ActiveSession], ActiveSession]
 

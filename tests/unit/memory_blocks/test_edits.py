@@ -14,7 +14,7 @@ from memory_blocks.limits import utilization
 from memory_blocks.models import Blocks, Label, TurnStatus, changed, render
 from memory_blocks.rotation import rotate
 from memory_blocks.schema import departures
-from tests.builders import START, a_completed_turn, a_conversation, a_turn, an_enrichment, some_blocks
+from tests.support.builders import START, a_completed_turn, a_conversation, a_turn, an_enrichment, some_blocks
 
 NOW = START + timedelta(hours=1)
 

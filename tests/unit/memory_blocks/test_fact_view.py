@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_blocks import edits
-from memory_blocks.fact_view import (
+from memory_blocks.facts.changes import CurrentFact, Decider, FactChange, Op, current_facts, withdrawals
+from memory_blocks.facts.view import (
     ROOM,
     as_entry,
     changes_by_hand,
@@ -19,9 +20,8 @@ from memory_blocks.fact_view import (
     values_in,
     view,
 )
-from memory_blocks.facts import CurrentFact, Decider, FactChange, Op, current_facts, withdrawals
 from memory_blocks.models import ActiveSession, Fact, changed
-from tests.builders import START, a_change, a_conversation, a_fact
+from tests.support.builders import START, a_change, a_conversation, a_fact
 
 EMPTY = edits.empty(a_conversation()).active_session
 

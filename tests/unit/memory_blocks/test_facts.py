@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memory_blocks.facts import Decider, FactChange, Op, current_facts
+from memory_blocks.facts.changes import Decider, FactChange, Op, current_facts
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 

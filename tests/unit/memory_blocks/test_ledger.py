@@ -10,19 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_blocks import agreement
-from memory_blocks.adopt import adopt
 from memory_blocks.edits import complete_turn
 from memory_blocks.errors import BlockInvalid, BlockTooLarge, HistoryFull, StaleRevision
-from memory_blocks.fact_view import view
-from memory_blocks.facts import current_facts
-from memory_blocks.ledger import Ledger, ReadResult, WriteResult
+from memory_blocks.facts.changes import current_facts
+from memory_blocks.facts.view import view
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import SCHEMA_VERSIONS, ContextEnrichment, Label, Level, Turn, changed, render
 from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Action, digest
 from orchestrator.errors import TABLE, as_ours
-from tests.builders import CountedIds, HandClock, a_change, a_completed_turn, a_conversation, some_blocks
+from tests.support.builders import (
+    CountedIds,
+    HandClock,
+    a_change,
+    a_completed_turn,
+    a_conversation,
+    some_blocks,
+)
 
 CONVERSATION = a_conversation()
 

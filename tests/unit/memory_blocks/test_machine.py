@@ -17,17 +17,17 @@ from hypothesis.stateful import (
 )
 
 from memory_blocks import agreement
-from memory_blocks.adopt import adopt
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.errors import StaleRevision
-from memory_blocks.fact_view import view
-from memory_blocks.facts import FactChange, Op, current_facts
-from memory_blocks.ledger import Ledger, ReadResult, WriteResult
+from memory_blocks.facts.changes import FactChange, Op, current_facts
+from memory_blocks.facts.view import view
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Label, Turn, render
 from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
-from tests.builders import CountedIds, HandClock, a_change, a_completed_turn, a_conversation
+from tests.support.builders import CountedIds, HandClock, a_change, a_completed_turn, a_conversation
 
 CONVERSATION = a_conversation()
 texts = st.one_of(

@@ -8,7 +8,7 @@ import pytest
 from memory_blocks import edits
 from memory_blocks.errors import BlockInvalid
 from memory_blocks.models import Blocks, ConversationHistory, Label, from_texts, parse, render
-from tests.builders import a_conversation, a_history, a_turn, some_blocks
+from tests.support.builders import a_conversation, a_history, a_turn, some_blocks
 
 HISTORY: dict[str, Any] = {
     "session_id": "session_123",

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memory_blocks.models import Label, render
 from orchestrator.store.engine.packing import pack, unpack
-from tests.builders import some_blocks
+from tests.support.builders import some_blocks
 
 
 @given(st.text(), st.text())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memory_blocks.models import ConversationHistory, Level, Turn
 from memory_blocks.rotation import rotate, shortened
-from tests.builders import a_history, a_turn
+from tests.support.builders import a_history, a_turn
 
 
 def a_history_of(size: int, turns: int) -> ConversationHistory:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from memory_blocks.models import SCHEMA_VERSION, SCHEMA_VERSIONS, Label, parse, render
 from memory_blocks.schema import departures, publications, published, upgrade
 from orchestrator.settings import shipped_config
-from tests.builders import a_history, a_turn, some_blocks
+from tests.support.builders import a_history, a_turn, some_blocks
 from tests.unit.memory_blocks.test_models import HISTORY, SAMPLES, compact, departing
 from tests.unit.memory_blocks.test_summary import SEED
 

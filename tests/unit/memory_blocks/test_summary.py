@@ -20,7 +20,7 @@ from memory_blocks.summary_text import (
     render,
     routing,
 )
-from tests.builders import START, a_completed_turn, an_enrichment, an_intent, some_blocks
+from tests.support.builders import START, a_completed_turn, an_enrichment, an_intent, some_blocks
 
 SEED = """\
 === CONVERSATION SUMMARY ===

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_blocks import edits, trace_text
-from memory_blocks.adopt import adopt
 from memory_blocks.edits import complete_turn
-from memory_blocks.facts import current_facts
-from memory_blocks.ledger import Ledger, ReadResult, WriteResult
+from memory_blocks.facts.changes import current_facts
+from memory_blocks.ledger.adopt import adopt
+from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
 from memory_blocks.models import Label, SessionStatus
 from memory_blocks.ports import ForeignChange
 from memory_blocks.stores.in_memory import InMemoryBlockStore
 from memory_blocks.trace import Receipt
-from tests.builders import (
+from tests.support.builders import (
     CountedIds,
     HandClock,
     a_change,

@@ -15,7 +15,7 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.ports import Transport
 from orchestrator.transports.in_process import End, pair
 from orchestrator.wire.ids import RandomIds
-from tests.orchestrators import ANN, an_orchestrator, messages
+from tests.support.orchestrators import ANN, an_orchestrator, messages
 
 
 class Lossy(End):

@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agents.models.scripted import ScriptedBrain
-from memory_blocks.ledger import Ledger
+from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import DEFAULTS
 from memory_blocks.models import Conversation as Person
 from memory_blocks.models import Label, SessionStatus, changed
@@ -32,9 +32,17 @@ from orchestrator.turn.queue import ClaimedTurn, TurnQueue
 from orchestrator.wire.envelope import Envelope, Scalar
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import AssistantMessage, MemoryTrace
-from tests.builders import START
-from tests.orchestrators import an_orchestrator, history, message, messages, meta, over_websockets, turn
-from tests.protocol_client import (
+from tests.support.builders import START
+from tests.support.orchestrators import (
+    an_orchestrator,
+    history,
+    message,
+    messages,
+    meta,
+    over_websockets,
+    turn,
+)
+from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
     ERROR,
     SENTENCE,
@@ -46,7 +54,7 @@ from tests.protocol_client import (
     conversing,
     visiting,
 )
-from tests.stored_turns import keep_receipts
+from tests.support.stored_turns import keep_receipts
 
 # --- the store fails ----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
-from tests.commands import a_distribution
+from tests.support.commands import a_distribution
 from tools.toolchain import CHECKOUT
 
 FOLDERS = ("orchestrator", "agents", "memory_blocks", "config")

@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from memory_blocks.facts import Decider, FactChange, Op
+from memory_blocks.facts.changes import Decider, FactChange, Op
 from orchestrator.remember.fact_folding import Entry, Said, fold
-from tests.builders import START
+from tests.support.builders import START
 
 
 def said(number: int, value: str = "penicillin", conversation: str = "c1", **fields: Any) -> Said:

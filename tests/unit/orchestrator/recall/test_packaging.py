@@ -17,8 +17,8 @@ from orchestrator.recall.context.collector import TraceCollector, TraceConfig
 from orchestrator.recall.context.packaging import CURRENT, HEADING, Package, assign_roles, package
 from orchestrator.recall.context.result import FoundMemory
 from orchestrator.recall.context.summaries import AssemblySummary, Mode, PackagingSummary
-from tests.builders import START
-from tests.memories import a_memory
+from tests.support.builders import START
+from tests.support.memories import a_memory
 
 TYPES = ("subject-pack", "timeline-pack", "tiered")
 

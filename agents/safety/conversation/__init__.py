@@ -1,0 +1,1 @@
+"""Danger over several messages: told in parts, denied, taken back, or over."""

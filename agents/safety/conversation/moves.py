@@ -1,0 +1,345 @@
+"""What a message after a safety answer does about the danger: says yes, that help is coming, that it is over.
+
+Unmistakable forms come first: a plain yes or no, a "bye". The rest is decided by a classifier that has
+learned from the examples in `config/safety/moves.toml`, over sentence embeddings. Without it, the forms
+decide alone.
+"""
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import numpy as np
+
+from agents.ports import Embedder, Vectors
+from agents.safety.conversation.denials import admits, denies
+from agents.safety.verdict import ASIDE, Verdict
+from agents.utterance import asks_back, asks_of_something, refers, says_little, wishes
+
+
+class Move(StrEnum):
+    """What a message does about the danger before it."""
+
+    YES = "yes"
+    NO = "no"
+    UNSURE = "unsure"
+    MISTAKE = "mistake"
+    """There never was a danger."""
+    OVER = "over"
+    """It is over."""
+    ARRIVED = "arrived"
+    """Help is there."""
+    BETTER = "better"
+    """It is over, as far as the person feels. After some dangers that says nothing."""
+    CALLED = "called"
+    """Help was called, or is coming."""
+    GOING = "going"
+    """The person is on the way to help."""
+    NOT_CALLED = "not_called"
+    """Nobody has called, or nobody wants to."""
+    WILL = "will"
+    """The person means to call, or to tell somebody."""
+    HARMLESS = "harmless"
+    """The person says that it is nothing bad."""
+    ASKS = "asks"
+    """A question about the danger."""
+    LIGHT = "light"
+    """Only a "haha ok", a "thanks" or a "bye"."""
+    SAME = "same"
+    """More about the danger, or about how the person is."""
+    OTHER = "other"
+    """Another subject."""
+
+
+LOWERS: Final = frozenset(
+    (Move.MISTAKE, Move.ARRIVED, Move.BETTER, Move.HARMLESS, Move.CALLED, Move.GOING, Move.WILL)
+)
+"""Moves that make the answer milder, and so must be plain."""
+SURE: Final = 0.45
+"""Minimum score of a move for the classifier to be believed."""
+PLAINLY: Final = 0.65
+"""The same for the statement that it is nothing bad, which people also make in danger."""
+MARGIN: Final = 0.2
+"""Minimum distance to the next move, for a move that makes the answer milder."""
+RELATED: Final = 0.25
+"""From this likeness to danger on, a message after certain danger is about it, whatever its subject seems."""
+BACK_TO_IT: Final = 0.4
+"""The same for a message after one that was about another subject."""
+AT_ONCE: Final = 3
+"""The tier of an immediate danger."""
+_NARROWNESS: Final = 2.0
+_RIDGE: Final = 0.1
+_MOST_WORDS: Final = 40
+"""A longer message is not classified: it does more than one thing."""
+_ORDINARY: Final = ("everyday.toml", "health.toml", "ordinary.toml")
+_EVERY: Final = 12
+"""Every how many of the ordinary phrases is an example of another subject."""
+_CLASSES: Final = (
+    Move.CALLED,
+    Move.GOING,
+    Move.ARRIVED,
+    Move.BETTER,
+    Move.MISTAKE,
+    Move.NOT_CALLED,
+    Move.WILL,
+    Move.HARMLESS,
+    Move.ASKS,
+    Move.SAME,
+    Move.OTHER,
+    Move.LIGHT,
+)
+_TURNS_AROUND: Final = re.compile(r"\b(?:but|though|although|except|however|yet)\b", re.IGNORECASE)
+_DENIES: Final = re.compile(
+    r"\b(?:no|not|nobody|none|never|cannot|should|shall|if|would|tried|trying|thinking|instead|without"
+    r"|afraid|scared|busy|engaged|hung|cut off|voicemail|unable|failed|wish|wrong|yesterday|tomorrow"
+    r"|last (?:night|week|month|year|time))\b"
+    r"|\b(?:do|does|did|is|are|was|were|have|has|had|wo|ca|could|would|should|ai)n['\u2019]?t\b",
+    re.IGNORECASE,
+)
+_YES: Final = re.compile(
+    r"\W*(?:(?:oh|ok(?:ay)?|well|um+|god)\W+)*(?:yes|yeah|yep|yup|yea|of course|already"
+    r"|(?:i|we|he|she|they|my \w+) (?:have|has|did)|i['\u2019]?ve)"
+    r"(?:\W+(?:i|we|he|she|they|my \w+|have|has|did|just|now|already|done|called|ago|a few|a|thanks|\d+"
+    r"|minutes?|mins?|seconds?))*\W*",
+    re.IGNORECASE,
+)
+"""A mere yes to the question whether somebody has called."""
+_CALLED_SOMEBODY: Final = re.compile(
+    r"\b(?:called|rang|phoned|texted|messaged|told) (?:my|a|our)\b", re.IGNORECASE
+)
+_ASKED_FOR_HELP: Final = re.compile(r"\b(?:has somebody called|is help on the way)\b", re.IGNORECASE)
+_SERVICE: Final = re.compile(
+    r"\b(?:999|911|112|000|988|ambulance|paramedics?|police|officers|shelter|help ?line|hot ?line"
+    r"|crisis (?:line|team)|samaritans|for help)\b",
+    re.IGNORECASE,
+)
+_CALLED: Final = re.compile(
+    r"\b(?:called|calling|rang|phoned|on the (?:phone|line) (?:to|with))\b"
+    r"|\b(?:on (?:the|its|their) way|coming)\b",
+    re.IGNORECASE,
+)
+_ASKS_LEAVE: Final = re.compile(
+    r"\W*(?:and |so |but |ok |or )*(?:should|shall|can|could|may|must|do) (?:i|we|he|she|they)\b",
+    re.IGNORECASE,
+)
+_SOFTENS: Final = re.compile(
+    r"\b(?:but|only|just|mild|mildly|slight|slightly|a (?:bit|little)|better|usual|not (?:\w+ )?bad)\b",
+    re.IGNORECASE,
+)
+_NOT_YET: Final = re.compile(r"\bnot (?:yet|now|right now|at the moment|today|tonight)\b", re.IGNORECASE)
+
+
+class Forms(Protocol):
+    """Recognises plain answers and endings. The guard implements it."""
+
+    def answer(self, text: str) -> Literal["yes", "no", "unsure"] | None:
+        """What a reply plainly says to a question about danger."""
+        ...
+
+    def brings_nothing(self, text: str) -> bool:
+        """Whether a text has no content of its own: an answer, a thank-you, "what should I do"."""
+        ...
+
+    def is_light(self, text: str) -> bool:
+        """Whether a text is only a "haha ok", a "thanks" or a "bye"."""
+        ...
+
+    def is_mistake(self, text: str, earlier: Verdict) -> bool:
+        """Whether a text only says that the previous danger was a mistake, a joke or a false alarm."""
+        ...
+
+    def is_over(self, text: str, earlier: Verdict) -> bool:
+        """Whether a text says that the previous danger is over, cared for or never existed, and no more."""
+        ...
+
+    def takes_back(self, text: str) -> bool:
+        """Whether a text names a danger but retracts it."""
+        ...
+
+
+class Scores(Protocol):
+    """Compares a text with examples of each move. `MoveClassifier` implements it."""
+
+    def scores(self, text: str) -> Mapping[Move, float]:
+        """The score of each move: about 1 for an example of it, about 0 for other texts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A message after danger, with what it is read with."""
+
+    said: str
+    asked: str = ""
+    """What the assistant said before it."""
+    likeness: float = 0.0
+    """How much it is like danger, by its meaning."""
+    names_first_aid: bool = False
+    """Whether it names something that a first-aid text is about: to eat, to drive, a pen."""
+
+
+def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores | None = None) -> Move:
+    """What a message does about the danger before it."""
+    plain = _answer(forms, reply, earlier) if earlier.is_possible else _plain(forms, reply, earlier)
+    if plain is not None:
+        return plain
+    said = reply.said
+    known = None
+    if classifier is not None and len(said.split()) <= _MOST_WORDS:
+        known = _classified(said, earlier, classifier)
+    if known in (None, Move.LIGHT, Move.OTHER) and forms.brings_nothing(said):
+        return Move.ASKS if asks_back(said) else Move.SAME
+    move = known or _by_form(reply, earlier)
+    if earlier.is_certain and ASIDE in earlier.rule_ids and move in (Move.SAME, Move.ASKS, Move.OTHER):
+        about_it, otherwise = (
+            reply.likeness >= BACK_TO_IT,
+            Move.OTHER,
+        )  # the person had gone on to other things
+    else:
+        about_it, otherwise = known is Move.OTHER and _belongs(reply, earlier), move
+    return otherwise if not about_it else Move.ASKS if asks_back(said) else Move.SAME
+
+
+def _belongs(reply: Reply, earlier: Verdict) -> bool:
+    """Whether a message that seems to be about another subject belongs to the danger.
+
+    It is like danger, or, during an immediate emergency, a complaint in a few words or a question about
+    something that first aid has a text for.
+    """
+    if not earlier.is_certain:
+        return False
+    if reply.likeness >= RELATED and not wishes(reply.said):
+        return True
+    at_once = earlier.kind == "emergency" and earlier.tier == AT_ONCE
+    return at_once and (says_little(reply.said) or (reply.names_first_aid and asks_back(reply.said)))
+
+
+def _answer(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
+    """What a message plainly answers to the question about a possible danger.
+
+    In a crisis, "not yet" is no no.
+    """
+    said, is_emergency = reply.said, earlier.kind == "emergency"
+    match forms.answer(said):
+        case "yes":
+            return Move.UNSURE if is_emergency and _SOFTENS.search(said) else Move.YES
+        case "no":
+            return Move.UNSURE if not is_emergency and _NOT_YET.search(said) else Move.NO
+        case "unsure":
+            return Move.UNSURE
+    if forms.is_over(said, earlier) or denies(forms, said):
+        return Move.NO
+    if not is_emergency and admits(said):
+        return Move.YES
+    return Move.LIGHT if forms.is_light(said) else None
+
+
+def _plain(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
+    """What a message after certain danger plainly does."""
+    said = reply.said
+    if forms.is_mistake(said, earlier):
+        return Move.MISTAKE
+    if forms.is_over(said, earlier):
+        return Move.OVER
+    if forms.is_light(said):
+        return Move.LIGHT
+    if _ASKED_FOR_HELP.search(reply.asked):
+        if _YES.fullmatch(said):
+            return Move.CALLED
+        if forms.answer(said) == "no" and forms.brings_nothing(said):
+            return Move.NOT_CALLED
+    return None
+
+
+def _classified(said: str, earlier: Verdict, classifier: Scores) -> Move | None:
+    """The move with the highest score; None if that is low, or not plain for a move that makes milder."""
+    ranked = sorted(classifier.scores(said).items(), key=lambda each: -each[1])
+    (move, score), (_, following) = ranked[:2]
+    if score < (PLAINLY if move is Move.HARMLESS else SURE):
+        return None
+    if move not in LOWERS:
+        return move
+    if asks_back(said):
+        return Move.ASKS
+    is_plain = score - following >= MARGIN and _TURNS_AROUND.search(said) is None
+    if not is_plain or (move not in (Move.MISTAKE, Move.HARMLESS) and _DENIES.search(said)):
+        return None
+    if earlier.family == "violence" and move in (Move.CALLED, Move.ARRIVED) and not _SERVICE.search(said):
+        return None  # "he is coming" may be said of an attacker
+    if earlier.kind == "emergency" and _CALLED_SOMEBODY.search(said) and not _SERVICE.search(said):
+        return None
+    return Move.SAME if move in (Move.BETTER, Move.HARMLESS) and not earlier.can_be_felt else move
+
+
+def _by_form(reply: Reply, earlier: Verdict) -> Move:
+    """What a message does by its form, if nothing else decides."""
+    said = reply.said
+    if not asks_back(said) and not _DENIES.search(said) and _CALLED.search(said) and _SERVICE.search(said):
+        return Move.CALLED
+    if _ASKS_LEAVE.match(said) and earlier.kind == "emergency":
+        return Move.ASKS
+    if asks_of_something(said) and not refers(said):
+        return Move.OTHER
+    if asks_back(said):
+        return Move.ASKS
+    if wishes(said) and not refers(said):
+        return Move.OTHER
+    return Move.SAME if says_little(said) or reply.likeness >= RELATED else Move.OTHER
+
+
+class MoveClassifier:
+    """Compares a text with the examples of each move, by kernel ridge regression. Thread-safe."""
+
+    def __init__(self, embedder: Embedder, landmarks: Vectors, weights: Vectors) -> None:
+        self._embedder, self._landmarks, self._weights = embedder, landmarks, weights
+
+    def scores(self, text: str) -> Mapping[Move, float]:
+        """The score of each move that has examples. Computes for about two milliseconds."""
+        (row,) = _kernel(self._embedder.embed([text]), self._landmarks) @ self._weights
+        return {move: float(score) for move, score in zip(_CLASSES, row, strict=True)}
+
+
+def load(folder: Path, embedder: Embedder, cache: Path) -> MoveClassifier:
+    """The classifier for `moves.toml` of a folder: from the cache, or learned, which takes some seconds."""
+    examples = _examples(folder)
+    how = f"{embedder.name} {_NARROWNESS} {_RIDGE} {examples}"
+    file = cache / f"moves-{hashlib.sha256(how.encode()).hexdigest()[:16]}.npz"
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return MoveClassifier(embedder, arrays["landmarks"], arrays["weights"])
+    except (OSError, ValueError, KeyError, EOFError):
+        pass
+    landmarks = embedder.embed([text for texts in examples for text in texts])
+    targets = [
+        np.tile(row, (len(texts), 1)) for row, texts in zip(np.eye(len(examples)), examples, strict=True)
+    ]
+    inner = _kernel(landmarks, landmarks).astype(np.float64) + _RIDGE * np.eye(len(landmarks))
+    weights: Vectors = np.linalg.solve(inner, np.concatenate(targets)).astype(np.float32)
+    cache.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}.npz")  # several processes may learn at once
+    np.savez(part, landmarks=landmarks, weights=weights)
+    part.replace(file)
+    return MoveClassifier(embedder, landmarks, weights)
+
+
+def _kernel(vectors: Vectors, landmarks: Vectors) -> Vectors:
+    kernel: Vectors = np.exp(np.float32(_NARROWNESS) * (vectors @ landmarks.T - 1))
+    return kernel
+
+
+def _examples(folder: Path) -> list[list[str]]:
+    """The examples of each class of `_CLASSES`. Some ordinary phrases are examples of another subject."""
+    tables = tomllib.loads((folder / "moves.toml").read_text(encoding="utf-8"))
+    ordinary = [
+        phrase
+        for name in _ORDINARY
+        for table in tomllib.loads((folder / "phrases" / name).read_text(encoding="utf-8")).values()
+        for phrase in table["phrases"]
+    ]
+    return [tables[move] + (ordinary[::_EVERY] if move is Move.OTHER else []) for move in _CLASSES]

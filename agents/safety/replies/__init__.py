@@ -1,0 +1,1 @@
+"""What is said about danger, and what no brain may say."""

@@ -1,0 +1,1 @@
+"""Danger by rules: words, phrases and readings in a message."""

@@ -1,0 +1,89 @@
+"""Keeps the slow part of the guard in a file: the tree of its phrases and the table of misspellings.
+
+Both follow from the rules alone. Computing them takes about a second, reading them a few hundredths of one.
+The file is `marshal` data behind its own SHA-256. `marshal` reads nested dicts quickly and, unlike `pickle`,
+runs no code; the digest keeps a damaged file away from it.
+"""
+
+import gc
+import hashlib
+import marshal
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agents.safety.rules.phrases import Tree
+
+_SOURCES: Final = ("compiled.py", "guard.py", "phrases.py", "rules.py", "text.py")
+"""The modules that decide what is computed."""
+_DIGEST_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What is kept: the tree of phrases, the words of findings, and the misspellings of known words."""
+
+    tree: Tree
+    finding_words: set[str]
+    misspellings: Mapping[str, tuple[str, ...]]
+
+
+def cached(rules: Path, cache: Path, compute: Callable[[], Compiled]) -> Compiled:
+    """Read the compiled rules of the folder `rules` from `cache`, or compute and write them.
+
+    The name of the file is a fingerprint of the rules, of this code and of the Python version.
+    """
+    file = cache / f"guard-{_fingerprint(rules)}.marshal"
+    compiled = _read(file)
+    if compiled is None:
+        with _without_garbage_collection():
+            compiled = compute()
+        with suppress(OSError):  # without a writable cache, the next start computes again
+            _write(file, compiled)
+    return compiled
+
+
+def _fingerprint(rules: Path) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    here = Path(__file__).parent
+    for file in (*sorted(rules.glob("*.toml")), *(here / name for name in _SOURCES)):
+        digest.update(file.name.encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _read(file: Path) -> Compiled | None:
+    """What the file holds, or None if it is missing or damaged."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, data = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if hashlib.sha256(data).digest() != digest:
+        return None
+    with _without_garbage_collection():
+        return Compiled(*marshal.loads(data))  # noqa: S302
+
+
+def _write(file: Path, compiled: Compiled) -> None:
+    data = marshal.dumps((compiled.tree, compiled.finding_words, dict(compiled.misspellings)))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}")  # several processes may write at once
+    part.write_bytes(hashlib.sha256(data).digest() + data)
+    part.replace(file)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Pause the collector: it would scan the growing tree again and again, and the tree is never garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,1 @@
+"""Facts about people: changes to them, and how they are shown in a block."""

@@ -1,0 +1,1 @@
+"""The only way to read or write a block, and how blocks are repaired."""

@@ -1,0 +1,1 @@
+"""What several tests need: builders, test doubles, clients and servers."""
