@@ -74,7 +74,7 @@ class Assessment:
     @property
     def intent(self) -> Intent:
         """The intent of a message in danger; it overrides the brain's."""
-        why = f"The guard heard: {', '.join(self.verdict.rule_ids)}"
+        why = f"Found by the guard: {', '.join(self.verdict.rule_ids)}"
         return Intent(intent=EMERGENCY, confidence=1.0, reasoning=why)
 
     def raised_by(self, other: "Assessment") -> "Assessment":

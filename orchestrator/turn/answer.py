@@ -134,6 +134,8 @@ class Answer:
         self._routing: Routing | None = None
         self._started_at = perf_counter()
         self._context_seconds: float | None = None
+        self.searched: Recalled | None = None
+        """What the search of long-term memory found; None if the turn ended before it."""
 
     @property
     def in_danger(self) -> bool:

@@ -12,84 +12,82 @@ from agents.stations.understand import understand
 from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
 from orchestrator.safety.assessment import UnderstoodMessage
-from orchestrator.turn.answer import answering
-from orchestrator.turn.queue import ClaimedTurn
-from orchestrator.turn.recalled import Found, beyond
+from orchestrator.turn.answer import Answer, answering
+from orchestrator.turn.queue import ClaimedTurn, OpenTurn
+from orchestrator.turn.recalled import beyond, search_record
 from orchestrator.turn.record import Routing
 from orchestrator.turn.services import TurnServices
 
 
 async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     """Answer one message, then remember it. However the turn ends, it ends once, with a stored frame."""
-    found = Found()
-    await _answer(claimed, services, found)
-    if services.remembering is not None:
-        turn = claimed.turn
-        await services.remembering.after_turn(
-            turn.conversation.user_id, turn.conversation_id, found.record(turn)
-        )
-
-
-async def _answer(claimed: ClaimedTurn, services: TurnServices, found: Found) -> None:
     turn = claimed.turn
     async with answering(claimed, services) as answer:
-        text = answer.message
-        with station("read"):
-            situation = await answer.begin()
-
-        with station("understand"):
-            understanding = await understand(services.brain, text, situation, services.roster.intents)
-        faults.point("after_understand")
-        enrichment, intent = understanding.enrichment, understanding.intent
-        facts = answer.understand(understanding)
-
-        known = UnderstoodMessage(turn.message.contents, turn.safety, situation.blocks, enrichment)
-        with station("guard"):
-            decision = await answer.assess(known)
-        if decision.reply is not None and not decision.needs_classifier:
-            await answer.reply(understanding, decision)  # grave danger does not wait for the embedding model
-            return
-
-        with station("embed"):
-            embedded = await embed(services.embedder, text, enrichment, known_values(facts))
-        known = replace(known, embedded=embedded)
-        with station("guard"):
-            decision = await answer.assess(known)
-        if decision.reply is not None:
-            await answer.reply(understanding, decision)
-            return
-
-        with station("recall"):
-            found.searched = await services.recall.search(
-                embedded, turn.conversation.user_id, turn.conversation_id
-            )
-            recalled = beyond(situation.blocks, found.searched)
-        faults.point("after_recall")
-        decision = await answer.assess(replace(known, intent=intent))
-        await answer.show_understanding(recalled, intent.reasoning)
-        if decision.reply is not None:
-            await answer.reply(understanding, decision)
-            return
-
-        with station("pick"):
-            specialist = pick(decision.intent, services.roster)
-        understanding = understanding.model_copy(update={"intent": decision.intent})
-        answer.route(Routing(understanding, specialist))
-
-        for sentence in decision.preface:
-            await answer.say(sentence)
-        brief = Brief(
-            specialist,
-            text,
-            understanding,
-            situation,
-            facts,
-            recalled,
-            services.prompts.prompt(specialist),
-            turn.said,
-            answer.tools(services.toolbox.only(specialist.tools)),
+        await _answer(answer, turn, services)
+    if services.remembering is not None:
+        await services.remembering.after_turn(
+            turn.conversation.user_id, turn.conversation_id, search_record(turn, answer.searched)
         )
-        with station("answer"):
-            async with aclosing(sentences(services.brain.speak(brief))) as spoken:
-                async for sentence in spoken:
-                    await answer.say_checked(sentence)
+
+
+async def _answer(answer: Answer, turn: OpenTurn, services: TurnServices) -> None:
+    text = answer.message
+    with station("read"):
+        situation = await answer.begin()
+
+    with station("understand"):
+        understanding = await understand(services.brain, text, situation, services.roster.intents)
+    faults.point("after_understand")
+    enrichment, intent = understanding.enrichment, understanding.intent
+    facts = answer.understand(understanding)
+
+    known = UnderstoodMessage(turn.message.contents, turn.safety, situation.blocks, enrichment)
+    with station("guard"):
+        decision = await answer.assess(known)
+    if decision.reply is not None and not decision.needs_classifier:
+        await answer.reply(understanding, decision)  # grave danger does not wait for the embedding model
+        return
+
+    with station("embed"):
+        embedded = await embed(services.embedder, text, enrichment, known_values(facts))
+    known = replace(known, embedded=embedded)
+    with station("guard"):
+        decision = await answer.assess(known)
+    if decision.reply is not None:
+        await answer.reply(understanding, decision)
+        return
+
+    with station("recall"):
+        answer.searched = await services.recall.search(
+            embedded, turn.conversation.user_id, turn.conversation_id
+        )
+        recalled = beyond(situation.blocks, answer.searched)
+    faults.point("after_recall")
+    decision = await answer.assess(replace(known, intent=intent))
+    await answer.show_understanding(recalled, intent.reasoning)
+    if decision.reply is not None:
+        await answer.reply(understanding, decision)
+        return
+
+    with station("pick"):
+        specialist = pick(decision.intent, services.roster)
+    understanding = understanding.model_copy(update={"intent": decision.intent})
+    answer.route(Routing(understanding, specialist))
+
+    for sentence in decision.preface:
+        await answer.say(sentence)
+    brief = Brief(
+        specialist,
+        text,
+        understanding,
+        situation,
+        facts,
+        recalled,
+        services.prompts.prompt(specialist),
+        turn.said,
+        answer.tools(services.toolbox.only(specialist.tools)),
+    )
+    with station("answer"):
+        async with aclosing(sentences(services.brain.speak(brief))) as spoken:
+            async for sentence in spoken:
+                await answer.say_checked(sentence)

@@ -1,7 +1,7 @@
 """What a turn does with the memories that a search found: which it uses, and how the search is recorded."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agents.ports import Recalled
 from memory_blocks.models import Blocks
@@ -12,34 +12,27 @@ from orchestrator.turn.queue import OpenTurn
 from orchestrator.turn.record import ACTOR
 
 
-@dataclass(slots=True)
-class Found:
-    """The search of one turn; empty if the turn ended before it."""
+def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transaction], Retrieval] | None:
+    """Makes the stored record of a turn's search; None if nothing was searched."""
+    if searched is None or not searched.observability:
+        return None
+    summary = searched.observability.get("retrieval", {})
 
-    searched: Recalled | None = None
+    def make(tx: Transaction) -> Retrieval:
+        return Retrieval(
+            id=tx.ids.new("ret_"),
+            user_id=turn.conversation.user_id,
+            conversation_id=turn.conversation_id,
+            message_id=turn.message.id,
+            actor=ACTOR,
+            recipe=str(summary.get("recipe", "")),
+            mode=searched.mode,
+            observability=dict(searched.observability),
+            milliseconds=round(searched.milliseconds, 3),
+            created_at=tx.now,
+        )
 
-    def record(self, turn: OpenTurn) -> Callable[[Transaction], Retrieval] | None:
-        """Makes the stored record of the search; None if nothing was searched."""
-        searched = self.searched
-        if searched is None or not searched.observability:
-            return None
-        summary = searched.observability.get("retrieval", {})
-
-        def make(tx: Transaction) -> Retrieval:
-            return Retrieval(
-                id=tx.ids.new("ret_"),
-                user_id=turn.conversation.user_id,
-                conversation_id=turn.conversation_id,
-                message_id=turn.message.id,
-                actor=ACTOR,
-                recipe=str(summary.get("recipe", "")),
-                mode=searched.mode,
-                observability=dict(searched.observability),
-                milliseconds=round(searched.milliseconds, 3),
-                created_at=tx.now,
-            )
-
-        return make
+    return make
 
 
 def beyond(blocks: Blocks, recalled: Recalled) -> Recalled:

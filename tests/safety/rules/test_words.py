@@ -252,7 +252,7 @@ POSSIBLE = tomllib.loads((RULES / "texts.toml").read_text(encoding="utf-8"))["po
 
 def possible(name: str) -> Verdict:
     """A possible danger with these texts as the question."""
-    rules = {"emergency": "ears", "crisis": "ears", "violence": "abuse.violence"}.get(name, name)
+    rules = {"emergency": "meaning", "crisis": "meaning", "violence": "abuse.violence"}.get(name, name)
     kind = "crisis" if name in ("crisis", "violence", "psychosis") else "emergency"
     return Verdict("crisis" if kind == "crisis" else "emergency", 2, (rules,), "possible")
 
@@ -278,9 +278,9 @@ def test_possible_danger_gets_one_question_at_the_end_and_whom_to_call_before_it
         (("coronary.chest_pain",), "emergency", "Is the chest pain there right now?"),
         (("breathing.short",), "emergency", "Is it hard to breathe right now?"),
         (("sepsis.signs",), "emergency", "Is this happening right now, and is it bad or getting worse?"),
-        (("ears",), "emergency", "Is this happening right now, and is it bad or getting worse?"),
+        (("meaning",), "emergency", "Is this happening right now, and is it bad or getting worse?"),
         (("suicide.passive",), "crisis", "are you thinking of harming yourself?"),
-        (("ears",), "crisis", "are you thinking of harming yourself?"),
+        (("meaning",), "crisis", "are you thinking of harming yourself?"),
         (("abuse.violence",), "crisis", "Is anybody in danger of being hurt right now?"),
         (("coronary.chest_pain", "mistake"), "emergency", "is anybody in danger right now?"),
     ],
