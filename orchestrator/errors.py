@@ -122,6 +122,14 @@ MEMORY_NOT_FOUND: Final = _row(105, "memory_not_found", 404)(
     "There is no such memory.", "Nothing was changed; use the memory id from its trace."
 )
 
+MEMORY_CHANGED_SINCE: Final = _row(105, "memory_changed_since", 409)(
+    "A memory was changed again after what is to be undone.",
+    "Nothing was changed; undo the later change first.",
+)
+NOTHING_TO_UNDO: Final = _row(105, "nothing_to_undo", 404)(
+    "There is no change of a memory to undo.", "Changes can be undone for {days} days, and once."
+)
+
 # --- 2xx: the conversation --------------------------------------------------------------------------------
 
 NO_MODEL_CALLS: Final = _row(105, "no_model_calls", 404)(

@@ -1,4 +1,4 @@
-"""`anamnesis memory list`, `show`, `pin`, `archive`, `delete`, `undo`, `export` and `report`."""
+"""`anamnesis memory list`, `show`, `edit`, `rate`, `pin`, `archive`, `delete`, `undo`, `export`, `report`."""
 
 import getpass
 import json
@@ -14,6 +14,7 @@ from orchestrator.cli.memory import memory
 from orchestrator.cli.options import Invocation, person_argument, with_invocation
 
 if TYPE_CHECKING:
+    from orchestrator.remember.changing import Act, MemoryChanges
     from orchestrator.store.engine.database import Store, Transaction
     from orchestrator.store.rows import Memory, Retrieval
 
@@ -67,9 +68,10 @@ def list_(invocation: Invocation, user: str, limit: int, everything: bool, as_js
 def show(invocation: Invocation, user: str, memory_id: str, as_json: bool) -> None:
     """Show one memory: its source, and everything that was changed."""
     from orchestrator.ops.clock import as_text
+    from orchestrator.remember.changing import MemoryChanges
 
     def read(tx: "Transaction") -> "tuple[dict[str, Any], list[dict[str, Any]]]":
-        found = _own(tx, user, memory_id)
+        found = MemoryChanges(tx, user, "").get(memory_id)
         entries = [
             {
                 "number": each.number,
@@ -94,8 +96,27 @@ def show(invocation: Invocation, user: str, memory_id: str, as_json: bool) -> No
         click.echo(f"{entry['at']}  {entry['action']} by {entry['actor']}  {changed}".rstrip())
 
 
+def _change(
+    invocation: Invocation, user: str, change: "Callable[[MemoryChanges], Act]"
+) -> "tuple[Act, dict[str, str]]":
+    """Change memories, with traces; returns what changed, and the names of imported memories."""
+    from orchestrator.inspection.looks import Look
+    from orchestrator.inspection.memories import changes_by, trace_act
+    from orchestrator.store.repositories.traces import STAFF
+
+    look = Look(f"{STAFF}:{getpass.getuser()}")
+
+    def work(tx: "Transaction") -> "tuple[Act, dict[str, str]]":
+        act = change(changes_by(tx, user, look))
+        trace_act(tx, act, look)
+        return act, _imported_ids(tx, user)
+
+    with _store(invocation) as store:
+        return store.write_now(work)
+
+
 def _changing(
-    name: str, says: str, done: str, change: "Callable[[Transaction, str, str], bool]"
+    name: str, says: str, done: str, change: "Callable[[MemoryChanges, str], Act]"
 ) -> click.Command:
     """A command that changes one memory."""
 
@@ -104,59 +125,80 @@ def _changing(
     @_id
     @with_invocation
     def command(invocation: Invocation, user: str, memory_id: str) -> None:
-        from orchestrator.store.repositories.traces import STAFF
-
-        actor = f"{STAFF}:{getpass.getuser()}"
-        with _store(invocation) as store:
-            store.write_now(lambda tx: change(tx, _own(tx, user, memory_id).id, actor))
+        _change(invocation, user, lambda changes: change(changes, memory_id))
         click.echo(done)
 
     return command
 
 
-pin = _changing(
-    "pin",
-    "Pin a memory: searches prefer it.",
-    "pinned",
-    lambda tx, id, by: tx.memories.update(id, by=by, pinned=True),
-)
+pin = _changing("pin", "Pin a memory: searches prefer it.", "pinned", lambda changes, id: changes.pin(id))
 unpin = _changing(
-    "unpin", "Undo `pin`.", "no longer pinned", lambda tx, id, by: tx.memories.update(id, by=by, pinned=False)
+    "unpin", "Undo `pin`.", "no longer pinned", lambda changes, id: changes.pin(id, pinned=False)
 )
 archive = _changing(
     "archive",
     "Archive a memory: searches do not find it any more.",
     "archived; `memory unarchive` undoes it",
-    lambda tx, id, by: tx.memories.update(id, by=by, archived=True),
+    lambda changes, id: changes.archive(id),
 )
 unarchive = _changing(
     "unarchive",
     "Undo `archive`.",
     "no longer archived",
-    lambda tx, id, by: tx.memories.update(id, by=by, archived=False),
+    lambda changes, id: changes.archive(id, archived=False),
 )
 
 
 @memory.command()
 @person_argument
 @_id
-@click.option("--final", is_flag=True, help="Erase the content for good. This cannot be undone.")
+@click.argument("rating", type=click.IntRange(0, 5))
 @with_invocation
-def delete(invocation: Invocation, user: str, memory_id: str, final: bool) -> None:
-    """Delete a memory. `memory undo` brings it back, unless it was deleted with --final."""
-    from orchestrator.store.repositories.traces import STAFF
+def rate(invocation: Invocation, user: str, memory_id: str, rating: int) -> None:
+    """Rate a memory from 1 to 5, which counts in searches. 0 takes the rating away."""
+    _change(invocation, user, lambda changes: changes.rate(memory_id, rating or None))
+    click.echo(f"rated {rating}" if rating else "no longer rated")
 
-    actor = f"{STAFF}:{getpass.getuser()}"
 
-    def work(tx: "Transaction") -> None:
-        found = _own(tx, user, memory_id, even_deleted=final)
-        if final:
-            tx.memories.erase(found.id, by=actor)
-        else:
-            tx.memories.delete(found.id, by=actor)
+@memory.command()
+@person_argument
+@_id
+@click.argument("content")
+@with_invocation
+def edit(invocation: Invocation, user: str, memory_id: str, content: str) -> None:
+    """Give a memory another content."""
+    _change(invocation, user, lambda changes: changes.edit(memory_id, content=content))
+    click.echo("edited; `memory undo` undoes it")
+
+
+@memory.command()
+@person_argument
+@_id
+@click.option("--final", is_flag=True, help="Erase the content for good. This cannot be undone.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@with_invocation
+def delete(invocation: Invocation, user: str, memory_id: str, final: bool, dry_run: bool) -> None:
+    """Delete a memory, with what was derived from it and the utterances that it rests on.
+
+    `memory undo` brings all of it back, unless it was deleted with --final. The messages themselves stay in
+    their conversations.
+    """
+    from orchestrator.remember.changing import MemoryChanges
 
     with _store(invocation) as store:
-        store.write_now(work)
+        gone, names = store.read_now(
+            lambda tx: (
+                MemoryChanges(tx, user, "").preview(memory_id, even_deleted=final),
+                _imported_ids(tx, user),
+            )
+        )
+    groups = {"": gone.memories, "derived from it: ": gone.derived, "it rests on: ": gone.utterances}
+    for why, memories in groups.items():
+        for each in memories:
+            click.echo(f"{names.get(each.id, each.id)}  {why}{' '.join(each.content.split())[:200]}")
+    if dry_run:
+        return
+    _change(invocation, user, lambda changes: changes.delete(memory_id, final=final))
     click.echo("erased" if final else "deleted; `memory undo` brings it back")
 
 
@@ -165,25 +207,10 @@ def delete(invocation: Invocation, user: str, memory_id: str, final: bool) -> No
 @click.argument("memory_id", metavar="[ID]", required=False)
 @with_invocation
 def undo(invocation: Invocation, user: str, memory_id: str | None) -> None:
-    """Bring back a deleted memory: the one with ID, or the one that was deleted last."""
-    from orchestrator.errors import NOT_FOUND, AnamnesisError
-    from orchestrator.store.repositories.traces import STAFF
-
-    actor = f"{STAFF}:{getpass.getuser()}"
-
-    def work(tx: "Transaction") -> str:
-        deleted = [each for each in tx.memories.of_person_ever(user) if each.deleted_at and each.content]
-        if memory_id is not None:
-            wanted = _own(tx, user, memory_id, even_deleted=True).id
-            deleted = [each for each in deleted if each.id == wanted]
-        if not deleted:
-            raise AnamnesisError(NOT_FOUND)
-        last = max(deleted, key=lambda each: (each.deleted_at or each.created_at, each.id))
-        tx.memories.restore(last.id, by=actor)
-        return _imported_ids(tx, user).get(last.id, last.id)
-
-    with _store(invocation) as store:
-        click.echo(f"{store.write_now(work)} is back")
+    """Undo the last change of the memory with ID, or the last change of all, with all it took along."""
+    act, names = _change(invocation, user, lambda changes: changes.undo(memory_id=memory_id))
+    for each in act.changed:
+        click.echo(f"{names.get(each.memory.id, each.memory.id)} is back")
 
 
 @memory.command()
@@ -270,19 +297,6 @@ def summed_up(retrievals: "list[Retrieval]") -> dict[str, Any]:
         "roles": dict(Counter(role for each in packaging for role in each["evidenceRoles"].values())),
         "package types": dict(Counter(each["packageType"] for each in packaging)),
     }
-
-
-def _own(tx: "Transaction", user: str, memory_id: str, *, even_deleted: bool = False) -> "Memory":
-    """A memory of this person by its id or the id of its import; raises if there is none."""
-    from orchestrator.errors import NOT_FOUND, AnamnesisError
-    from orchestrator.store.repositories.memories import MEMORY_BLOCK
-
-    imported = tx.memory_index.by_external_id(user, memory_id)
-    known = imported.memory_id if imported else memory_id
-    found = tx.memories.get_even_deleted(known) if even_deleted else tx.memories.get(known)
-    if found is None or found.user_id != user or found.source_type == MEMORY_BLOCK:
-        raise AnamnesisError(NOT_FOUND)
-    return found
 
 
 def _imported_ids(tx: "Transaction", user: str) -> dict[str, str]:

@@ -71,6 +71,7 @@ class PersonIndex:
         self.words, self.window_words = WordIndex(), WordIndex()
         self._own, self._window = Column(np.float32, self.width), Column(np.float32, self.width)
         self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
+        self._deleted = Column(np.bool_)
         self._episode, self._ordinal = Column(np.int32), Column(np.int64)
         self._said_at, self._speaker = Column(np.float64), Column(np.int32)
         self._worth = Column(np.float32, 3)
@@ -78,6 +79,8 @@ class PersonIndex:
         self.speakers: dict[str, int] = {}
         self.before: Places = np.empty(0, np.int32)
         self.after: Places = np.empty(0, np.int32)
+        self.after_deleted: Places = np.empty(0, np.int32)
+        """The rows right after a deleted memory. What was said before does not help to find them."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -163,22 +166,33 @@ class PersonIndex:
         name = (row.speaker or "").strip()
         self._speaker.append(self.speakers.setdefault(name, len(self.speakers)) if name else -1)
         self._alive.append(row.is_searchable)
+        self._deleted.append(row.deleted_at is not None)
         self._worth.append(_worth(row))
 
     def _change(self, place: int, row: SearchRow) -> None:
         self.rows[place] = row
         self._alive.values[place] = row.is_searchable
+        self._deleted.values[place] = row.deleted_at is not None
         self._worth.values[place] = _worth(row)
 
     def _find_neighbours(self) -> None:
         """Find the row before and after each one in its episode; -1 if there is none."""
         count = len(self.rows)
         self.before, self.after = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
-        places = np.flatnonzero(self.alive)
+        left, right = self._pairs(self.alive)
+        self.before[right], self.after[left] = left, right
+        deleted = self._deleted.values
+        self.after_deleted = np.empty(0, np.int32)
+        if deleted.any():
+            left, right = self._pairs(self.alive | deleted)
+            self.after_deleted = right[deleted[left]]
+
+    def _pairs(self, which: NDArray[np.bool_]) -> tuple[Places, Places]:
+        """Of the rows in `which`: each two that follow each other in an episode."""
+        places = np.flatnonzero(which)
         order = places[np.lexsort((self._ordinal.values[places], self.episodes[places]))].astype(np.int32)
         are_together = self.episodes[order[1:]] == self.episodes[order[:-1]]
-        left, right = order[:-1][are_together], order[1:][are_together]
-        self.before[right], self.after[left] = left, right
+        return order[:-1][are_together], order[1:][are_together]
 
 
 _HOW_FOUND: Final = attrgetter(

@@ -45,6 +45,11 @@ def score(
     nothing = np.zeros(len(index), np.float32)
     own = nothing if vector is None else cosines(index.own, vector)
     window = nothing if vector is None else cosines(index.window, vector)
+    alone = index.after_deleted
+    if len(alone):
+        window[alone] = own[alone]
+        window_words.scores[alone] = words.scores[alone]
+        window_words.coverage[alone] = words.coverage[alone]
 
     weighted = {
         "words": recipe.words * _of_best(words.scores, index.alive),

@@ -79,12 +79,22 @@ def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
             tags=tuple(filter(None, (kind, subject, about))),
         )
         return Kept(tx.memories.add(new), "stored")
+    columns = _as_edited(known, entry, columns)
     changed = {name: value for name, value in columns.items() if getattr(known, name) != value}
     if known.deleted_at is not None or not changed:
         return None
     tx.memories.update(memory_id, **changed)
     updated = tx.memories.get(memory_id)
     return None if updated is None else Kept(updated, "updated")
+
+
+def _as_edited(known: Memory, entry: Entry, columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns with the content as it was edited by hand, unless the person has stated the fact since."""
+    edited_at = (known.source_info or {}).get("edited_at")
+    if not isinstance(edited_at, str) or as_text(entry.latest.change.said_at) > edited_at:
+        return columns
+    source = {**columns["source_info"], "edited_at": edited_at}
+    return {**columns, "content": known.content, "source_info": source}
 
 
 def _source(entry: Entry) -> dict[str, Any]:

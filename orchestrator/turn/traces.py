@@ -94,8 +94,19 @@ def of_memory(
     )
 
 
-def of_kept(kept: Kept, trace_id: str, conversation_id: str, message_id: str, *, actor: str) -> MemoryTrace:
-    """The trace of a long-term memory that was stored or updated."""
+def of_kept(
+    kept: Kept,
+    trace_id: str,
+    conversation_id: str,
+    message_id: str | None,
+    *,
+    actor: str,
+    reason: str | None = None,
+) -> MemoryTrace:
+    """The trace of a long-term memory that was stored or updated. Without a message, it was not in a turn.
+
+    The content of a deleted memory is not shown.
+    """
     memory = kept.memory
     source: dict[str, Any] = memory.source_info or {}
     facts = {
@@ -104,14 +115,17 @@ def of_kept(kept: Kept, trace_id: str, conversation_id: str, message_id: str, *,
         "source": f"{memory.source_type}:{conversation_id}",
         "subject": source.get("subject"),
         "conflict": source.get("conflict"),
+        "reason": reason,
+        "deleted": True if memory.deleted_at else None,
+        "background": True if message_id is None else None,
     }
     return MemoryTrace(
         id=TraceId(trace_id),
         conversation_id=ConversationId(conversation_id),
-        previous_id=MessageId(message_id),
+        previous_id=None if message_id is None else MessageId(message_id),
         memory_id=MemoryId(memory.id),
         memory_type=memory.source_type,
         action=kept.action,
-        content=memory.content,
+        content="" if memory.deleted_at else memory.content,
         metadata={name: fact for name, fact in facts.items() if fact is not None},
     )

@@ -1,11 +1,13 @@
 """Long-term memories, and the rows that represent memory blocks in traces."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, cast
 
-from sqlalchemy import bindparam, false, or_, update
+from sqlalchemy import Text, bindparam, false, or_, update
+from sqlalchemy import cast as cast_type
 
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.statements import Statement, all_of
@@ -92,6 +94,16 @@ _NEXT_IN_EPISODE = Statement(
     .limit(1),
     IndexedMemory,
 )
+_NAMING = Statement(
+    all_of(Memory)
+    .where(
+        _table.c.user_id == bindparam("user_id"),
+        _is_memory,
+        cast_type(_table.c.source_info, Text).like(bindparam("pattern", type_=Text)),
+    )
+    .order_by(_table.c.created_at, _table.c.id),
+    _without_padding,
+)
 _RESTORE = Statement(
     update(_table).where(_table.c.id == bindparam("id")).values(deleted_at=None, updated_at=bindparam("now")),
     lambda: None,
@@ -163,21 +175,28 @@ class Memories(ById[Memory]):
         """Memories of a person that search cannot find yet, because they have no row in the index."""
         return self._unit.all(_NOT_INDEXED, user_id=user_id, limit=limit)
 
-    def update(self, id: str, *, by: str = PERSON, **columns: Any) -> bool:
-        """Set some columns; false if there is no such row or it is deleted."""
+    def naming(self, user_id: str, memory_id: str, *, even_deleted: bool = False) -> list[Memory]:
+        """Memories of a person whose source names another memory: those made from it, or that rest on it."""
+        found = self._unit.all(_NAMING, user_id=user_id, pattern=f'%"{memory_id}"%')
+        return [each for each in found if even_deleted or each.deleted_at is None]
+
+    def update(
+        self, id: str, *, by: str = PERSON, note: Mapping[str, Any] = MappingProxyType({}), **columns: Any
+    ) -> bool:
+        """Set some columns; false if there is no such row or it is deleted. The ledger also keeps `note`."""
         body = {name: value for name, value in columns.items() if name not in _NOT_IN_LEDGER}
         action = "deleted" if "deleted_at" in body else "updated"
         return super().update(id, **columns) and self._note(
-            id, action, {} if action == "deleted" else _plain(body), by
+            id, action, {**({} if action == "deleted" else _plain(body)), **note}, by
         )
 
-    def delete(self, id: str, *, by: str = PERSON) -> bool:
+    def delete(self, id: str, *, by: str = PERSON, note: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Mark the row as deleted. It stays in the table, but normal reads skip it."""
-        return self.update(id, by=by, deleted_at=self._unit.now)
+        return self.update(id, by=by, note=note, deleted_at=self._unit.now)
 
-    def restore(self, id: str, *, by: str = PERSON) -> bool:
+    def restore(self, id: str, *, by: str = PERSON, note: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Undo a deletion; false if there is no such row."""
-        return self._unit.run(_RESTORE, id=id) == 1 and self._note(id, "restored", {}, by)
+        return self._unit.run(_RESTORE, id=id) == 1 and self._note(id, "restored", dict(note), by)
 
     def erase(self, id: str, *, by: str = PERSON) -> bool:
         """Delete a memory for good: its content leaves the table, the index and the ledger."""

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.ops.clock import as_text
-from orchestrator.store.engine.statements import Statement
+from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import json_text
 from orchestrator.store.engine.unit import Unit
 from orchestrator.store.rows import LedgerEntry, MemoryHead
@@ -51,6 +51,14 @@ _REMOVE_BODIES: Final = Statement(
     )
     .values(body=None, salt=None),
     lambda: None,
+)
+
+_LATEST: Final = Statement(
+    all_of(LedgerEntry)
+    .where(LedgerEntry.table.c.user_id == bindparam("user_id"))
+    .order_by(LedgerEntry.table.c.number.desc())
+    .limit(bindparam("limit")),
+    LedgerEntry,
 )
 
 
@@ -98,6 +106,10 @@ class MemoryLedger:
     def of_memory(self, user_id: str, memory_id: str) -> list[LedgerEntry]:
         """The entries of one memory, in order."""
         return self._unit.find(LedgerEntry, "number", user_id=user_id, memory_id=memory_id)
+
+    def latest(self, user_id: str, *, limit: int) -> list[LedgerEntry]:
+        """The last entries of a person, the newest first."""
+        return self._unit.all(_LATEST, user_id=user_id, limit=limit)
 
     def remove_bodies(self, user_id: str, memory_id: str) -> None:
         """Remove the content from all entries of a memory. The chain of digests still verifies."""
