@@ -289,7 +289,7 @@ class Oidc(Section):
 
 
 class LiveKit(Section):
-    """The LiveKit server, if there is one."""
+    """Settings of the LiveKit server. Without a `url`, none is used."""
 
     url: Annotated[str, _address("ws", "wss", "http", "https")]
     api_key: SecretStr

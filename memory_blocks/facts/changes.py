@@ -176,7 +176,7 @@ def withdrawals(
 
 
 def derived_id(*parts: str) -> str:
-    """An id of a change, always the same for the same parts."""
+    """The id of a change to a fact, computed from these strings: equal strings give an equal id."""
     return f"fact_{blake2b(chr(0).join(parts).encode(), digest_size=12).hexdigest()}"
 
 

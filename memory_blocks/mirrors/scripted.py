@@ -45,7 +45,7 @@ class ScriptedMirror:
         return {label: self.text(here, label) for here, label in self._put if here == conversation_id}
 
     def append(self, conversation_id: str, label: Label, content: str, *, actor: str) -> None:
-        """Append a line, as Letta's `core_memory_append` does."""
+        """Append a line to a block's copy, as an agent's tool `core_memory_append` does in Letta."""
         self._edits[conversation_id, label] = f"{self.text(conversation_id, label)}\n{content}", actor
 
     def replace(self, conversation_id: str, label: Label, old: str, new: str, *, actor: str) -> None:

@@ -221,7 +221,7 @@ def verify(invocation: Invocation, conversation: str, as_json: bool) -> None:
 @_as_json
 @with_invocation
 def quarantine(invocation: Invocation, conversation: str, id: str | None, as_json: bool) -> None:
-    """List the invalid texts in quarantine and why they are there, or show the one with an ID."""
+    """List the invalid texts of blocks in quarantine and why they are there. With an ID, show that text."""
     from orchestrator.ops.clock import as_text
 
     def read(access: "Access") -> "Result[Sequence[QuarantinedText]]":

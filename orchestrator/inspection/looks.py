@@ -16,7 +16,7 @@ from orchestrator.turn.traces import row_of_block
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Who looks, and why. Staff has a reason; people who look at their own memory need none."""
+    """Who reads somebody's memory, and why. Staff must give a reason; people who read their own need none."""
 
     actor: str
     reason: str | None = None

@@ -241,7 +241,7 @@ def _unpack_canonical(data: bytes) -> Any:
 
 
 def _dict_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build one map and check its keys. It must be fast: a frame may have a million maps."""
+    """Make a dict of one map; refuse repeated keys. It must be fast: a frame may have a million maps."""
     if not pairs:
         return {}
     found = dict(pairs)
