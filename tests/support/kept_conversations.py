@@ -33,7 +33,7 @@ from tests.support.models import minilm
 from tests.support.orchestrators import agents, an_orchestrator, history, local_brain
 from tests.support.protocol_client import conversing
 
-KEPT = Path(__file__).parent / "conversations"
+KEPT = Path(__file__).parents[1] / "conversations"
 PERSON = "person"
 ASIDE = f"{PERSON}, aside"
 PROMPT = Prompt(name="a", text="Be kind.", revision="1")
