@@ -309,6 +309,9 @@ REASON_REQUIRED: Final = _row(203, "reason_required", 403)(
     "Reading somebody else's memory needs a reason.",
     "Send it in the header `Anamnesis-Reason`; it is kept in the trace of the read.",
 )
+LOOK_NOT_RECORDED: Final = _row(203, "look_not_recorded", 409)(
+    "The read cannot be recorded, because this person has no conversation.", "Nothing was shown."
+)
 REVISION_NOT_FOUND: Final = _row(201, "revision_not_found", 404)(
     "Block `{label}` has no such revision.", "The list of its revisions shows those that are kept."
 )

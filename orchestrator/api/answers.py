@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from fastapi import Path, Query
 from pydantic import (
@@ -49,6 +49,9 @@ Limit: TypeAlias = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="Entr
 Cursor: TypeAlias = Annotated[
     str | None,
     Query(max_length=500, description="`next` of the page before; leave it out for the first page."),
+]
+Of: TypeAlias = Annotated[
+    Literal["me", "all"], Query(description="Your own conversations, or (for staff) all.")
 ]
 Number: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_NUMBER)]
 

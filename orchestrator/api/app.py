@@ -23,16 +23,16 @@ from orchestrator.api.routes import (
     docs,
     health,
     livekit,
-    memories,
     messages,
     metrics,
+    overview,
     page,
     safety_events,
     session,
     tool_uses,
     websocket,
 )
-from orchestrator.api.routes.memory import archived_turns, blocks, explanations, traces
+from orchestrator.api.routes.memory import archived_turns, blocks, explanations, retrievals, search, traces
 from orchestrator.inspection.live import TraceFeed
 
 BODY_LIMIT: Final = 64 * 1024
@@ -80,7 +80,7 @@ def create_app(
         conversations.build_start(rooms, resources, body_limit),
         conversations.build_router(rooms),
         livekit.build_router(rooms, body_limit),
-        memories.build_router(memory, body_limit),
+        search.build_router(memory, body_limit),
         health.build_router(orchestrator),
         metrics.build_router(),
         docs.build_router(app),
@@ -102,8 +102,9 @@ def _add_resources(
 ) -> None:
     """Add the routes of what is stored. The feed of live traces is closed when the server stops."""
     app.state.feed = TraceFeed(resources.store)
+    pseudonyms = Pseudonyms(authentication.folder)
     for router in (
-        conversations.build_resource(resources, Pseudonyms(authentication.folder), body_limit),
+        conversations.build_resource(resources, pseudonyms, body_limit),
         messages.build_router(resources),
         blocks.build_router(resources),
         archived_turns.build_router(resources),
@@ -111,6 +112,8 @@ def _add_resources(
         explanations.build_router(resources),
         tool_uses.build_router(resources),
         safety_events.build_router(resources),
+        retrievals.build_router(resources, pseudonyms),
+        overview.build_router(resources),
     ):
         app.include_router(router)
 

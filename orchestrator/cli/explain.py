@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("message")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as the API does.")
+@click.option("--requests", is_flag=True, help="Also print what models were sent.")
+@click.option("--diff", is_flag=True, help="Also print how that differs from the turn before.")
 @with_invocation
-def explain(invocation: Invocation, message: str, as_json: bool) -> None:
+def explain(invocation: Invocation, message: str, as_json: bool, requests: bool, diff: bool) -> None:
     """Explain an answer: how the message was understood, what was remembered, and how long it took.
 
     MESSAGE is the id of the person's message or of the answer. Looking leaves traces with your name.
@@ -50,6 +52,8 @@ def explain(invocation: Invocation, message: str, as_json: bool) -> None:
     else:
         for line in _lines(explanation):
             click.echo(line)
+        for line in _request_lines(explanation, whole=requests, diff=diff):
+            click.echo(line)
 
 
 def _lines(told: "WholeExplanation") -> "Iterator[str]":
@@ -68,6 +72,8 @@ def _lines(told: "WholeExplanation") -> "Iterator[str]":
             sure = f"{understood.confidence:.2f}"
             yield f"  intent {understood.intent} ({sure}): {understood.reasoning}"
         yield f"  answered by {understood.specialist or 'nobody'}"
+    if told.prompt is not None:
+        yield f"  with the prompt {told.prompt}, revision {told.prompt_revision}"
     yield from ("", "Memory")
     for block in told.blocks:
         yield f"  {block.action:<9} {block.label} revision {block.revision}  ({block.trace_id})"
@@ -78,10 +84,25 @@ def _lines(told: "WholeExplanation") -> "Iterator[str]":
     yield from ("", "Answer", f"  {told.answer.content if told.answer else '-'}", "", "Times")
     for step in told.steps:
         yield f"  {step.milliseconds:>7} ms  {step.name}"
+    if told.stations:
+        yield from ("", "Stations, in milliseconds after the turn began")
+    for station in told.stations:
+        yield f"  {station.start:>9.1f}  {station.milliseconds:>9.1f} ms  {station.name}"
     if told.model is not None:
         model = told.model
         tokens = f"{model.prompt_tokens} tokens sent, {model.completion_tokens} received"
         yield from ("", f"Model: {model.requests} requests, {tokens}{_after_colon(model.trouble)}")
+
+
+def _request_lines(told: "WholeExplanation", *, whole: bool, diff: bool) -> "Iterator[str]":
+    """What models were sent, each with a line about it."""
+    for each in told.model_requests:
+        tokens = f"{each.prompt_tokens} tokens sent, {each.completion_tokens} received"
+        yield from ("", f"Request {each.number} to {each.model} as {each.role}: {each.outcome}, {tokens}")
+        if whole:
+            yield each.readable or "(erased)"
+        if diff:
+            yield each.diff or "(there is no such request in the turn before, or it is the same)"
 
 
 def _after_colon(text: str | None) -> str:

@@ -11,9 +11,10 @@ from memory_blocks.models import Label
 from orchestrator.errors import ITEM_NOT_FOUND, REVISION_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.blocks import BlockInspector
 from orchestrator.inspection.looks import Look, trace_text
+from orchestrator.inspection.requests import ModelRequest, requests_for
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Conversation as ConversationRow
-from orchestrator.store.rows import Message, SafetyEvent, ToolUse, Trace, Turn
+from orchestrator.store.rows import Message, SafetyEvent, ToolUse, Trace, Turn, TurnRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,23 @@ class ModelUse:
 
 
 @dataclass(frozen=True, slots=True)
+class StationTime:
+    """A station of the turn: when it began, after the attempt at the turn did, and how long it took."""
+
+    name: str
+    start: float
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The person's messages of the turns before and after this one, if there are any."""
+
+    previous_message_id: str | None
+    next_message_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """One answer's whole story."""
 
@@ -119,6 +137,11 @@ class Explanation:
     tools: tuple[ToolCall, ...]
     steps: tuple[Step, ...]
     model: ModelUse | None
+    run: TurnRun | None
+    stations: tuple[StationTime, ...]
+    model_requests: tuple[ModelRequest, ...]
+    retrieval_id: str | None
+    neighbours: Neighbours
 
 
 def turn_of(tx: Transaction, message: Message) -> Turn:
@@ -147,6 +170,13 @@ def explain(
     traces = tx.traces.of_message(question.id)
     blocks = tuple(_block_use(each) for each in traces if _is_block(each))
     tools = tx.unit.find(ToolUse, "sequence_number", conversation_id=conversation.id, message_id=question.id)
+    before = tx.turns.get(conversation.id, turn.number - 1)
+    after = tx.turns.get(conversation.id, turn.number + 1)
+    neighbours = Neighbours(
+        before.user_message_id if before else None, after.user_message_id if after else None
+    )
+    run = _run_of(tx, question, answer_id)
+    searches = tx.memory_index.retrievals_of_message(conversation.id, question.id)
     return Explanation(
         conversation_id=conversation.id,
         turn=turn.number,
@@ -162,7 +192,22 @@ def explain(
         tools=tuple(_tool_call(each) for each in tools),
         steps=tuple(_steps(tx, turn, question, answer, traces)),
         model=_model_use(tx, answer),
+        run=run,
+        stations=tuple(
+            StationTime(each.station, each.start_ms, each.milliseconds)
+            for each in (tx.runs.stations(run.id) if run else ())
+        ),
+        model_requests=requests_for(tx, question.id, neighbours.previous_message_id),
+        retrieval_id=searches[-1].id if searches else None,
+        neighbours=neighbours,
     )
+
+
+def _run_of(tx: Transaction, question: Message, answer_id: str | None) -> TurnRun | None:
+    """The attempt that gave this answer, else the latest one; None if its turn is older than the table."""
+    runs = tx.runs.of_message(question.id)
+    found = [run for run in runs if run.answer_id == answer_id] or runs
+    return found[-1] if found else None
 
 
 def _is_block(trace: Trace) -> bool:

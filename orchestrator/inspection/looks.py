@@ -8,7 +8,7 @@ from typing import Any
 from memory_blocks.errors import BlockError
 from memory_blocks.models import Label
 from memory_blocks.trace import Receipt
-from orchestrator.errors import as_ours
+from orchestrator.errors import LOOK_NOT_RECORDED, AnamnesisError, as_ours
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Trace
 from orchestrator.turn.traces import row_of_block
@@ -58,6 +58,23 @@ def trace_text(tx: Transaction, conversation_id: str, look: Look, what: str) -> 
         deleted_at=None,
     )
     tx.traces.add([_with_reason(trace, look)])
+
+
+def trace_memory(
+    tx: Transaction, look: Look, user_id: str, what: str, conversation_id: str | None = None
+) -> None:
+    """Store a trace of staff that read from a person's long-term memory. One's own reads leave none.
+
+    A trace belongs to a conversation: to the given one, else to the person's latest. If there is none, the
+    read cannot be recorded, so it is refused.
+    """
+    if look.is_own:
+        return
+    latest = tx.conversations.of_person(user_id, limit=1)
+    here = conversation_id or (latest[0].id if latest else None)
+    if here is None:
+        raise AnamnesisError(LOOK_NOT_RECORDED)
+    trace_text(tx, here, look, what)
 
 
 @contextmanager

@@ -6,8 +6,10 @@ Labels and attributes are ids or come from closed sets; they never contain what 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from prometheus_client import (
@@ -150,17 +152,41 @@ def collector_reached() -> bool | None:
 
 
 @dataclass(slots=True)
-class TurnOutcome:
-    """The outcome of the current turn. If not set: completed, or failed if the turn raised."""
+class StationTime:
+    """When a station of a turn began, in seconds after the turn did, and how long it took."""
+
+    name: Station
+    start: float
+    seconds: float | None = None
+    """None while it runs."""
+
+
+@dataclass(slots=True)
+class WatchedTurn:
+    """The turn that runs: its outcome, and the times of its stations in the order in which they began.
+
+    If the outcome is not set, the turn is completed, or failed if it raised.
+    """
 
     outcome: Outcome | None = None
+    stations: list[StationTime] = field(default_factory=list)
+    began: float = field(default_factory=perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """How long the turn has taken so far."""
+        return perf_counter() - self.began
+
+
+_watched: ContextVar[WatchedTurn | None] = ContextVar("watched_turn", default=None)
 
 
 @contextmanager
-def turn(meta: Mapping[str, object] | None = None, **ids: str) -> Iterator[TurnOutcome]:
+def turn(meta: Mapping[str, object] | None = None, **ids: str) -> Iterator[WatchedTurn]:
     """Count and time one turn. Its span is a child of the span that the message's `meta` names, if any."""
     _turns_started.inc()
-    result = TurnOutcome()
+    result = WatchedTurn()
+    token = _watched.set(result)
     try:
         with _turn_seconds.time(), _span("turn", _parent(meta or {}), ids):
             yield result
@@ -168,14 +194,21 @@ def turn(meta: Mapping[str, object] | None = None, **ids: str) -> Iterator[TurnO
         result.outcome = result.outcome or "failed"
         raise
     finally:
+        _watched.reset(token)
         _turns_finished.labels(result.outcome or "completed").inc()
 
 
 @contextmanager
 def station(name: Station) -> Iterator[None]:
     """Time one station of a turn."""
-    with _station_seconds.labels(name).time(), _span(name):
-        yield
+    watched = _watched.get() or WatchedTurn()
+    time = StationTime(name, watched.seconds)
+    watched.stations.append(time)
+    try:
+        with _station_seconds.labels(name).time(), _span(name):
+            yield
+    finally:
+        time.seconds = watched.seconds - time.start
 
 
 def store_write() -> AbstractContextManager[object]:

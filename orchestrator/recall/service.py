@@ -8,7 +8,7 @@ from agents.ports import Vectors
 from orchestrator.ops.clock import as_text
 from orchestrator.recall.context.assembly import PackagingInput, finalize_packaging_trace
 from orchestrator.recall.context.collector import TraceCollector, TraceConfig
-from orchestrator.recall.context.packaging import conflict_groups, package
+from orchestrator.recall.context.packaging import conflict_groups, estimate_tokens, package
 from orchestrator.recall.context.result import FoundMemory, RetrievalResult
 from orchestrator.recall.context.summaries import Mode, RetrievalSummary
 from orchestrator.recall.recipe import DEFAULT, Recipes
@@ -203,6 +203,15 @@ def _summary(
         beyond_limit_count=ranking.beyond_limit,
         minimum_score=ranking.minimum,
         period=str(found.period) if found.period else None,
+        candidates=tuple(
+            {
+                "id": each.id,
+                "score": each.score,
+                "signals": dict(each.signals),
+                "tokens": estimate_tokens(each.content),
+            }
+            for each in memories
+        ),
     )
 
 

@@ -351,6 +351,7 @@ class Meta(Row):
     ("ended", same("state IN ('completed', 'failed')", "ended_at IS NOT NULL")),
     ("answered", "state <> 'completed' OR answer_id IS NOT NULL"),
     index("state", "state", "conversation_id", "number"),
+    index("time", "created_at"),
     unique("one_at_a_time", "conversation_id", where="state = 'in_progress'"),
     defaults={"state": "'pending'", "attempts": "0", "stop_requested": "FALSE"},
 )
@@ -509,6 +510,7 @@ class BlockRevision(Row):
     of_conversation,
     ("turn_id", "turn_id >= 1"),
     ("digest", "length(digest) = 64"),
+    index("time", "archived_at"),
 )
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn(Row):
@@ -701,6 +703,7 @@ class IndexedMemory(Row):
     ("milliseconds", "milliseconds BETWEEN 0 AND 86400000"),
     index("user", "user_id", "created_at"),
     index("message", "conversation_id", "message_id"),
+    index("time", "created_at", "id"),
 )
 @dataclass(frozen=True, slots=True)
 class Retrieval(Row):
@@ -790,6 +793,66 @@ class SafetyRefusal(Row):
 
     event_id: str
     said: str
+    created_at: datetime
+
+
+# --- how turns ran -----------------------------------------------------------------------------------------
+
+
+@stored_in(
+    "turn_runs",
+    of("conversation_id", "turn", to="turns", their=("conversation_id", "number"), what="turn"),
+    of_message(),
+    ("confidence", "confidence BETWEEN 0 AND 1"),
+    ("routed", same("intent IS NULL", "specialist IS NULL")),
+    ("prompt", same("prompt IS NULL", "prompt_revision IS NULL")),
+    ("milliseconds", "milliseconds >= 0"),
+    index("message", "message_id", "created_at"),
+    index("conversation", "conversation_id", "created_at"),
+    index("time", "created_at", "id"),
+)
+@dataclass(frozen=True, slots=True)
+class TurnRun(Row):
+    """One attempt at a turn: how its message was routed, with which prompt, and how long it took.
+
+    It has no texts. `answer_id` is the id that the answer has, or would have had if the attempt had not
+    failed.
+    """
+
+    id: str
+    conversation_id: str
+    turn: int
+    message_id: str
+    answer_id: str
+    intent: str | None
+    confidence: float | None
+    specialist: str | None
+    prompt: str | None
+    prompt_revision: str | None
+    error: str | None
+    milliseconds: float
+    created_at: datetime
+
+
+@stored_in(
+    "station_times",
+    key("run_id", "position"),
+    of("run_id", to="turn_runs", what="run"),
+    ("position", "position >= 1"),
+    ("station", "station <> ''"),
+    ("start_ms", "start_ms >= 0"),
+    ("milliseconds", "milliseconds >= 0"),
+    index("time", "created_at", "station"),
+)
+@dataclass(frozen=True, slots=True)
+class StationTime(Row):
+    """How long one station of a run took. `start_ms` is when it began, after the run did."""
+
+    run_id: str
+    position: int
+    station: str
+    start_ms: float
+    milliseconds: float
     created_at: datetime
 
 

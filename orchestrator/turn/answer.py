@@ -33,6 +33,7 @@ from orchestrator.errors import (
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision, UnderstoodMessage
+from orchestrator.store.repositories.runs import Run
 from orchestrator.turn import traces
 from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
@@ -76,7 +77,12 @@ async def answering(claimed: ClaimedTurn, services: TurnServices) -> AsyncIterat
         telemetry.turn(turn.meta, conversation_id=turn.conversation_id) as watched,
         usage.record() as model_usage,
     ):
-        answer = Answer(claimed, services, model_usage)
+        answer = Answer(
+            claimed,
+            services,
+            model_usage,
+            Run(turn.conversation_id, turn.number, turn.message.id, watched),
+        )
         try:
             async with asyncio.timeout(seconds) as scope:
                 with claimed.stoppable(scope):
@@ -122,9 +128,11 @@ def _problem_of(error: Exception) -> AnamnesisError | None:
 class Answer:
     """One answer while it is made. It owns the transactions; its three parts do the work inside them."""
 
-    def __init__(self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage) -> None:
+    def __init__(
+        self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage, run: Run
+    ) -> None:
         self._claimed, self._turn, self._services = claimed, claimed.turn, services
-        self._usage = model_usage
+        self._usage, self.run = model_usage, run
         self._own_words: tuple[str, ...] = ()
         self._fence = Fence(self._turn.number, claimed.lease.epoch)
         self._stream = AnswerStream(self._turn)
@@ -232,8 +240,10 @@ class Answer:
         await self._commit(work, step="recall")
 
     def route(self, routing: Routing) -> None:
-        """Remember how the message was understood and who answers it, for the blocks."""
-        self._routing = routing
+        """Remember how the message was understood and who answers it."""
+        self._routing, intent = routing, routing.understanding.intent
+        self.run.intent, self.run.confidence = intent.intent, intent.confidence
+        self.run.specialist = routing.specialist.agent_type
 
     def tools(self, toolbox: Toolbox) -> ToolUser:
         """What the specialist calls tools with."""
@@ -277,7 +287,7 @@ class Answer:
         def work(write: ConversationWrite) -> bool:
             self._send_steps(write, steps)
             self._stream.send(write, ready)
-            return self._stop_is_requested(write)
+            return _stop_is_requested(write, self._turn.number)
 
         async def send() -> bool:
             stop = self._turn.streaming and await self._commit(work, step="sentence")
@@ -293,7 +303,8 @@ class Answer:
         last = "" if problem or stopped else self._stream.held_back or ""
         in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
         steps = self._steps(*self._usage.take_reasoning()) if problem is None else []
-        changes = await self._foreign_changes() if in_blocks else ()
+        sync = self._services.sync
+        changes = await sync.foreign_changes(self._turn.conversation_id) if in_blocks else ()
         for attempt in range(1, MAX_WRITES + 2):
             close = partial(
                 self._close,
@@ -324,7 +335,7 @@ class Answer:
                     sentences=len(self._stream.said) + bool(last),
                 )
                 if written is not None:
-                    await self._services.sync.copy(self._record.conversation, written.stored, changes)
+                    await sync.copy(self._record.conversation, written.stored, changes)
                 return
 
     def _steps(self, *reasons: str) -> list[tuple[int, SentenceDecision]]:
@@ -333,9 +344,6 @@ class Answer:
             return []
         specialist = self._routing.specialist if self._routing else None
         return self._stream.number_steps(self._safety.check_reason(each, specialist) for each in reasons)
-
-    async def _foreign_changes(self) -> Sequence[ForeignChange]:
-        return await self._services.sync.foreign_changes(self._turn.conversation_id)
 
     async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
         with_calls, confirm = self._calls.saved_with(work)
@@ -357,7 +365,7 @@ class Answer:
     ) -> WriteResult | None:
         """Close the turn. If `changes` is None, the blocks are not written; an empty one writes them."""
         stream, decision = self._stream, self._safety.decision
-        if problem is None and not stopped and self._stop_is_requested(write):
+        if problem is None and not stopped and _stop_is_requested(write, self._turn.number):
             stopped, last = True, ""
         if problem is not None:
             close_open_calls(write, self._turn.message.id)
@@ -367,6 +375,7 @@ class Answer:
         written = None
         if changes is not None:
             written = self._record.write(write, self._result(text, problem, attempt), changes)
+        write.tx.runs.add(self.run, stream.answer_id, problem.problem.name if problem else None)
         if problem is not None and not stream.is_sent_whole:
             self._send_problem(write, problem)
             return written
@@ -411,10 +420,11 @@ class Answer:
             self._safety.write_notes(write, reason.notes)
         self._stream.send_steps(write, steps)
 
-    def _stop_is_requested(self, write: ConversationWrite) -> bool:
-        """Whether the person asked to stop, perhaps through another process."""
-        turn = write.tx.turns.get(write.conversation.id, self._turn.number)
-        return turn is not None and turn.stop_requested
+
+def _stop_is_requested(write: ConversationWrite, turn_number: int) -> bool:
+    """Whether the person asked to stop, perhaps through another process."""
+    turn = write.tx.turns.get(write.conversation.id, turn_number)
+    return turn is not None and turn.stop_requested
 
 
 def _usage_meta(model_usage: ModelUsage) -> dict[str, Scalar]:

@@ -76,6 +76,8 @@ async def _answer(answer: Answer, turn: OpenTurn, services: TurnServices) -> Non
 
     for sentence in decision.preface:
         await answer.say(sentence)
+    prompt = services.prompts.prompt(specialist)
+    answer.run.prompt, answer.run.prompt_revision = prompt.name, prompt.revision
     brief = Brief(
         specialist,
         text,
@@ -83,7 +85,7 @@ async def _answer(answer: Answer, turn: OpenTurn, services: TurnServices) -> Non
         situation,
         facts,
         recalled,
-        services.prompts.prompt(specialist),
+        prompt,
         turn.said,
         answer.tools(services.toolbox.only(specialist.tools)),
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
-from orchestrator.errors import NOT_FOUND, REASON_REQUIRED, TEXTS_NOT_GRANTED, AnamnesisError
+from orchestrator.errors import MISSING_ROLE, NOT_FOUND, REASON_REQUIRED, TEXTS_NOT_GRANTED, AnamnesisError
 from orchestrator.inspection.looks import Look
 from orchestrator.store.repositories.traces import PERSON
 from orchestrator.wire.ids import PersonId
@@ -41,6 +41,8 @@ class Scope(StrEnum):
     SAFETY_READ = "safety:read"
     EXPLANATIONS_READ = "explanations:read"
     MEMORIES_READ = "memories:read"
+    MEMORIES_WRITE = "memories:write"
+    OVERVIEW_READ = "overview:read"
     METRICS_READ = "metrics:read"
     TEXTS_READ = "texts:read"
 
@@ -75,6 +77,14 @@ class Caller:
     def sees_names(self) -> bool:
         """Whether the ids of people are shown to the caller; an analyst gets pseudonyms."""
         return self.has_any((Role.OPERATOR, Role.PRIVACY))
+
+
+def person_of(caller: Caller, of: Literal["me", "all"]) -> str | None:
+    """Whose entries a list shows: the caller's own, or (None) those of everybody, if a role allows it."""
+    needed = (Role.PERSON,) if of == "me" else READS_FACTS
+    if not caller.has_any(needed):
+        raise AnamnesisError(MISSING_ROLE, roles=", ".join(sorted(needed)))
+    return caller.person if of == "me" else None
 
 
 def look_at_facts(caller: Caller, owner: str) -> Look:

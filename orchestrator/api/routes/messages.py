@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from orchestrator.api.access.checking import caller_of, facts_of, item_texts, reason_of
+from orchestrator.api.access.checking import caller_of, facts_of, item_texts, reason_of, texts_of
 from orchestrator.api.answers import (
     Answer,
     Cursor,
@@ -48,6 +48,19 @@ class WholeMessage(Answer):
     created_at: Moment
 
 
+class Said(Answer):
+    """A message in a transcript. A superseded one was edited, or is an answer that was replaced."""
+
+    id: str
+    sequence_number: int
+    previous_id: str | None
+    role: str
+    status: str
+    superseded: bool
+    content: str
+    created_at: Moment
+
+
 def build_router(resources: Resources) -> APIRouter:
     """Build the routes."""
     router = APIRouter(tags=["messages"])
@@ -68,6 +81,24 @@ def build_router(resources: Resources) -> APIRouter:
         return page_of(
             found, limit, lambda entry: number_cursor(entry.sequence_number), MessageFacts.model_validate
         )
+
+    @router.get("/v1/conversations/{conversation_id}/transcript", responses=problems(404))
+    async def show_transcript(
+        request: Request, conversation_id: Id, limit: Limit = 50, cursor: Cursor = None
+    ) -> Page[Said]:
+        """Show what was said in a conversation, in order. If staff reads it, each page leaves a trace."""
+        caller, reason, after = caller_of(request), reason_of(request), read_number(cursor, 0)
+
+        def read(tx: Transaction) -> list[Said]:
+            row, look = texts_of(tx, caller, conversation_id, reason)
+            found = tx.messages.page(row.id, after, limit + 1)
+            if shown := found[:limit]:
+                numbers = f"{shown[0].sequence_number} to {shown[-1].sequence_number}"
+                trace_text(tx, row.id, look, f"the messages {numbers}")
+            return [_said(tx, each) for each in found]
+
+        found = await store.write(read)
+        return page_of(found, limit, lambda each: number_cursor(each.sequence_number), lambda each: each)
 
     @router.get("/v1/messages/{message_id}", responses=problems(404))
     async def show_one(request: Request, message_id: Id) -> WholeMessage:
@@ -91,6 +122,19 @@ def message_of(tx: Transaction, message_id: str) -> Message:
     if found is None:
         raise AnamnesisError(ITEM_NOT_FOUND, what="message")
     return found
+
+
+def _said(tx: Transaction, row: Message) -> Said:
+    return Said(
+        id=row.id,
+        sequence_number=row.sequence_number,
+        previous_id=row.previous_id,
+        role=row.message_role,
+        status=row.completion_status,
+        superseded=any(pair.key == "superseded" for pair in tx.meta.of(row.id)),
+        content=row.contents,
+        created_at=row.created_at,
+    )
 
 
 def _whole(row: Message) -> WholeMessage:

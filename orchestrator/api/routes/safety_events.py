@@ -1,17 +1,20 @@
 """`/v1/safety-events`: what the guard found in messages and answers."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Request
 
 from orchestrator.api.access.checking import caller_of, facts_of, item_texts, reason_of
-from orchestrator.api.access.roles import READS_FACTS, Role
+from orchestrator.api.access.roles import person_of
 from orchestrator.api.answers import (
     Answer,
     Cursor,
+    GivenTime,
     Id,
     Limit,
     Moment,
+    Of,
     Page,
     page_of,
     position_cursor,
@@ -19,10 +22,10 @@ from orchestrator.api.answers import (
     read_position,
 )
 from orchestrator.api.ports import Resources
-from orchestrator.errors import ITEM_NOT_FOUND, MISSING_ROLE, AnamnesisError
+from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import SafetyEntry
+from orchestrator.store.repositories.pages import SafetyEntry, SafetyFilter
 from orchestrator.store.rows import SafetyEvent
 
 
@@ -48,6 +51,19 @@ class WholeSafetyEvent(SafetyEventFacts):
     alert: str | None
 
 
+def given_filter(
+    kind: Literal["emergency", "crisis", "guard_failed", "refused"] | None = None,
+    certainty: Literal["certain", "possible"] | None = None,
+    since: GivenTime | None = None,
+    until: GivenTime | None = None,
+) -> SafetyFilter:
+    """The conditions of a list of safety events, from the query."""
+    return SafetyFilter(kind=kind, certainty=certainty, since=since, until=until)
+
+
+GivenFilter = Annotated[SafetyFilter, Depends(given_filter)]
+
+
 def build_router(resources: Resources) -> APIRouter:
     """Build the routes."""
     router = APIRouter(tags=["safety events"])
@@ -55,30 +71,24 @@ def build_router(resources: Resources) -> APIRouter:
 
     @router.get("/v1/safety-events", responses=problems())
     async def show_all(
-        request: Request,
-        of: Annotated[Literal["me", "all"], Query(description="Your own, or (for staff) all.")] = "me",
-        limit: Limit = 50,
-        cursor: Cursor = None,
+        request: Request, which: GivenFilter, of: Of = "me", limit: Limit = 50, cursor: Cursor = None
     ) -> Page[SafetyEventFacts]:
         """List safety events of all your conversations, newest first."""
-        caller, after = caller_of(request), read_position(cursor)
-        needed = (Role.PERSON,) if of == "me" else READS_FACTS
-        if not caller.has_any(needed):
-            raise AnamnesisError(MISSING_ROLE, roles=", ".join(sorted(needed)))
-        person = caller.person if of == "me" else None
-        found = await store.read(lambda tx: tx.pages.safety_events(None, person, after, limit + 1))
+        person, after = person_of(caller_of(request), of), read_position(cursor)
+        found = await store.read(lambda tx: tx.pages.safety_events(which, after, limit + 1, user_id=person))
         return _page(found, limit)
 
     @router.get("/v1/conversations/{conversation_id}/safety-events", responses=problems(404))
     async def show_list(
-        request: Request, conversation_id: Id, limit: Limit = 50, cursor: Cursor = None
+        request: Request, conversation_id: Id, which: GivenFilter, limit: Limit = 50, cursor: Cursor = None
     ) -> Page[SafetyEventFacts]:
         """List the safety events of a conversation, newest first."""
         caller, after = caller_of(request), read_position(cursor)
 
         def read(tx: Transaction) -> list[SafetyEntry]:
             facts_of(tx, caller, conversation_id)
-            return tx.pages.safety_events(conversation_id, None, after, limit + 1)
+            here = replace(which, conversation_id=conversation_id)
+            return tx.pages.safety_events(here, after, limit + 1)
 
         return _page(await store.read(read), limit)
 

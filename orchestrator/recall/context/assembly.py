@@ -82,6 +82,7 @@ def _packaging(given: PackagingInput) -> PackagingSummary:
         has_current_marker=package.has_current_marker,
         has_conflict_block="conflict" in package.blocks,
         token_cost=package.tokens,
+        drop_reasons=dict(package.dropped),
     )
 
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.recall.context.result import FoundMemory, PackagingSignal, TierAssignment
-from orchestrator.recall.context.summaries import Mode, Role
+from orchestrator.recall.context.summaries import DropReason, Mode, Role
 
 ANSWERS: Final = 0.4
 """The score from which on the best memory counts as the answer."""
@@ -38,6 +38,8 @@ class Package:
     text: str
     blocks: tuple[str, ...]
     has_current_marker: bool
+    dropped: Mapping[str, DropReason] = field(default_factory=dict)
+    """The candidates that were left out, each with the reason."""
 
     @property
     def tokens(self) -> int:
@@ -57,12 +59,16 @@ def estimate_tokens(text: str) -> int:
 
 def package(mode: Mode, query: str, candidates: Sequence[FoundMemory], limit: int) -> Package:
     """Package the best candidates."""
-    included = _without_repetitions(candidates)
-    if mode != "flat":
-        included = without_members(included)
+    different = _without_repetitions(candidates)
+    included = different if mode == "flat" else without_members(different)
     chosen = included[:limit]
     signal = _choose_type(mode, query, chosen)
-    return laid_out(signal, chosen, assign_roles(chosen), None)
+    dropped = {
+        **_dropped(candidates, different, "repeats_another"),
+        **_dropped(different, included, "part_of_another"),
+        **_dropped(included, chosen, "beyond_limit"),
+    }
+    return replace(laid_out(signal, chosen, assign_roles(chosen), None), dropped=dropped)
 
 
 def laid_out(
@@ -138,6 +144,13 @@ def without_members(memories: Sequence[FoundMemory]) -> list[FoundMemory]:
 def conflict_groups(memories: Sequence[FoundMemory]) -> list[list[str]]:
     """The ids of the memories that contradict each other."""
     return [[each.id for each in group] for group in _conflicts(memories)]
+
+
+def _dropped(
+    before: Sequence[FoundMemory], after: Sequence[FoundMemory], reason: DropReason
+) -> dict[str, DropReason]:
+    kept = {each.id for each in after}
+    return {each.id: reason for each in before if each.id not in kept}
 
 
 def _without_repetitions(memories: Sequence[FoundMemory]) -> list[FoundMemory]:

@@ -5,12 +5,13 @@ camelCase, as they appear in JSON.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 Mode: TypeAlias = Literal["flat", "tiered", "packed"]
 PackageType: TypeAlias = Literal["subject-pack", "timeline-pack", "tiered"]
 Role: TypeAlias = Literal["primary", "supporting", "historical", "contextual"]
+DropReason: TypeAlias = Literal["repeats_another", "part_of_another", "beyond_limit"]
 
 
 class Summary:
@@ -40,6 +41,8 @@ class RetrievalSummary(Summary):
     minimum_score: float
     period: str | None
     """The dates that time words in the query narrowed the search to."""
+    candidates: tuple[Mapping[str, Any], ...] = ()
+    """For each candidate, best first: its `id`, `score`, `signals`, and about how many `tokens` it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class PackagingSummary(Summary):
     has_current_marker: bool
     has_conflict_block: bool
     token_cost: int
+    drop_reasons: Mapping[str, DropReason] = field(default_factory=dict)
+    """Why each of `dropped_ids` was left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,10 @@ from orchestrator.store.repositories.messages import Messages
 from orchestrator.store.repositories.meta import Metadata
 from orchestrator.store.repositories.model_calls import ModelCalls
 from orchestrator.store.repositories.notes import Notes
+from orchestrator.store.repositories.overview import Overview
 from orchestrator.store.repositories.pages import Pages
 from orchestrator.store.repositories.replies import Replies
+from orchestrator.store.repositories.runs import Runs
 from orchestrator.store.repositories.safety import Safety
 from orchestrator.store.repositories.tools import Tools
 from orchestrator.store.repositories.traces import Traces
@@ -65,8 +67,10 @@ class Transaction:
         self.blocks = Blocks(unit, self.conversations, self.memories, self.facts)
         self.safety = Safety(unit)
         self.model_calls = ModelCalls(unit)
+        self.runs = Runs(unit)
         self.letta = Letta(unit)
         self.pages = Pages(unit)
+        self.overview = Overview(unit)
         self.api_keys = ApiKeys(unit)
         self.replies = Replies(unit)
 

@@ -17,7 +17,20 @@ from orchestrator.store.engine import refusals
 from orchestrator.store.engine.drivers import Driver, Sqlite, driver_for
 from orchestrator.store.rows import metadata
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+REVISIONS: Final = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+)
 """All versions of the schema, oldest first. This program needs the last."""
 
 _NEEDED: Final = REVISIONS[-1]

@@ -184,6 +184,16 @@ class MemoryIndex:
         """Store what searches found."""
         self._unit.insert(*retrievals)
 
+    def retrieval(self, id: str) -> Retrieval | None:
+        """One search by its id."""
+        return self._unit.find_one(Retrieval, id=id)
+
+    def retrievals_of_message(self, conversation_id: str, message_id: str) -> list[Retrieval]:
+        """The searches for a message, in order."""
+        return self._unit.find(
+            Retrieval, "created_at", "id", conversation_id=conversation_id, message_id=message_id
+        )
+
     def retrievals(self, user_id: str) -> list[Retrieval]:
         """The recorded searches of a person, oldest first."""
         return self._unit.find(Retrieval, "created_at", "id", user_id=user_id)

@@ -30,6 +30,13 @@ _ANSWERS = Statement(
     .order_by(_messages.c.sequence_number),
     Message,
 )
+_PAGE = Statement(
+    all_of(Message)
+    .where(_here, _messages.c.deleted_at.is_(None), _messages.c.sequence_number > bindparam("after"))
+    .order_by(_messages.c.sequence_number)
+    .limit(bindparam("limit")),
+    Message,
+)
 _ADD_TEXT = Statement(
     changing(_messages)
     .where(_messages.c.id == bindparam("id"), _messages.c.completion_status == "streaming")
@@ -100,6 +107,10 @@ class Messages(ById[Message]):
     def in_order(self, conversation_id: str) -> list[Message]:
         """All messages of a conversation."""
         return self._unit.find(Message, "sequence_number", conversation_id=conversation_id)
+
+    def page(self, conversation_id: str, after: int, limit: int) -> list[Message]:
+        """Messages of a conversation after that sequence number, in order, with their texts."""
+        return self._unit.all(_PAGE, conversation_id=conversation_id, after=after, limit=limit)
 
     def begin_answer(self, conversation_id: str, previous_id: str, *, id: str | None = None) -> Message:
         """Start a streamed answer, still empty."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 from heapq import merge
 from itertools import islice
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
 
@@ -24,10 +24,12 @@ from orchestrator.store.rows import (
     BlockRevision,
     Conversation,
     Message,
+    Retrieval,
     SafetyEvent,
     ToolUse,
     Trace,
     Turn,
+    TurnRun,
 )
 
 T = TypeVar("T")
@@ -35,6 +37,7 @@ T = TypeVar("T")
 _conversations, _messages, _traces = Conversation.table, Message.table, Trace.table
 _tools, _events, _turns, _blocks = ToolUse.table, SafetyEvent.table, Turn.table, Block.table
 _revisions, _archive = BlockRevision.table, ArchivedTurn.table
+_runs, _retrievals = TurnRun.table, Retrieval.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,48 @@ class SafetyEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RunEntry:
+    """An attempt at a turn in a list: how it was routed, how long it took, and the error that ended it."""
+
+    id: str
+    conversation_id: str
+    turn: int
+    message_id: str
+    intent: str | None
+    confidence: float | None
+    specialist: str | None
+    prompt_revision: str | None
+    error: str | None
+    milliseconds: float
+    created_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalEntry:
+    """A search of memories in a list, without its query and what it found."""
+
+    id: str
+    user_id: str
+    conversation_id: str | None
+    message_id: str | None
+    actor: str
+    recipe: str
+    mode: str
+    milliseconds: float
+    created_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionEntry:
     """A revision of a block in a list, without its text."""
 
@@ -184,6 +229,41 @@ class TraceFilter:
     user_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafetyFilter:
+    """Which safety events are listed."""
+
+    conversation_id: str | None = None
+    kind: str | None = None
+    certainty: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which attempts at turns are listed. With `failed`, only those that an error ended."""
+
+    conversation_id: str | None = None
+    specialist: str | None = None
+    error: str | None = None
+    failed: Literal[True] | None = None
+    slower_than: float | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalFilter:
+    """Which searches are listed."""
+
+    user_id: str | None = None
+    conversation_id: str | None = None
+    message_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 class Pages:
     """Reads one page of a list: at most `limit` entries after `after`, the place of the last known entry."""
 
@@ -201,29 +281,17 @@ class Pages:
 
     def traces(self, which: TraceFilter, after: Position | None, limit: int) -> list[TraceEntry]:
         """Traces of one conversation or of all."""
-        given = _given(which)
-        if which.actor is not None:
-            given["actors"] = f"{_escaped(which.actor)}:%"
-        return self._page(_traces_page, given, after, limit)
+        return self._page(_traces_page, _given_of_traces(which), after, limit)
 
     def traces_of_person(
         self, user_id: str, which: TraceFilter, after: Position | None, limit: int
     ) -> list[TraceEntry]:
-        """Traces of all conversations of a person.
-
-        Each conversation's traces are read from its index and merged, so that neither the traces of others
-        nor the person's older ones are read.
-        """
-        ids = self._unit.all(_CONVERSATION_IDS, user_id=user_id)
-        streams = (self._newest_first(each, which, after, limit) for each in ids)
-        merged = merge(*streams, key=lambda entry: (entry.created_at, entry.id), reverse=True)
-        return list(islice(merged, limit))
+        """Traces of all conversations of a person."""
+        return self._of_person(_traces_page, user_id, _given_of_traces(which), after, limit)
 
     def traces_since(self, which: TraceFilter, limit: int) -> list[TraceEntry]:
         """Traces from `which.since` on, oldest first, for a live stream."""
-        given = _given(which)
-        if which.actor is not None:
-            given["actors"] = f"{_escaped(which.actor)}:%"
+        given = _given_of_traces(which)
         return self._unit.all(_traces_forward(tuple(sorted(given))), **given, limit=limit)
 
     def messages(self, conversation_id: str, after: int, limit: int) -> list[MessageEntry]:
@@ -235,11 +303,20 @@ class Pages:
         return self._page(_tools_page, {"conversation_id": conversation_id}, after, limit)
 
     def safety_events(
-        self, conversation_id: str | None, user_id: str | None, after: Position | None, limit: int
+        self, which: SafetyFilter, after: Position | None, limit: int, *, user_id: str | None = None
     ) -> list[SafetyEntry]:
-        """Safety events of a conversation, of a person, or of all."""
-        given = {"conversation_id": conversation_id, "user_id": user_id}
-        return self._page(_events_page, {k: v for k, v in given.items() if v is not None}, after, limit)
+        """Safety events, of a person or of all."""
+        return self._of_person(_events_page, user_id, _given(which), after, limit)
+
+    def runs(
+        self, which: RunFilter, after: Position | None, limit: int, *, user_id: str | None = None
+    ) -> list[RunEntry]:
+        """Attempts at turns, of a person or of all."""
+        return self._of_person(_runs_page, user_id, _given(which), after, limit)
+
+    def retrievals(self, which: RetrievalFilter, after: Position | None, limit: int) -> list[RetrievalEntry]:
+        """Searches of memories."""
+        return self._page(_retrievals_page, _given(which), after, limit)
 
     def revisions(self, conversation_id: str, label: str, before: int, limit: int) -> list[RevisionEntry]:
         """Revisions of a block below that number, newest first."""
@@ -255,15 +332,30 @@ class Pages:
         """Turns that have left the block, after that turn, in order."""
         return self._unit.all(_ARCHIVED, conversation_id=conversation_id, after=after, limit=limit)
 
+    def _of_person(
+        self, build: Any, user_id: str | None, given: dict[str, Any], after: Position | None, limit: int
+    ) -> list[Any]:
+        """Entries of all conversations of a person; if no person is given, of everybody.
+
+        Each conversation's entries are read from its index and merged, so that neither the entries of others
+        nor the person's older ones are read.
+        """
+        if user_id is None or "conversation_id" in given:
+            owned = {} if user_id is None else {"user_id": user_id}
+            return self._page(build, {**given, **owned}, after, limit)
+        ids = self._unit.all(_CONVERSATION_IDS, user_id=user_id)
+        streams = (
+            self._newest_first(build, {**given, "conversation_id": each}, after, limit) for each in ids
+        )
+        merged = merge(*streams, key=lambda entry: (entry.created_at, entry.id), reverse=True)
+        return list(islice(merged, limit))
+
     def _newest_first(
-        self, conversation_id: str, which: TraceFilter, after: Position | None, limit: int
-    ) -> Iterator[TraceEntry]:
-        """The traces of one conversation: first the newest alone, because most streams need no more."""
-        given = {**_given(which), "conversation_id": conversation_id}
-        if which.actor is not None:
-            given["actors"] = f"{_escaped(which.actor)}:%"
+        self, build: Any, given: dict[str, Any], after: Position | None, limit: int
+    ) -> Iterator[Any]:
+        """The entries of one conversation: first the newest alone, because most streams need no more."""
         size = 1
-        while page := self._page(_traces_page, given, after, size):
+        while page := self._page(build, given, after, size):
             yield from page
             if len(page) < size:
                 return
@@ -275,7 +367,12 @@ class Pages:
         return self._unit.all(statement, **given, **at, limit=limit)
 
 
-def _given(which: ConversationFilter | TraceFilter) -> dict[str, Any]:
+def _given_of_traces(which: TraceFilter) -> dict[str, Any]:
+    actors = {} if which.actor is None else {"actors": f"{_escaped(which.actor)}:%"}
+    return {**_given(which), **actors}
+
+
+def _given(which: Any) -> dict[str, Any]:
     """The conditions of a filter that are set."""
     found = {each.name: getattr(which, each.name) for each in fields(which)}
     return {name: value for name, value in found.items() if value is not None}
@@ -340,7 +437,7 @@ def _trace_query(given: tuple[str, ...]) -> Select[Any]:
     table = _traces.c
     role = [table.actor.like(f"{role}:%") for role in STAFF_ROLES]
     conditions = {
-        "conversation_id": table.conversation_id == bindparam("conversation_id"),
+        **_time_and_owner(_traces),
         "message_id": table.message_id == bindparam("message_id"),
         "action": table.action == bindparam("action"),
         "memory_type": table.memory_type == bindparam("memory_type"),
@@ -348,11 +445,6 @@ def _trace_query(given: tuple[str, ...]) -> Select[Any]:
             _blocks.c.memory_id == table.memory_id, _blocks.c.label == bindparam("label")
         ),
         "actor": or_(table.actor == bindparam("actor"), table.actor.like(bindparam("actors"), escape="\\")),
-        "since": table.created_at >= bindparam("since", type_=table.created_at.type),
-        "until": table.created_at < bindparam("until", type_=table.created_at.type),
-        "user_id": exists().where(
-            _conversations.c.id == table.conversation_id, _conversations.c.user_id == bindparam("user_id")
-        ),
         "by_staff": (table.message_id.is_(None)) & (table.action == "retrieved") & or_(*role),
     }
     columns = (
@@ -436,13 +528,55 @@ def _events_page(given: tuple[str, ...], continued: bool) -> Statement[SafetyEnt
         table.created_at,
     )
     conditions = {
-        "conversation_id": table.conversation_id == bindparam("conversation_id"),
-        "user_id": exists().where(
-            _conversations.c.id == table.conversation_id, _conversations.c.user_id == bindparam("user_id")
-        ),
+        **_time_and_owner(_events),
+        "kind": table.kind == bindparam("kind"),
+        "certainty": table.certainty == bindparam("certainty"),
     }
     page = select(*columns).where(*(conditions[name] for name in given))
     return Statement(_keyset(page, table.created_at, table.id, continued), SafetyEntry)
+
+
+@cache
+def _runs_page(given: tuple[str, ...], continued: bool) -> Statement[RunEntry]:
+    table = _runs.c
+    conditions = {
+        **_time_and_owner(_runs),
+        "specialist": table.specialist == bindparam("specialist"),
+        "error": table.error == bindparam("error"),
+        "failed": table.error.is_not(None),
+        "slower_than": table.milliseconds >= bindparam("slower_than"),
+    }
+    page = select(*(table[each.name] for each in fields(RunEntry))).where(
+        *(conditions[name] for name in given)
+    )
+    return Statement(_keyset(page, table.created_at, table.id, continued), RunEntry)
+
+
+@cache
+def _retrievals_page(given: tuple[str, ...], continued: bool) -> Statement[RetrievalEntry]:
+    table = _retrievals.c
+    conditions = {
+        **_time_and_owner(_retrievals),
+        "user_id": table.user_id == bindparam("user_id"),
+        "message_id": table.message_id == bindparam("message_id"),
+    }
+    page = select(*(table[each.name] for each in fields(RetrievalEntry))).where(
+        *(conditions[name] for name in given)
+    )
+    return Statement(_keyset(page, table.created_at, table.id, continued), RetrievalEntry)
+
+
+def _time_and_owner(table: Table) -> dict[str, ColumnElement[bool]]:
+    """The conditions that all lists of what belongs to a conversation have."""
+    at, here = table.c.created_at, table.c.conversation_id
+    return {
+        "conversation_id": here == bindparam("conversation_id"),
+        "since": at >= bindparam("since", type_=at.type),
+        "until": at < bindparam("until", type_=at.type),
+        "user_id": exists().where(
+            _conversations.c.id == here, _conversations.c.user_id == bindparam("user_id")
+        ),
+    }
 
 
 _REVISIONS: Final = Statement(

@@ -105,11 +105,16 @@ class Site:
 
 @asynccontextmanager
 async def a_site(
-    address: str, folder: Path, brain: ScriptedBrain | None = None, **app: Any
+    address: str,
+    folder: Path,
+    brain: ScriptedBrain | None = None,
+    *,
+    remembers: bool = False,
+    **app: Any,
 ) -> AsyncIterator[Site]:
-    """The application over an orchestrator that runs."""
+    """The application over an orchestrator that runs; with `remembers`, it has a long-term memory."""
     authentication = Authentication(folder, session_seconds=3600)
-    async with an_orchestrator(address, brain).open() as orchestrator:
+    async with an_orchestrator(address, brain, remembers=remembers).open() as orchestrator:
         resources = Resources(orchestrator.store, orchestrator.ledger, orchestrator.created)
         memory = a_service(orchestrator.store)
         made = create_app(orchestrator, authentication, resources=resources, memory=memory, **app)

@@ -32,6 +32,7 @@ TABLE = {
     ("PATCH", CONVERSATION): (200, 404, 403, 403, 403, 403, 403),
     ("POST", CONVERSATION + "/token"): (200, 404, 200, 403, 403, 403, 403),
     ("GET", CONVERSATION + "/messages"): (200, 404, 403, 200, 200, 200, 403),
+    ("GET", CONVERSATION + "/transcript"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/messages/{message_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/messages/{message_id}/explanation"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", CONVERSATION + "/blocks"): (200, 404, 403, 200, 200, 200, 403),
@@ -44,6 +45,10 @@ TABLE = {
     ("GET", CONVERSATION + "/archived-turns"): (200, 404, 403, 200, 200, 200, 403),
     ("GET", CONVERSATION + "/archived-turns/{turn}"): (200, 404, 403, 403, 200, 200, 403),
     ("POST", "/v1/memories/search"): (200, 200, 403, 403, 403, 403, 403),
+    ("GET", "/v1/retrievals"): (200, 200, 403, 200, 200, 200, 403),
+    ("GET", "/v1/retrievals/{retrieval_id}"): (200, 404, 403, 403, 200, 200, 403),
+    ("GET", "/v1/overview"): (200, 200, 403, 200, 200, 200, 403),
+    ("GET", "/v1/turns"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/traces"): (200, 200, 403, 200, 200, 200, 200),
     ("GET", "/v1/traces/stream"): (200, 200, 403, 200, 200, 200, 200),
     ("GET", "/v1/traces/{trace_id}"): (200, 404, 403, 403, 200, 200, 403),
@@ -63,7 +68,15 @@ PUBLIC = {
     ("DELETE", "/v1/session"),
     ("POST", "/v1/livekit/webhook"),
 }
-LISTS = ("/v1/conversations", "/v1/traces", "/v1/traces/stream", "/v1/safety-events")
+LISTS = (
+    "/v1/conversations",
+    "/v1/traces",
+    "/v1/traces/stream",
+    "/v1/safety-events",
+    "/v1/retrievals",
+    "/v1/overview",
+    "/v1/turns",
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,9 @@ async def a_scene(folder: Path, template: Path) -> AsyncIterator[Scene]:
         await site.http.post(f"/v1/conversations/{here}/blocks/rotate", headers=operator)
         message = (await site.get(f"/v1/conversations/{here}/messages"))["items"][0]["id"]
         await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
+        await site.http.post("/v1/memories/search", headers=site.person(), json={"query": "headache"})
         ids = {
+            "retrieval_id": (await site.get("/v1/retrievals"))["items"][0]["id"],
             "conversation_id": here,
             "label": "conversation_history",
             "revision": "1",

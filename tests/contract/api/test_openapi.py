@@ -75,7 +75,9 @@ class ServerThread:
             await site.http.post(f"/v1/conversations/{here}/blocks/rotate", headers=headers)
             message = (await site.get(f"/v1/conversations/{here}/messages", headers))["items"][0]["id"]
             await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
+            await site.http.post("/v1/memories/search", headers=headers, json={"query": "headache"})
             ids = {
+                "retrieval_id": (await site.get("/v1/retrievals", headers))["items"][0]["id"],
                 "conversation_id": here,
                 "message_id": message,
                 "label": "conversation_history",

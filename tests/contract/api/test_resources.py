@@ -14,8 +14,10 @@ from agents.models.scripted import ScriptedBrain
 from memory_blocks.models import Label
 from orchestrator.api.access.roles import Role
 from orchestrator.api.server import listening
+from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import Site, a_site, a_talk
+from tests.support.memories import told
 from tests.support.orchestrators import ANN, BOB, everything
 from tests.support.stores import on_both_databases
 
@@ -195,6 +197,67 @@ async def test_an_answer_is_explained_by_what_is_stored(address: str, tmp_path: 
         assert {"memory_read", "first_sentence", "memory_written", "ended"} <= set(steps)
         assert all(step["milliseconds"] >= 0 for step in told["steps"])
         assert by_answer == {**told, "blocks": by_answer["blocks"]}
+
+
+@on_both_databases
+async def test_an_explanation_has_the_prompt_the_times_and_the_neighbours(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8", "yes") as peer:
+        messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
+        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        first = await site.get(f"/v1/messages/{messages[0]['id']}/explanation")
+
+        names = [each["name"] for each in told["stations"]]
+        assert names == ["read", "understand", "guard", "embed", "guard", "recall", "pick", "answer", "write"]
+        starts = [each["start"] for each in told["stations"]]
+        assert starts == sorted(starts)
+        assert all(each["milliseconds"] >= 0 for each in told["stations"])
+        assert (told["prompt"], len(told["promptRevision"])) == ("general_health", 12)
+        assert (told["previousMessageId"], told["nextMessageId"]) == (messages[0]["id"], messages[4]["id"])
+        assert first["previousMessageId"] is None
+        assert told["modelRequests"] == []
+
+
+async def test_an_explanation_shows_what_models_were_sent_and_what_changed_since_the_turn_before(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID, "8") as peer:
+        here = peer.conversation_id
+        first, _, second, _ = (await site.get(f"{HERE}/{here}/messages"))["items"]
+        sent = [json.dumps({"messages": [{"content": f"Rules.\nThey say: {each}"}]}) for each in (SAID, "8")]
+
+        def keep(tx: Transaction) -> None:
+            for message, request in ((first, sent[0]), (second, sent[1])):
+                digest = sha256(request.encode()).hexdigest()
+                id = tx.model_calls.add(
+                    here, message["id"], 1, role="SLEEP", model="m", digest=digest, request=request
+                )
+                tx.model_calls.end(id, outcome="answered", prompt_tokens=7, completion_tokens=2)
+
+        await site.orchestrator.store.write(keep)
+        (before,) = (await site.get(f"/v1/messages/{first['id']}/explanation"))["modelRequests"]
+        (now,) = (await site.get(f"/v1/messages/{second['id']}/explanation"))["modelRequests"]
+
+        assert (now["request"], now["role"], now["promptTokens"]) == (sent[1], "SLEEP", 7)
+        assert 'They say: 8"' in now["readable"].split("\n")[-4]
+        assert (before["previous"], before["diff"]) == (None, None)
+        assert now["previous"] == before["readable"]
+        changed = [line[0] for line in now["diff"].split("\n")[3:] if line[0] != " "]
+        assert changed == ["-", "+"]
+
+
+@on_both_databases
+async def test_a_transcript_shows_what_was_said_in_order(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8") as peer:
+        path = f"{HERE}/{peer.conversation_id}/transcript"
+        page = await site.get(path, limit=3)
+        rest = await site.get(path, cursor=page["next"])
+
+        said = [(each["role"], each["content"]) for each in page["items"] + rest["items"]]
+        assert [role for role, _ in said] == ["user", "assistant"] * 2
+        assert (said[0][1], said[2][1], rest["next"]) == (SAID, "8", None)
+        assert not any(each["superseded"] for each in page["items"])
 
 
 async def test_the_explanation_of_an_alarm_names_the_rules(embedded: str, tmp_path: Path) -> None:
@@ -382,11 +445,117 @@ async def test_new_traces_are_followed_live(address: str, tmp_path: Path) -> Non
             await asyncio.gather(resumed, return_exceptions=True)
 
 
+# --- searches ---------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_a_search_is_listed_and_its_journey_shows_how_far_each_memory_came(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID):
+        store = site.orchestrator.store
+        texts = ("My allergy is to penicillin", "my allergy is to  PENICILLIN", "An allergy to cats, too")
+        await asyncio.to_thread(told, store, ANN, *texts)
+        body = {"query": "Which allergy do I have?", "retrieval_mode": "packed", "token_budget": 35}
+        await site.http.post("/v1/memories/search", headers=site.person(), json=body)
+
+        (listed,) = (await site.get("/v1/retrievals"))["items"]
+        way = await site.get(f"/v1/retrievals/{listed['id']}")
+
+        assert "penicillin" not in json.dumps(listed)
+        assert (way["query"], way["mode"], way["conversationId"]) == (body["query"], "packed", None)
+        assert [each["position"] for each in way["candidates"]] == [1, 2, 3]
+        assert all(each["score"] > 0 and each["signals"] and each["tokens"] for each in way["candidates"])
+        stages = {each["stage"]: each["dropped"] for each in way["candidates"]}
+        assert stages == {
+            "final": None,
+            "candidate": {"at": "packaging", "why": "repeats_another"},
+            "included": {"at": "assembly", "why": "budget"},
+        }
+        used = way["budget"]["used"]
+        assert (way["budget"]["limit"], 0 < used <= 35) == (35, True)
+        assert (way["counts"]["candidates"], way["counts"]["included"], way["counts"]["final"]) == (3, 2, 1)
+        assert (await site.get("/v1/retrievals", site.person(BOB)))["items"] == []
+        for id in (listed["id"], "ret_nobodys"):
+            refused = await site.http.get(f"/v1/retrievals/{id}", headers=site.person(BOB))
+            assert problem(refused) == (404, "item_not_found")
+
+
+async def test_staff_cannot_read_a_search_whose_reading_cannot_be_recorded(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path) as site:
+        await site.http.post("/v1/memories/search", headers=site.person(), json={"query": "tea"})
+        (listed,) = (await site.get("/v1/retrievals"))["items"]
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+
+        refused = await site.http.get(f"/v1/retrievals/{listed['id']}", headers=eve)
+
+        assert problem(refused) == (409, "look_not_recorded")
+
+
+async def test_what_is_still_in_the_history_is_found_but_not_given_to_the_brain_again(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path, remembers=True) as site:
+        async with a_talk(site, "My sister Clara keeps bees", "What does my sister Clara keep?") as peer:
+            messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
+        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        way = await site.get(f"/v1/retrievals/{told['retrievalId']}")
+
+        (bees,) = (each for each in way["candidates"] if "bees" in (each["content"] or ""))
+        assert (bees["stage"], bees["dropped"]) == ("final", {"at": "turn", "why": "in_history"})
+        assert way["messageId"] == messages[2]["id"]
+
+
+# --- overview ----------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_the_overview_counts_and_its_rows_can_be_listed(address: str, tmp_path: Path) -> None:
+    crisis = "I want to kill myself tonight"
+    brain = ScriptedBrain(answers=[("Fine.",), (RuntimeError("no answer"),)])
+    async with (
+        a_site(address, tmp_path, brain) as site,
+        a_talk(site, SAID, person=BOB),
+        a_talk(site, "8", "yes", "no", "left") as peer,
+    ):
+        await peer.ask(crisis)
+        operator = await site.staff(Role.OPERATOR, reason="ticket 7")
+        await site.http.post(f"{HERE}/{peer.conversation_id}/blocks/rotate", headers=operator)
+
+        mine = await site.get("/v1/overview")
+        everybody = await site.get("/v1/overview", operator, of="all")
+        failed = await site.get("/v1/turns", failed="true")
+        turns = await site.get("/v1/turns", limit=2)
+        rest = await site.get("/v1/turns", cursor=turns["next"])
+        alarms = await site.get("/v1/safety-events", certainty="certain")
+
+        (day,) = mine["turnsPerDay"]
+        assert (day["turns"], day["failed"], everybody["turnsPerDay"][0]["turns"]) == (5, 1, 6)
+        assert mine["errors"] == [{"name": failed["items"][0]["error"], "count": 1}]
+        read = next(each for each in mine["stations"] if each["name"] == "read")
+        assert (read["count"], 0 <= read["p50"] <= read["p95"] <= read["p99"]) == (5, True)
+        routes = {each["specialist"]: each["turns"] for each in mine["routing"]}
+        assert routes == {"GENERAL_HEALTH": 4, "EMERGENCY": 1}
+        assert mine["alarms"] == [{"day": day["day"], "certain": 1, "possible": 0}]
+        assert mine["rotations"] == [{"day": day["day"], "count": 1}]
+        assert len(turns["items"] + rest["items"]) == 5
+        assert {each["conversationId"] for each in turns["items"]} == {peer.conversation_id}
+        assert alarms["items"]
+        nothing = await site.get("/v1/overview", since="2024-01-01T00:00:00Z", until="2024-02-01T00:00:00Z")
+        assert (nothing["turnsPerDay"], nothing["stations"], nothing["errors"]) == ([], [], [])
+        order = {"since": "2024-02-01T00:00:00Z", "until": "2024-01-01T00:00:00Z"}
+        refused = await site.http.get("/v1/overview", headers=site.person(), params=order)
+        assert problem(refused) == (422, "invalid_field")
+
+
 # --- looking -----------------------------------------------------------------------------------------------
 
 LOOKS = (
     "/v1/messages/{message}",
     "/v1/messages/{message}/explanation",
+    HERE + "/{conversation}/transcript",
     "/v1/traces/{trace}",
     HERE + "/{conversation}/blocks/conversation_history",
     HERE + "/{conversation}/blocks/conversation_history/revisions/1",

@@ -13,6 +13,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.pages import (
     ConversationFilter,
     Position,
+    SafetyFilter,
     TraceEntry,
     TraceFilter,
     _given,
@@ -195,7 +196,11 @@ def test_safety_events_are_listed_by_conversation_person_and_for_all(
         store.write_now(record)
 
     def found(conversation_id: str | None, user_id: str | None) -> list[str]:
-        listed = store.read_now(lambda tx: tx.pages.safety_events(conversation_id, user_id, None, 10))
+        listed = store.read_now(
+            lambda tx: tx.pages.safety_events(
+                SafetyFilter(conversation_id=conversation_id), None, 10, user_id=user_id
+            )
+        )
         assert all(each.rules == ("stroke.face",) for each in listed)
         return [each.conversation_id for each in listed]
 

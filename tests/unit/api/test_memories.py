@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.api.app import create_app
 from orchestrator.api.authentication import Authentication
-from orchestrator.api.routes.memories import respond
+from orchestrator.api.routes.memory.search import respond
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import PersonId
 from tests.support.memories import a_service, told

@@ -100,6 +100,35 @@ class ModelUse(Answer):
     trouble: str | None
 
 
+class StationTime(Answer):
+    """A station of the turn: when it began, in milliseconds after the attempt did, and how long it took."""
+
+    name: str
+    start: float
+    milliseconds: float
+
+
+class ModelRequest(Answer):
+    """A request to a model: `request` as it was sent, `readable` with real line breaks.
+
+    `previous` is the readable request with the same role in the turn before, `diff` what differs. Texts that
+    were erased are null.
+    """
+
+    id: str
+    number: int
+    role: str
+    model: str
+    outcome: str
+    prompt_tokens: int
+    completion_tokens: int
+    digest: str
+    request: str | None
+    readable: str | None
+    previous: str | None
+    diff: str | None
+
+
 class WholeExplanation(Answer):
     """One answer's story, in the order of the turn. What is not stored is null or empty."""
 
@@ -117,6 +146,13 @@ class WholeExplanation(Answer):
     tools: tuple[ToolCall, ...]
     steps: tuple[Step, ...]
     model: ModelUse | None
+    prompt: str | None
+    prompt_revision: str | None
+    stations: tuple[StationTime, ...]
+    model_requests: tuple[ModelRequest, ...]
+    retrieval_id: str | None
+    previous_message_id: str | None
+    next_message_id: str | None
 
 
 def build_router(resources: Resources) -> APIRouter:
@@ -140,7 +176,7 @@ def build_router(resources: Resources) -> APIRouter:
 
 def shown(explanation: Explanation) -> WholeExplanation:
     """The explanation as the API and the command line show it."""
-    answer = explanation.answer
+    answer, run = explanation.answer, explanation.run
     return WholeExplanation(
         conversation_id=explanation.conversation_id,
         turn=explanation.turn,
@@ -156,6 +192,13 @@ def shown(explanation: Explanation) -> WholeExplanation:
         tools=tuple(map(ToolCall.model_validate, explanation.tools)),
         steps=tuple(map(Step.model_validate, explanation.steps)),
         model=ModelUse.model_validate(explanation.model) if explanation.model else None,
+        prompt=run.prompt if run else None,
+        prompt_revision=run.prompt_revision if run else None,
+        stations=tuple(map(StationTime.model_validate, explanation.stations)),
+        model_requests=tuple(map(ModelRequest.model_validate, explanation.model_requests)),
+        retrieval_id=explanation.retrieval_id,
+        previous_message_id=explanation.neighbours.previous_message_id,
+        next_message_id=explanation.neighbours.next_message_id,
     )
 
 

@@ -18,6 +18,7 @@ from orchestrator.api.answers import (
     Id,
     Limit,
     Moment,
+    Of,
     Page,
     page_of,
     position_cursor,
@@ -31,6 +32,7 @@ from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.pages import Position, TraceEntry, TraceFilter
 from orchestrator.store.rows import Trace
+from orchestrator.wire.ids import ID_PATTERN
 
 Text = Annotated[str | None, Query(pattern=r"^[^\x00]{1,200}$")]
 
@@ -75,9 +77,13 @@ def given_filter(
     ] = None,
     since: GivenTime | None = None,
     until: GivenTime | None = None,
+    conversation: Annotated[
+        str | None, Query(pattern=ID_PATTERN, description="Only the traces of this conversation.")
+    ] = None,
 ) -> TraceFilter:
     """The conditions of a list of traces, from the query."""
     return TraceFilter(
+        conversation_id=conversation,
         action=action,
         memory_type=type,
         label=label.value if label else None,
@@ -88,7 +94,6 @@ def given_filter(
 
 
 GivenFilter = Annotated[TraceFilter, Depends(given_filter)]
-Of = Annotated[Literal["me", "all"], Query(description="Your own conversations, or (for staff) all.")]
 
 
 def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> APIRouter:
