@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.roster import Specialist
 from agents.values import Understanding
 from memory_blocks.facts.changes import CurrentFact
-from memory_blocks.models import Blocks
+from memory_blocks.models import Blocks, EarlierSession
 
 Vectors: TypeAlias = NDArray[np.float32]
 """Embeddings as rows, or one of them. Each has length 1, so that a dot product is the cosine."""
@@ -48,12 +48,17 @@ class Embedded:
     bare: bool = False
 
 
+KNOWN: Final = "known"
+"""The role of a fact from another conversation that a turn is given although the search did not find it."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
     """A long-term memory that was found for a query, with the facts for its trace.
 
     `said_at` is when the person said it, and `true_when` when it was true, in their words. `conversation_id`
-    and `message_id` say where it was said. `is_current` is false for a value that another has replaced.
+    and `message_id` say where it was said, and `is_elsewhere` that this is another conversation than the one
+    that goes on. `is_current` is false for a value that another has replaced.
     """
 
     memory_id: str
@@ -71,26 +76,34 @@ class MemoryHit:
     message_id: str | None = None
     subject: str | None = None
     is_current: bool = True
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The memories that a search found, best first, and facts about the search itself."""
+    """The memories that a search found, best first, and facts about the search itself.
+
+    `scores` has the scores of the memories that were asked for by their ids, found or not.
+    """
 
     memories: tuple[MemoryHit, ...] = ()
     observability: Mapping[str, Any] = field(default_factory=dict)
     mode: str = ""
     milliseconds: float = 0.0
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 class Recall(Protocol):
     """Searches the long-term memory of one person."""
 
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+    async def search(
+        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+    ) -> Recalled:
         """Return this person's memories that are relevant to `query`, best first.
 
         `conversation_id` is the conversation that goes on now. Memories of it are found like those of earlier
-        ones; `MemoryHit.conversation_id` tells them apart.
+        ones; `MemoryHit.is_elsewhere` tells them apart. `watched` are ids of memories whose scores are
+        returned even if they are not found.
         """
 
 
@@ -138,13 +151,16 @@ class NoTools:
 class Situation:
     """What a brain knows when a message comes in: the blocks and facts before this turn, and the time.
 
+    The facts begin with the lasting ones from the person's other conversations.
     `urgent`: the person may be in danger, so the message is read at once, without a model.
+    `follow_up`: the person's last conversation, if the first answer of this one may ask how it went on.
     """
 
     blocks: Blocks
     facts: tuple[CurrentFact, ...]
     now: datetime
     urgent: bool = False
+    follow_up: EarlierSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

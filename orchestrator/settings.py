@@ -209,6 +209,7 @@ class Recall(Section):
     recipe: Annotated[str, Field(min_length=1)]
     token_budget: Count
     cache_megabytes: Count
+    follow_up_days: Annotated[float, Field(ge=0, le=3650)]
     trace_enabled: bool
     trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
 

@@ -247,6 +247,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             attempts=settings.turn.attempts,
             tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
             trace_content_characters=settings.limits.trace_content_characters,
+            follow_up_days=settings.recall.follow_up_days,
             remembering=remembering,
         )
 

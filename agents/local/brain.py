@@ -89,6 +89,8 @@ class LocalBrain:
                 intent=understanding.intent,
                 now=brief.situation.now,
                 recalled=brief.recalled,
+                earlier=brief.situation.blocks.active_session.earlier_sessions or (),
+                follow_up=brief.situation.follow_up,
             )
         )
 

@@ -365,7 +365,7 @@ class ChangeReader:
                 plain(fact.words).startswith(each) or plain(fact.value).startswith(each) for each in offered
             )
         ]
-        return [_retract(fact, "") for fact in gone]
+        return [_retract(fact, "").model_copy(update={"op": Op.FORGET}) for fact in gone]
 
     def _new_topic(
         self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
@@ -405,7 +405,7 @@ def applied(
     after = {fact.id: fact for fact in facts}
     for number, reading in enumerate(readings):
         target = after.get(reading.target or "")
-        if reading.op is Op.RETRACT:
+        if reading.op.ends:
             after.pop(reading.target or "", None)
         elif reading.op is Op.ADD and target is not None:
             update = {"times_said": target.times_said + 1, "last_said_at": now, "sure": True}

@@ -120,8 +120,11 @@ def answer(
     nearest = named[-_MOST_LISTED:] or _nearest(low, topic, mine, embed, strict=bool(kinds))
     if nearest:
         return Answer(_unique(told(fact, now) for fact in nearest), polar)
-    hits = [hit for hit in hits if hit.is_current and topic & stems(hit.content)]
-    return Answer(_unique(quote(hit.content, hit.said_at, now) for hit in hits[:_MOST]), polar)
+    hits = [hit for hit in hits if hit.is_current and topic & stems(hit.content) and "?" not in hit.content]
+    return Answer(
+        _unique(quote(hit.content, hit.said_at, now, elsewhere=hit.is_elsewhere) for hit in hits[:_MOST]),
+        polar,
+    )
 
 
 def asked_kinds(low: str) -> tuple[str, ...]:
@@ -308,7 +311,8 @@ def told(fact: CurrentFact, now: datetime, *, timed: bool = True) -> str:
             if fact.kind == "severity" and "/" in value and "10" not in words
             else ""
         )
-    when = f" ({clock(fact.said_at, now)})" if timed else ""
+    elsewhere = fact.conversation_id is not None
+    when = f" ({when_said(fact.said_at, now, elsewhere=elsewhere)})" if timed or elsewhere else ""
     if fact.kind in _NAMED_KINDS and fact.value not in (*_NO_VALUE, NONE) and re.search(r",|\band\b", words):
         return f'"{fact.value}"{when}'  # the words name others, too
     quoted = f'"{_cut(words)}"'
@@ -319,10 +323,15 @@ def _value(value: str) -> str:
     return value if value.startswith("to the question") else f'"{value}"'
 
 
-def quote(text: str, at: datetime | None, now: datetime) -> str:
-    """A quotation with its time."""
-    when = f" ({clock(at, now)})" if at else ""
+def quote(text: str, at: datetime | None, now: datetime, *, elsewhere: bool = False) -> str:
+    """A quotation with its time, and whether it was said in another conversation."""
+    when = f" ({when_said(at, now, elsewhere=elsewhere)})" if at else ""
     return f'"{_cut(text.strip())}"{when}'
+
+
+def when_said(at: datetime, now: datetime, *, elsewhere: bool) -> str:
+    """When something was said, and whether in another conversation."""
+    return f"{clock(at, now)}, in an earlier conversation" if elsewhere else clock(at, now)
 
 
 def clock(at: datetime, now: datetime) -> str:

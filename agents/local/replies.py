@@ -36,6 +36,7 @@ from agents.values import (
     values_of,
 )
 from memory_blocks.facts.changes import CurrentFact, Op
+from memory_blocks.models import EarlierSession
 
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2
@@ -69,6 +70,7 @@ class Texts(BaseModel):
     left: _Texts
     topic: _Texts
     no_shame: _Texts
+    follow_up: _Texts
     trust: _Texts
     loss: _Texts
     loss_again: _Texts
@@ -122,6 +124,8 @@ class Turn:
     intent: Intent
     now: datetime
     recalled: Recalled = field(default_factory=Recalled)
+    earlier: tuple[EarlierSession, ...] = ()
+    follow_up: EarlierSession | None = None
 
     @property
     def kinds(self) -> frozenset[ActKind]:
@@ -218,11 +222,7 @@ class Replies:
     def _parts(self, turn: Turn) -> list[str]:
         """What each act is answered with, in the order of importance."""
         kinds = turn.kinds
-        if (
-            turn.talk.removal
-            and ActKind.ANSWER in kinds
-            and not any(change.op is not Op.RETRACT for change in turn.changes)
-        ):
+        if turn.talk.removal and ActKind.ANSWER in kinds and all(change.op.ends for change in turn.changes):
             return [self._after_removal(turn)]
         parts = [
             self._complaint(turn) if ActKind.COMPLAINT in kinds else "",
@@ -260,9 +260,9 @@ class Replies:
             return self._pick("loss_again", turn)
         if ActKind.FEELING in turn.kinds and (not facts or _grieves(turn)):
             return ""
-        told = [change for change in turn.changes if change.op is not Op.RETRACT and change.kind != CONCERN]
+        told = [change for change in turn.changes if not change.op.ends and change.kind != CONCERN]
         if facts:
-            out = next((change for change in turn.changes if change.op is Op.RETRACT), None)
+            out = next((change for change in turn.changes if change.op.ends), None)
             if out and ActKind.CORRECT not in turn.kinds:
                 return self._pick("taken_out", turn, words=_quoted(facts), old=f'"{out.value}"')
             return self._pick(
@@ -288,7 +288,7 @@ class Replies:
 
     def _remembered(self, turn: Turn) -> str:
         words = [kept_words(each) for each in turn.words(ActKind.REMEMBER)]
-        stored = [change for change in turn.changes if change.op is not Op.RETRACT]
+        stored = [change for change in turn.changes if not change.op.ends]
         if not stored:
             last = [fact for fact in turn.facts if fact.turn == turn.talk.number - 1]
             if last:
@@ -304,7 +304,7 @@ class Replies:
                 return self._pick(
                     "corrected", turn, value=f'"{_short(change.value)}"', old=f'"{_short(old.value)}"'
                 )
-            if change.op is Op.RETRACT and old is not None:
+            if change.op.ends and old is not None:
                 return self._pick(
                     "taken_out",
                     turn,
@@ -324,6 +324,9 @@ class Replies:
 
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)
+        facts += tuple(
+            memory.quote(each.summary, each.ended_at, turn.now, elsewhere=True) for each in turn.earlier
+        )
         return (
             self._pick("summary", turn, list="; ".join(facts)) if facts else self._pick("nothing_noted", turn)
         )
@@ -337,7 +340,7 @@ class Replies:
         return f"{REMOVE}: {', '.join(quotes[:8])}?"
 
     def _after_removal(self, turn: Turn) -> str:
-        gone = [change for change in turn.changes if change.op is Op.RETRACT]
+        gone = [change for change in turn.changes if change.op.ends]
         if not gone:
             return self._pick("kept", turn)
         before = {fact.id: fact for fact in turn.talk.facts}
@@ -504,6 +507,12 @@ class Replies:
             return self._pick("afraid", turn)
         return self._pick("hard", turn)
 
+    def _follow_up(self, turn: Turn, last: EarlierSession) -> str:
+        """How the last conversation went on."""
+        days = (turn.now.date() - last.ended_at.astimezone(turn.now.tzinfo).date()).days
+        when = "Earlier today" if days == 0 else "Yesterday" if days == 1 else f"{days} days ago"
+        return self._pick("follow_up", turn, when=when, what=f'"{_short(last.summary)}"')
+
     def _social(self, turn: Turn) -> str:
         kinds, low = turn.kinds, plain(turn.message)
         if ActKind.GOODBYE in kinds:
@@ -511,6 +520,8 @@ class Replies:
         if ActKind.THANKS in kinds:
             return self._pick("welcome", turn)
         if ActKind.GREETING in kinds:
+            if turn.follow_up is not None and not turn.talk.said:
+                return self._follow_up(turn, turn.follow_up)
             return self._pick("hello_again" if turn.talk.said else "hello", turn)
         if turn.intent.intent == OUT_OF_SCOPE and ActKind.SMALL_TALK not in kinds:
             return self._pick("outside", turn)

@@ -19,7 +19,8 @@ from agents.ports import Brain, Brief, Situation, ToolUser
 from agents.roster import Roster
 from agents.sentences import has_whole_sentence
 from agents.tools.toolbox import Tool
-from agents.values import Understanding
+from agents.values import ActKind, FactReading, Understanding
+from memory_blocks.facts.changes import Op
 
 T = TypeVar("T")
 
@@ -91,6 +92,8 @@ class ModelBrain:
         local = await self._fallback.understand(message, situation)
         if situation.urgent:
             return _with_reason(local, "decided locally, since the person may be in danger")
+        if any(change.op is Op.FORGET for change in local.changes):
+            return _with_reason(local, "decided locally, since the person agreed to forget something")
         if is_sure_without_model(message, _last_answer(situation)):
             return _with_reason(local, "decided locally, since it answers a plain question plainly")
         request = understand_request(self._prompt, message, situation, self._roster, self._request_tokens)
@@ -98,6 +101,8 @@ class ModelBrain:
         found, failure = await self._decide(request, parse)
         if found is None:
             return _with_reason(local, f"decided locally, since {failure}")
+        if _asks_to_forget(found):
+            found = found.model_copy(update={"changes": tuple(_not_ending(found))})
         kept = ("asked_before", "passed_over", "sentiment")
         update = {name: getattr(local.enrichment, name) for name in kept}
         found = found.model_copy(update={"enrichment": found.enrichment.model_copy(update=update)})
@@ -109,7 +114,7 @@ class ModelBrain:
         Nothing is sent before that. If the model fails later, its whole sentences stay: `AnswerCut`.
         """
         answer = self._fallback.speak(brief)
-        if not brief.specialist.says:
+        if not brief.specialist.says and not _asks_to_forget(brief.understanding):
             with suppress(ModelTrouble):
                 answer = await self._call(partial(self._start_answer, brief))
         async with aclosing(answer) as fragments:
@@ -211,6 +216,18 @@ class ModelBrain:
             if not scope.expired():
                 raise
             raise ModelTrouble(kind, retryable=self._model.repeatable) from None
+
+
+def _asks_to_forget(reading: Understanding) -> bool:
+    """Whether the message asks to forget something, or agrees to it. The fallback brain asks first."""
+    return any(act.kind is ActKind.FORGET for act in reading.acts) or any(
+        change.op is Op.FORGET for change in reading.changes
+    )
+
+
+def _not_ending(reading: Understanding) -> Iterator[FactReading]:
+    """The changes that end no fact: nothing is forgotten before the person was asked once."""
+    return (change for change in reading.changes if not change.op.ends)
 
 
 def differences(found: Understanding, local: Understanding) -> Iterator[str]:

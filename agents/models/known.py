@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from agents.models.understanding import labelled
-from agents.ports import Brief, MemoryHit, Situation
+from agents.ports import KNOWN, Brief, MemoryHit, Situation
 from memory_blocks import summary_text
 from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import Blocks, Label, render
@@ -43,6 +43,7 @@ def known_for_answer(brief: Brief) -> str:
         _list("facts", (f"- {fact_line(fact)}" for fact in brief.facts)) or "Facts: none yet.",
         _summary(brief.situation.blocks),
         _memories(brief.recalled.memories),
+        _follow_up(brief),
         _line("Asked before and not answered", ", ".join(enrichment.asked_before)),
         _reading(brief),
     )
@@ -52,10 +53,13 @@ def news_of_turn(brief: Brief) -> str:
     """What a specialist that sees the blocks does not find there: the time, this turn's facts, memories."""
     before = {fact.id for fact in brief.situation.facts}
     new = (f"- {fact_line(fact)}" for fact in brief.facts if fact.id not in before)
+    earlier = (f"- {fact_line(fact)}" for fact in brief.facts if fact.conversation_id is not None)
     return _known(
         today(brief.situation.now),
         _list("new_facts", new),
+        _list("facts_of_earlier_conversations", earlier),
         _memories(brief.recalled.memories),
+        _follow_up(brief),
         _reading(brief),
     )
 
@@ -70,6 +74,8 @@ def fact_line(fact: CurrentFact) -> str:
     """A fact in one line: whose, what, about what, when it was true, and when it was said."""
     about = f" of {fact.about}" if fact.about else ""
     said = f"said in turn {fact.turn}" if fact.turn else f"noted on {fact.said_at:%Y-%m-%d}"
+    if fact.conversation_id is not None:
+        said = f"said on {fact.said_at:%Y-%m-%d} in an earlier conversation"
     notes = [
         fact.true_when,
         "lasting" if fact.stable else "",
@@ -125,7 +131,20 @@ def _latest(lines: Sequence[str]) -> list[str]:
     return kept[::-1]
 
 
+def _follow_up(brief: Brief) -> str:
+    """What the first answer of a new conversation may ask: how the last one went on."""
+    last = brief.situation.follow_up
+    if last is None:
+        return ""
+    return (
+        f"The person has come back. On {last.ended_at:%A, %Y-%m-%d} it was about: {_escaped(last.summary)}."
+        " If it fits their message, ask once how that is now."
+    )
+
+
 def _memories(memories: Sequence[MemoryHit]) -> str:
+    """The memories that are not among the facts anyway."""
+    memories = [each for each in memories if each.role != KNOWN]
     return _list("memories", _memory_lines(memories[:_MAX_MEMORIES]), MEMORIES_ARE_DATA)
 
 

@@ -1,11 +1,11 @@
 """A brain that plays a script, for tests: values, waits, failures and endless answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from agents.ports import Brief, Embedded, MemoryHit, Recalled, Situation
-from agents.values import Enrichment, FactReading, Intent, Understanding
+from agents.values import Act, Enrichment, FactReading, Intent, Understanding
 
 Value = TypeVar("Value")
 Step: TypeAlias = Value | Exception | asyncio.Event
@@ -30,11 +30,13 @@ class ScriptedBrain:
         enrichments: Iterable[Step[Enrichment]] = (),
         intents: Iterable[Step[Intent]] = (),
         changes: Iterable[Step[tuple[FactReading, ...]]] = (),
+        acts: Iterable[Step[tuple[Act, ...]]] = (),
         answers: Iterable[Answer] = (),
     ) -> None:
         self._enrichments = iter(enrichments)
         self._intents = iter(intents)
         self._changes = iter(changes)
+        self._acts = iter(acts)
         self._answers = iter(answers)
         self.messages: list[str] = []
         self.situations: list[Situation] = []
@@ -42,7 +44,7 @@ class ScriptedBrain:
         self.closed = 0
 
     async def understand(self, message: str, situation: Situation) -> Understanding:
-        """Return the next scripted enrichment, intent and changes."""
+        """Return the next scripted enrichment, intent, acts and changes."""
         self.messages.append(message)
         self.situations.append(situation)
         turns = situation.blocks.conversation_history.turns
@@ -56,6 +58,7 @@ class ScriptedBrain:
         return Understanding(
             enrichment=await _next(self._enrichments, default),
             intent=await _next(self._intents, GENERAL),
+            acts=await _next(self._acts, ()),
             changes=await _next(self._changes, ()),
         )
 
@@ -82,7 +85,9 @@ class ScriptedRecall:
         self._hits = hits
         self.queries: list[str] = []
 
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+    async def search(
+        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+    ) -> Recalled:
         """Return the scripted memories."""
         self.queries.append(query.text)
         return Recalled(self._hits)

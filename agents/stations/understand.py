@@ -84,7 +84,7 @@ def _checked_changes(readings: Iterable[FactReading], facts: Sequence[CurrentFac
     for reading in readings:
         subject, op = " ".join(reading.subject.split()), reading.op
         target = reading.target if reading.target in targets else None
-        if not subject or op is Op.WITHDRAW or (op is Op.RETRACT and target is None):
+        if not subject or op is Op.WITHDRAW or (op.ends and target is None):
             continue
         if op is Op.REPLACE and target is None:
             op = Op.ADD

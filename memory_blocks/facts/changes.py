@@ -43,6 +43,7 @@ class Op(StrEnum):
 
     `ADD` adds a fact, or repeats the fact `target`. `REPLACE` puts a new fact in the place of `target`.
     `RETRACT` ends the fact `target`. `UNSURE` marks the fact `target` as doubtful, or adds a doubtful one.
+    `FORGET` ends the fact `target` because the person asked to forget it: its memory is deleted, too.
     `WITHDRAW` undoes the change `target`, as if it had never been made.
     """
 
@@ -50,7 +51,13 @@ class Op(StrEnum):
     REPLACE = "replace"
     RETRACT = "retract"
     UNSURE = "unsure"
+    FORGET = "forget"
     WITHDRAW = "withdraw"
+
+    @property
+    def ends(self) -> bool:
+        """Whether the fact `target` does not hold any more, and none takes its place."""
+        return self in (Op.RETRACT, Op.FORGET)
 
 
 class Decider(StrEnum):
@@ -91,7 +98,7 @@ class FactChange(Model):
 
     @model_validator(mode="after")
     def _target_fits(self) -> Self:
-        if self.target is None and self.op in (Op.REPLACE, Op.RETRACT, Op.WITHDRAW):
+        if self.target is None and (self.op.ends or self.op in (Op.REPLACE, Op.WITHDRAW)):
             raise departure("target", "is missing")
         return self
 
@@ -117,6 +124,8 @@ class CurrentFact(Model):
     last_said_at: Moment
     replaced: Id | None = None
     """The fact that this one replaced. Its values are in the changes."""
+    conversation_id: Id | None = None
+    """The other conversation of the person in which it was said; None if it was said in this one."""
 
     @property
     def is_of_person(self) -> bool:
@@ -141,7 +150,7 @@ def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
                 facts[change.id] = _fact(change)
             case Op.REPLACE:
                 facts = _put_in_place(facts, target, _fact(change))
-            case Op.RETRACT if target is not None:
+            case Op.RETRACT | Op.FORGET if target is not None:
                 del facts[target.id]
             case Op.UNSURE if target is not None:
                 facts[target.id] = target.model_copy(update={"sure": False, "confidence": change.confidence})

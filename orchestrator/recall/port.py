@@ -1,6 +1,7 @@
 """The agents' port to long-term memory: finds memories for a turn, within the budget of its prompt."""
 
 import asyncio
+from collections.abc import Sequence
 
 from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.errors import AnamnesisError
@@ -17,30 +18,36 @@ class LongTermRecall:
     def __init__(self, service: MemoryService, *, token_budget: int) -> None:
         self._service, self._token_budget = service, token_budget
 
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+    async def search(
+        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+    ) -> Recalled:
         """Return this person's memories that are relevant, best first. A failure finds nothing."""
         options = SearchOptions(
-            mode="packed", token_budget=self._token_budget, vector=query.vector, leave_out=query.text
+            mode="packed",
+            token_budget=self._token_budget,
+            vector=query.vector,
+            leave_out=query.text,
+            watched=tuple(watched),
         )
         try:
             result = await asyncio.to_thread(self._service.search, person_id, query.text, options)
         except AnamnesisError as error:
             log.warning("recall_failed", error=error.problem.name)
             return Recalled()
-        return as_recalled(result, query.text)
+        return as_recalled(result, query.text, conversation_id)
 
 
-def as_recalled(result: RetrievalResult, query: str) -> Recalled:
-    """A result in the terms of the agents."""
+def as_recalled(result: RetrievalResult, query: str, here: str) -> Recalled:
+    """A result in the terms of the agents; `here` is the conversation that goes on."""
     roles = result.packaging_summary.evidence_roles if result.packaging_summary else {}
     hits = tuple(
-        _hit(memory, position, roles.get(memory.id), query)
+        _hit(memory, position, roles.get(memory.id), query, here)
         for position, memory in enumerate(result.memories, 1)
     )
-    return Recalled(hits, result.observability, result.retrieval_mode, result.milliseconds)
+    return Recalled(hits, result.observability, result.retrieval_mode, result.milliseconds, result.scores)
 
 
-def _hit(memory: FoundMemory, position: int, role: str | None, query: str) -> MemoryHit:
+def _hit(memory: FoundMemory, position: int, role: str | None, query: str, here: str) -> MemoryHit:
     conversation_id = memory.text("conversation")
     return MemoryHit(
         memory_id=memory.id,
@@ -58,4 +65,5 @@ def _hit(memory: FoundMemory, position: int, role: str | None, query: str) -> Me
         message_id=memory.text("message"),
         subject=memory.subject,
         is_current=memory.is_current,
+        is_elsewhere=conversation_id != here,
     )

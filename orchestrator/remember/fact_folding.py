@@ -47,6 +47,8 @@ class Entry:
     confidence: float = 1.0
     is_sure: bool = True
     ended_at: datetime | None = None
+    is_forgotten: bool = False
+    """The person asked to forget it. What they state later is an entry of its own."""
     conflict: str | None = None
 
     @property
@@ -76,6 +78,12 @@ class Entry:
 
 def fold(changes: Iterable[Said]) -> list[Entry]:
     """The entries that follow from changes, which are in the order in which they were made."""
+    entries = list({id(entry): entry for entry in entries_of(changes).values()}.values())
+    return [entry for entry in entries if entry.is_sure or entry.history]
+
+
+def entries_of(changes: Iterable[Said]) -> dict[str, Entry]:
+    """The entry to which each change belongs, by the id of the change."""
     given = list(changes)
     withdrawn = _withdrawn([each.change for each in given])
     entries: list[Entry] = []
@@ -90,7 +98,7 @@ def fold(changes: Iterable[Said]) -> list[Entry]:
             entry_of[change.id] = entry
             if entry not in entries:
                 entries.append(entry)
-    return [entry for entry in entries if entry.is_sure or entry.history]
+    return entry_of
 
 
 def _withdrawn(changes: Sequence[FactChange]) -> set[str]:
@@ -113,6 +121,8 @@ def _changed(entry: Entry, said: Said) -> Entry:
             entry.value, entry.conflict, entry.ended_at = change.value, None, None
             entry.is_sure, entry.confidence = True, change.confidence
             entry.said.append(said)
+        case Op.FORGET:
+            entry.is_forgotten = True
         case Op.RETRACT:
             entry.ended_at = change.said_at
         case Op.UNSURE:
@@ -130,7 +140,7 @@ def _stated(entries: Sequence[Entry], said: Said) -> Entry | None:
     if change.confidence < SURE_ENOUGH:
         return None
     key = (change.subject, change.kind, change.about)
-    alike = [each for each in entries if each.key == key and each.ended_at is None]
+    alike = [each for each in entries if each.key == key and each.ended_at is None and not each.is_forgotten]
     for each in alike:
         if _same(each.value, change.value):
             _repeat(each, said)

@@ -1,7 +1,8 @@
 """Keeps the lasting facts of a person as memories, in the transaction of the turn that changed them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from memory_blocks.facts.changes import FactChange
@@ -33,19 +34,24 @@ def remember_facts(tx: Transaction, user_id: str, made: Sequence[FactChange]) ->
     """Bring the person's fact memories up to date; returns those that changed.
 
     `made` are the changes of this turn, stored already. If none of them is about something lasting, nothing
-    is done. A memory that the person deleted stays deleted.
+    is done. A memory that was deleted comes back only if the person states the fact again.
     """
     if not made:
         return []
-    said = _all_changes(tx, user_id)
+    said = all_changes(tx, user_id)
     if not _concerns_lasting(made, said):
         return []
     tx.memories.ledger.next_version(user_id)  # locks: other conversations of this person wait
-    kept = (_keep(tx, user_id, entry) for entry in fold(said))
+    kept = (_keep(tx, user_id, entry) for entry in fold(said) if not entry.is_forgotten)
     return [each for each in kept if each is not None]
 
 
-def _all_changes(tx: Transaction, user_id: str) -> list[Said]:
+def memory_id_of(user_id: str, entry: Entry) -> str:
+    """The id of the memory that keeps an entry."""
+    return derived_id("mem_", user_id, FACT, entry.first.change.id)
+
+
+def all_changes(tx: Transaction, user_id: str) -> list[Said]:
     """The changes of all conversations of a person, in the order in which they were said."""
     conversations = tx.conversations.of_person(user_id, limit=MOST_CONVERSATIONS)
     found = [Said(each.id, change) for each in conversations for change in tx.facts.changes(each.id)]
@@ -60,9 +66,13 @@ def _concerns_lasting(made: Sequence[FactChange], said: Sequence[Said]) -> bool:
 def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
     """Store or update the memory of an entry; None if it is as it was."""
     subject, kind, about = entry.key
-    first = entry.first.change
-    memory_id = derived_id("mem_", user_id, FACT, first.id)
+    memory_id = memory_id_of(user_id, entry)
     known = tx.memories.get_even_deleted(memory_id)
+    deleted_at = known.deleted_at if known else None
+    if deleted_at is not None:
+        if entry.latest.change.said_at <= deleted_at:
+            return None
+        entry = _since(entry, deleted_at)
     columns: dict[str, Any] = {
         "content": entry.sentence,
         "confidence": entry.confidence,
@@ -81,11 +91,20 @@ def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
         return Kept(tx.memories.add(new), "stored")
     columns = _as_edited(known, entry, columns)
     changed = {name: value for name, value in columns.items() if getattr(known, name) != value}
-    if known.deleted_at is not None or not changed:
+    if deleted_at is not None:
+        tx.memories.restore(memory_id)
+    elif not changed:
         return None
     tx.memories.update(memory_id, **changed)
     updated = tx.memories.get(memory_id)
     return None if updated is None else Kept(updated, "updated")
+
+
+def _since(entry: Entry, deleted_at: datetime) -> Entry:
+    """An entry without what was said before its memory was deleted."""
+    said = [each for each in entry.said if each.change.said_at > deleted_at]
+    history = [(value, at) for value, at in entry.history if at > deleted_at]
+    return replace(entry, said=said, history=history)
 
 
 def _as_edited(known: Memory, entry: Entry, columns: dict[str, Any]) -> dict[str, Any]:
@@ -99,15 +118,18 @@ def _as_edited(known: Memory, entry: Entry, columns: dict[str, Any]) -> dict[str
 
 def _source(entry: Entry) -> dict[str, Any]:
     """Where an entry comes from: the latest statement, all earlier ones, and how its value changed."""
-    subject, kind, _ = entry.key
+    subject, kind, about = entry.key
     latest, change = entry.latest, entry.latest.change
     facts: dict[str, Any] = {
         "conversation": latest.conversation_id,
         "message": change.message_id,
         "turn": change.turn,
+        "change": change.id,
+        "decided_by": change.decided_by.value,
         "words": change.words,
         "kind": kind,
         "subject": subject,
+        "about": about,
         "value": entry.value,
         "true_when": change.true_when,
         "said_at": as_text(change.said_at),

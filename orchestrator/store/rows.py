@@ -34,7 +34,7 @@ COMPLETION_STATUSES: Final = ("pending", "streaming", "completed", "failed")
 AUDIO_TYPES: Final = ("input", "output")
 LABELS: Final = ("conversation_history", "active_session", "context_summary", "memory_metadata")
 
-OPS: Final = ("add", "replace", "retract", "unsure", "withdraw")
+OPS: Final = ("add", "replace", "retract", "unsure", "forget", "withdraw")
 DECIDERS: Final = ("local", "model", "operator", "person")
 
 LARGEST_STANZA: Final = 2**31 - 1
@@ -150,6 +150,7 @@ class Sentence(Row):
     ("confidence", "confidence BETWEEN 0 AND 1"),
     ("user_rating", "user_rating BETWEEN 1 AND 5"),
     index("user", "user_id", "updated_at"),
+    index("type", "user_id", "source_type"),
     unique_index("owner", "id", "user_id"),
     defaults={"importance": "0.5", "confidence": "1.0", "pinned": "FALSE", "archived": "FALSE"},
 )
@@ -546,13 +547,7 @@ class Quarantined(Row):
     unique("in_conversation", "conversation_id", "id"),
     of_conversation,
     of_message(),
-    of(
-        "conversation_id",
-        "target",
-        to="fact_changes",
-        their=("conversation_id", "id"),
-        what="target",
-    ),
+    of("target", to="fact_changes", what="target"),
     ("position", "position >= 1"),
     one_of("op", *OPS),
     ("target", "target IS NOT NULL OR op IN ('add', 'unsure')"),
@@ -572,6 +567,7 @@ class Quarantined(Row):
 class FactChange(Row):
     """One change to the facts of a conversation. Rows are only added, never altered or deleted.
 
+    `target` can be a change in another conversation of the same person.
     `turn` is the number of the turn in the memory blocks.
     """
 

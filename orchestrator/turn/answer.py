@@ -32,6 +32,8 @@ from orchestrator.errors import (
 )
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
+from orchestrator.remember.known import KnownFact
+from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision, UnderstoodMessage
 from orchestrator.store.repositories.runs import Run
 from orchestrator.turn import traces
@@ -125,6 +127,18 @@ def _problem_of(error: Exception) -> AnamnesisError | None:
     return ours
 
 
+def _quotable(situation: Situation) -> tuple[str, ...]:
+    """What an answer may quote: what the person said in this conversation, and their facts."""
+    turns = situation.blocks.conversation_history.turns
+    return (*(turn.user_message.content for turn in turns), *_words_of(situation.facts))
+
+
+def _words_of(facts: Sequence[CurrentFact]) -> tuple[str, ...]:
+    """The person's own words in facts, not what a model made of them."""
+    own = [fact for fact in facts if fact.decided_by is not Decider.MODEL]
+    return (*(fact.value for fact in own), *(fact.words for fact in own))
+
+
 class Answer:
     """One answer while it is made. It owns the transactions; its three parts do the work inside them."""
 
@@ -137,7 +151,7 @@ class Answer:
         self._fence = Fence(self._turn.number, claimed.lease.epoch)
         self._stream = AnswerStream(self._turn)
         self._safety = TurnSafety(services.monitor, self._turn)
-        self._record = TurnRecord(self._turn, services.ledger)
+        self._record = TurnRecord(self._turn, services.ledger, follow_up_days=services.follow_up_days)
         self._calls = TurnCalls(self._turn.message.id, model_usage)
         self._routing: Routing | None = None
         self._started_at = perf_counter()
@@ -186,15 +200,18 @@ class Answer:
         await self._services.sync.copy(self._record.conversation, reading.stored, changes)
         turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
-        self._own_words = (self.message, *(turn.user_message.content for turn in turns))
+        self._own_words = (self.message, *_quotable(situation))
         return replace(situation, blocks=without_last_turn(situation.blocks)) if is_resumed else situation
 
     def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:
         """Take the changes to the facts that the message makes; return the facts that hold after them."""
         facts = self._record.change_facts(understanding.changes, self._stream.answer_id)
-        self._own_words += tuple(fact.value for fact in facts if fact.decided_by is not Decider.MODEL)
-        self._own_words += tuple(fact.words for fact in facts if fact.decided_by is not Decider.MODEL)
+        self._own_words += _words_of(facts)
         return facts
+
+    def known_facts(self, *, everything: bool) -> tuple[KnownFact, ...]:
+        """Facts from other conversations that this turn is given: those that no earlier turn was, or all."""
+        return self._record.known if everything else self._record.new_here
 
     async def _start_with_safety(self) -> None:
         await self._commit(lambda write: self._stream.start(write, self._safety.decision), step="begin")
@@ -220,6 +237,7 @@ class Answer:
     async def show_understanding(self, recalled: Recalled, reason: str) -> None:
         """Send the traces of the memories that were found and, if the client wants it, the reason."""
         self._context_seconds = perf_counter() - self._started_at
+        self._own_words += tuple(hit.content for hit in recalled.memories if hit.memory_type == UTTERANCE)
         if not recalled.memories and not self._turn.reasoning:
             return
         steps = self._steps(reason, *self._usage.take_reasoning())

@@ -14,7 +14,7 @@ from orchestrator.ops.telemetry import station
 from orchestrator.safety.assessment import UnderstoodMessage
 from orchestrator.turn.answer import Answer, answering
 from orchestrator.turn.queue import ClaimedTurn, OpenTurn
-from orchestrator.turn.recalled import beyond, search_record
+from orchestrator.turn.recalled import beyond, is_about_memory, search_record
 from orchestrator.turn.record import Routing
 from orchestrator.turn.services import TurnServices
 
@@ -58,10 +58,14 @@ async def _answer(answer: Answer, turn: OpenTurn, services: TurnServices) -> Non
         return
 
     with station("recall"):
+        given = answer.known_facts(everything=is_about_memory(understanding))
         answer.searched = await services.recall.search(
-            embedded, turn.conversation.user_id, turn.conversation_id
+            embedded,
+            turn.conversation.user_id,
+            turn.conversation_id,
+            [each.memory.id for each in given],
         )
-        recalled = beyond(situation.blocks, answer.searched)
+        recalled = beyond(situation.blocks, answer.searched, given)
     faults.point("after_recall")
     decision = await answer.assess(replace(known, intent=intent))
     await answer.show_understanding(recalled, intent.reasoning)

@@ -1,15 +1,19 @@
 """What a turn does with the memories that a search found: which it uses, and how the search is recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agents.ports import Recalled
+from agents.ports import KNOWN, MemoryHit, Recalled
+from agents.values import ActKind, Understanding
 from memory_blocks.models import Blocks
+from orchestrator.remember.known import KnownFact
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Retrieval
 from orchestrator.turn.queue import OpenTurn
 from orchestrator.turn.record import ACTOR
+
+_ABOUT_MEMORY = frozenset((ActKind.MEMORY_QUESTION, ActKind.SUMMARISE, ActKind.FORGET, ActKind.CORRECT))
 
 
 def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transaction], Retrieval] | None:
@@ -35,14 +39,48 @@ def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transa
     return make
 
 
-def beyond(blocks: Blocks, recalled: Recalled) -> Recalled:
-    """The memories without messages that are still in the history, because the brain reads those anyway."""
+def is_about_memory(understanding: Understanding) -> bool:
+    """Whether a message asks for what is remembered, or to change it."""
+    return any(act.kind in _ABOUT_MEMORY for act in understanding.acts)
+
+
+def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) -> Recalled:
+    """The memories that the turn uses: those found, and the facts that it was given besides.
+
+    Messages that are still in the history are left out, because the brain reads those anyway.
+    """
     in_history = {turn.user_message.message_id for turn in blocks.conversation_history.turns}
     kept = [
         hit
         for hit in recalled.memories
         if not (hit.memory_type == UTTERANCE and hit.message_id in in_history)
     ]
+    found = {hit.memory_id for hit in kept}
+    lowest = min((hit.score for hit in kept), default=1.0)
+    given = [
+        _hit(each, min(max(recalled.scores.get(each.memory.id, 0.0), 0.0), lowest))
+        for each in known
+        if each.memory.id not in found
+    ]
+    kept += sorted(given, key=lambda hit: -hit.score)
     return replace(
         recalled, memories=tuple(replace(hit, position=place) for place, hit in enumerate(kept, 1))
+    )
+
+
+def _hit(known: KnownFact, score: float) -> MemoryHit:
+    memory, fact = known.memory, known.fact
+    return MemoryHit(
+        memory_id=memory.id,
+        content=memory.content,
+        score=score,
+        memory_type=memory.source_type,
+        tags=memory.tags,
+        source=f"{memory.source_type}:{fact.conversation_id}",
+        role=KNOWN,
+        said_at=fact.said_at,
+        true_when=fact.true_when,
+        conversation_id=fact.conversation_id,
+        subject=fact.subject,
+        is_elsewhere=True,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from agents.facts import changes_of, known_values
@@ -10,17 +10,21 @@ from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import asked_before, next_topics
-from agents.values import COORDINATOR, EMERGENCY, FactReading, Understanding
+from agents.values import COORDINATOR, EMERGENCY, ActKind, FactReading, Understanding
 from memory_blocks.edits import CompletedTurn, complete_turn
 from memory_blocks.facts.changes import CurrentFact, FactChange, current_facts, withdrawals
+from memory_blocks.facts.view import concern_now
 from memory_blocks.ledger.adopt import adopt
 from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
-from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessage, changed
+from memory_blocks.models import AgentResponse, Blocks, Conversation, EarlierSession, UserMessage, changed
 from memory_blocks.ports import ForeignChange
 from memory_blocks.trace import Receipt
 from orchestrator.ops.clock import in_time_zone
-from orchestrator.remember.facts import remember_facts
+from orchestrator.remember.facts import FACT, Kept, remember_facts
+from orchestrator.remember.forgetting import forget, forgotten, is_for_good, leave_out
+from orchestrator.remember.known import KnownFact, known_facts, with_known
 from orchestrator.store.block_store import SqlBlockStore
+from orchestrator.store.engine.database import Transaction
 from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite, in_transaction
 from orchestrator.turn.queue import OpenTurn
@@ -59,10 +63,16 @@ class TurnResult:
 class TurnRecord:
     """Reads and writes the blocks of one turn's conversation, each with its traces, inside a transaction."""
 
-    def __init__(self, turn: OpenTurn, ledger: Ledger) -> None:
+    def __init__(self, turn: OpenTurn, ledger: Ledger, *, follow_up_days: float = 0) -> None:
         self._turn, self._ledger = turn, ledger
+        self._follow_up_for = timedelta(days=follow_up_days)
         self._reading: ReadResult | None = None
         self._stored: tuple[FactChange, ...] = ()
+        self.known: tuple[KnownFact, ...] = ()
+        """The lasting facts from the person's other conversations."""
+        self.new_here: tuple[KnownFact, ...] = ()
+        """Those of them that no earlier turn of this conversation was given."""
+        self._follow_up: EarlierSession | None = None
         self._readings: tuple[FactReading, ...] | None = None
         self._answer_id = ""
         self._read_at: datetime = turn.message.created_at
@@ -77,6 +87,9 @@ class TurnRecord:
         reading = self._ledger.read(SqlBlockStore(write.tx.blocks), self.conversation, actor=ACTOR)
         self._trace(write, reading.receipts)
         self._stored = self._fact_changes(write, reading.blocks)
+        self.known = known_facts(write.tx, write.conversation.user_id, write.conversation.id)
+        traced = write.tx.traces.memories_of(write.conversation.id, FACT) if self.known else ()
+        self.new_here = tuple(each for each in self.known if each.memory.id not in traced)
         self._read_at = write.tx.now
         return reading
 
@@ -85,13 +98,14 @@ class TurnRecord:
         self._reading = reading
         blocks = self._before_this_turn(reading.blocks)
         now = in_time_zone(self._read_at, self._turn.conversation.preferences.get("time_zone"))
-        return Situation(blocks, current_facts(self._before(self._stored)), now, urgent)
+        facts = with_known(self.known, self._before(self._stored))
+        return Situation(blocks, facts, now, urgent, self._follow_up)
 
     def change_facts(self, readings: tuple[FactReading, ...], answer_id: str) -> tuple[CurrentFact, ...]:
         """Take what was read from the message as changes; the facts that hold after them."""
         self._readings, self._answer_id = readings, answer_id
         blocks = self._reading.blocks if self._reading else None
-        return current_facts((*self._stored, *self._changes(self._stored, blocks)))
+        return with_known(self.known, (*self._stored, *self._changes(self._stored, blocks)))
 
     def forget(self) -> None:
         """Forget what was read: another writer has changed the blocks, so they are read again."""
@@ -125,12 +139,28 @@ class TurnRecord:
             changes=made,
         )
         self._trace(write, written.receipts)
-        for kept in remember_facts(write.tx, self._turn.conversation.user_id, made):
+        kept_or_forgotten = remember_facts(write.tx, self._turn.conversation.user_id, made)
+        kept_or_forgotten += self._forget(write, made, reading.blocks, result.routing)
+        for kept in kept_or_forgotten:
             trace_id = write.tx.ids.new("trace_")
             write.say(
                 traces.of_kept(kept, trace_id, write.conversation.id, self._turn.message.id, actor=ACTOR)
             )
         return written
+
+    def _forget(
+        self, write: ConversationWrite, made: Sequence[FactChange], blocks: Blocks, routing: Routing | None
+    ) -> list[Kept]:
+        """Forget what the person asked to forget. A request to do so is not remembered itself."""
+        facts, message, user_id = forgotten(made), self._turn.message, self._turn.conversation.user_id
+        acts = routing.understanding.acts if routing else ()
+        if facts or any(act.kind is ActKind.FORGET for act in acts):
+            leave_out(write.tx, user_id, write.conversation.id, message.id)
+        if not facts:
+            return []
+        turns = self._before_this_turn(blocks).conversation_history.turns
+        asked = turns[-1].user_message.content if turns else ""
+        return forget(write.tx, user_id, facts, final=is_for_good(message.contents, asked))
 
     def _fact_changes(self, write: ConversationWrite, blocks: Blocks) -> tuple[FactChange, ...]:
         return self._ledger.fact_changes(SqlBlockStore(write.tx.blocks), self.conversation, blocks)
@@ -177,6 +207,8 @@ class TurnRecord:
                 found.append(known[0])
                 receipts.append((other, known[1]))
         self.conversation = replace(self.conversation, earlier=tuple(found))
+        if found and tx.now - found[-1].ended_at <= self._follow_up_for:
+            self._follow_up = found[-1] if _has_open_concern(tx, found[-1]) else None
         receipts.sort(key=lambda each: (each[0].started_at, each[0].id), reverse=True)
         for other, receipt in receipts:  # every turn locks them in this order, so no two block each other
             with in_transaction(tx, other.id) as other_write:
@@ -192,6 +224,12 @@ class TurnRecord:
         turns = blocks.conversation_history.turns
         is_in_blocks = bool(turns) and turns[-1].user_message.message_id in self._turn.message_ids
         return without_last_turn(blocks) if is_in_blocks else blocks
+
+
+def _has_open_concern(tx: Transaction, session: EarlierSession) -> bool:
+    """Whether a conversation was about a complaint, and nobody was in danger in it."""
+    facts = current_facts(tx.facts.changes(session.session_id))
+    return concern_now(facts) is not None and not tx.safety.of_conversation(session.session_id)
 
 
 def without_last_turn(blocks: Blocks) -> Blocks:

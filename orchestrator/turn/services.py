@@ -34,5 +34,7 @@ class TurnServices:
     """How much of a long-term memory its trace shows."""
     tokens_per_person_and_day: int = 0
     """From so many tokens on, no model is asked for a person on the same day. 0: no limit."""
+    follow_up_days: float = 0
+    """So long after a conversation the first answer of the next one may ask how it went on. 0: never."""
     remembering: Remembering | None = None
     """Remembers what the person said, after each turn; None remembers nothing."""

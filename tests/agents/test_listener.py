@@ -187,8 +187,8 @@ def test_forgetting_is_asked_once_and_then_done() -> None:
         "no, leave it",
     )
 
-    assert all(change.op is not Op.RETRACT for change in asked.changes)
-    assert [(change.op, change.value) for change in done.changes] == [(Op.RETRACT, "aspirin")]
+    assert not any(change.op.ends for change in asked.changes)
+    assert [(change.op, change.value) for change in done.changes] == [(Op.FORGET, "aspirin")]
     assert ("person", "medications", "metformin") in kept(done)
     assert declined.changes == ()
 

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from agents.local import LocalBrain
@@ -56,7 +56,9 @@ class _FixedRecall:
     def __init__(self, store: Store, count: int) -> None:
         self._store, self._count = store, count
 
-    async def search(self, query: str, person_id: str, conversation_id: str) -> Recalled:
+    async def search(
+        self, query: str, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+    ) -> Recalled:
         """The memories of this person, created at the first search."""
 
         def find(tx: Transaction) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agents.embedders.scripted import WordEmbedder
+from agents.ports import Embedder
 from memory_blocks.ports import Clock
 from orchestrator.ops.clock import SystemClock
 from orchestrator.recall import recipe
@@ -21,15 +22,22 @@ from tests.support.builders import START
 EMBEDDER = WordEmbedder()
 
 
-def a_service(store: Store, clock: Clock | None = None, tracing: TraceConfig | None = None) -> MemoryService:
+def a_service(
+    store: Store,
+    clock: Clock | None = None,
+    tracing: TraceConfig | None = None,
+    embedder: Embedder = EMBEDDER,
+) -> MemoryService:
     """The search of a store, with the shipped recipes."""
-    searcher = Searcher(store, EMBEDDER, clock or SystemClock(), cache_bytes=10**8)
+    searcher = Searcher(store, embedder, clock or SystemClock(), cache_bytes=10**8)
     return MemoryService(store, searcher, recipe.load(shipped_config() / "recall.toml"), tracing=tracing)
 
 
-def long_term_recall(store: Store, clock: Clock | None = None) -> LongTermRecall:
+def long_term_recall(
+    store: Store, clock: Clock | None = None, embedder: Embedder = EMBEDDER
+) -> LongTermRecall:
     """The recall of a turn, over a store."""
-    return LongTermRecall(a_service(store, clock), token_budget=1000)
+    return LongTermRecall(a_service(store, clock, embedder=embedder), token_budget=1000)
 
 
 def told(store: Store, person: str, *texts: str, **fields: Any) -> Progress:

@@ -11,7 +11,6 @@ import pytest
 from websockets.asyncio.client import connect
 
 from agents import roster
-from agents.embedders.scripted import WordEmbedder
 from agents.local import LocalBrain
 from agents.models.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import Brain, Embedder, Recall
@@ -136,18 +135,21 @@ def an_orchestrator(
     server_info: Callable[[], ServerInfo] | None = None,
     alerts: Callable[[Store], AlertSender] | None = None,
     remembers: bool = False,
+    follow_up_days: float = 0,
 ) -> Orchestrator:
     """An orchestrator over the store at that address; `async with an_orchestrator(…).open()` runs it."""
     tools = toolbox or (built_in_tools() if clock is None else Toolbox(built_in(partial(_today, clock))))
     clock = clock or SystemClock()
     brain = brain or ScriptedBrain()
     ledger = Ledger(clock, limits, agents().agent_types)
+    vectors = embedder or (minilm() if isinstance(brain, LocalBrain) else EMBEDDER)
 
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
             brain=brain,
-            embedder=embedder or (minilm() if isinstance(brain, LocalBrain) else WordEmbedder()),
-            recall=recall or (long_term_recall(outbox.store, clock) if remembers else ScriptedRecall()),
+            embedder=vectors,
+            recall=recall
+            or (long_term_recall(outbox.store, clock, vectors) if remembers else ScriptedRecall()),
             roster=using(toolbox),
             prompts=shipped_prompts(),
             toolbox=tools,
@@ -159,7 +161,8 @@ def an_orchestrator(
             attempts=attempts,
             trace_content_characters=trace_content_characters,
             tokens_per_person_and_day=tokens_per_person_and_day,
-            remembering=Remembering(outbox.store, EMBEDDER) if remembers else None,
+            follow_up_days=follow_up_days,
+            remembering=Remembering(outbox.store, vectors) if remembers else None,
         )
 
     return Orchestrator(

@@ -30,6 +30,7 @@ REVISIONS: Final = (
     "0010",
     "0011",
     "0012",
+    "0013",
 )
 """All versions of the schema, oldest first. This program needs the last."""
 

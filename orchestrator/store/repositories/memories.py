@@ -64,6 +64,18 @@ _OF_PERSON = Statement(
     .limit(bindparam("limit")),
     _without_padding,
 )
+_OF_TYPE = Statement(
+    all_of(Memory)
+    .where(
+        _table.c.user_id == bindparam("user_id"),
+        _table.c.source_type == bindparam("source_type"),
+        _alive,
+        _table.c.archived.is_(false()),
+    )
+    .order_by(_table.c.pinned.desc(), _table.c.importance.desc(), _table.c.updated_at.desc(), _table.c.id)
+    .limit(bindparam("limit")),
+    _without_padding,
+)
 _EVER_OF_PERSON = Statement(
     all_of(Memory)
     .where(_table.c.user_id == bindparam("user_id"), _is_memory)
@@ -166,6 +178,10 @@ class Memories(ById[Memory]):
     def of_person(self, user_id: str, *, limit: int = 100) -> list[Memory]:
         """The memories of a person, without archived ones, pinned ones first."""
         return self._unit.all(_OF_PERSON, user_id=user_id, limit=limit)
+
+    def of_type(self, user_id: str, source_type: str, *, limit: int) -> list[Memory]:
+        """Memories of a person with a `source_type`, without archived ones, the most important first."""
+        return self._unit.all(_OF_TYPE, user_id=user_id, source_type=source_type, limit=limit)
 
     def of_person_ever(self, user_id: str) -> list[Memory]:
         """All memories of a person, also archived and deleted ones, in the order they were made."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, select
 
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.repositories.by_id import ById
@@ -42,6 +42,21 @@ class Traces(ById[Trace]):
     def of_memory(self, memory_id: str) -> list[Trace]:
         """All uses of a memory."""
         return self._unit.all(_of("memory_id"), value=memory_id)
+
+    def memories_of(self, conversation_id: str, memory_type: str) -> set[str]:
+        """The ids of the memories of a type that were read or written in a conversation."""
+        return set(self._unit.all(_MEMORIES, conversation_id=conversation_id, memory_type=memory_type))
+
+
+_MEMORIES: Final = Statement(
+    select(_table.c.memory_id)
+    .where(
+        _table.c.conversation_id == bindparam("conversation_id"),
+        _table.c.memory_type == bindparam("memory_type"),
+    )
+    .distinct(),
+    str,
+)
 
 
 @cache

@@ -1,6 +1,7 @@
 """The frames of a conversation, recorded again in an empty database, give its tables."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ class Finding:
 
     memory_id = ""
 
-    async def search(self, query: Embedded, person_id: str, conversation_id: str) -> Recalled:
+    async def search(
+        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+    ) -> Recalled:
         if not self.memory_id:
             return Recalled()
         hit = MemoryHit(self.memory_id, "Likes tea.", 0.75, "profile", ("tea",), position=1, role="primary")
