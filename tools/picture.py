@@ -23,8 +23,8 @@ from tools.toolchain import CHECKOUT, cache_dir
 
 PICTURE = CHECKOUT / "docs" / "images" / "chat.png"
 MESSAGES = ("I am having a headache", "8", "since Tuesday")
-WIDTH, SHORTEST, TALLEST = 1200, 600, 1800
-SCALE = 1.1  # screen pixels per CSS pixel: sharp enough for text, and a small file
+WIDTH, SHORTEST, TALLEST = 1280, 600, 1500
+SCALE = 1.0  # screen pixels per CSS pixel: sharp enough for text, and a small file
 LARGEST = 300_000  # bytes of the picture, so that the README loads quickly
 SHOW_WRITES = """panel => {
   const written = panel.querySelector(".trace:not([data-action=retrieved])");

@@ -1,9 +1,12 @@
 /** Starts the page: a client, the chat made from its events, and the components that show it. */
 
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { createQueries } from "./api/queries.ts";
 import { Chat } from "./chat/chat.ts";
-import { App } from "./page/App.tsx";
+import { createPages, conversationIn } from "./page/router.tsx";
 import { dialServer, endSession, identify } from "./page/session.ts";
 import "./page/style.css";
 import { Client, PERSON_KEY, PassingMemory, StorageMemory, type Memory } from "./protocol/index.ts";
@@ -21,21 +24,33 @@ const client: Client = new Client({
   },
 });
 const chat = new Chat(client, endSession);
+const queries = createQueries(() => client.identifyAgain());
+client.listen((event) => event.kind === "person" && queries.clear());
+const router = createPages(chat, queries);
 
 createRoot(document.getElementById("page") as HTMLElement).render(
   <StrictMode>
-    <App chat={chat} />
+    <QueryClientProvider client={queries}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
   </StrictMode>,
 );
-client.open();
+start();
 window.addEventListener("online", () => client.retryNow());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && client.retryNow());
 // Opening a printed address in a tab that shows the page changes only the part after `#`.
-window.addEventListener("hashchange", () => client.open());
+window.addEventListener("hashchange", () => window.location.hash && start());
 // Another tab has signed out, or somebody else has signed in there.
 window.addEventListener("storage", ({ key, newValue }) => (key === PERSON_KEY || key === null) && newValue === null && client.identifyAgain());
 // "Back" may restore this page as it was before somebody signed out.
 window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
+
+/** The chat opens a conversation; other views only need to know who is signed in. */
+function start(): void {
+  const conversation = conversationIn(window.location.pathname);
+  if (conversation === null) client.recognize();
+  else client.open(conversation || undefined);
+}
 
 function browserMemory(): Memory {
   try {

@@ -36,3 +36,15 @@ describe("signing out", () => {
     expect(chat.view()).toMatchObject({ person: null, transcript: [], notices: [{ text: expect.stringContaining("still be signed in") }] });
   });
 });
+
+test("what the server says about its model is shown until it says something else", async () => {
+  const { chat, scene } = await annasChat(() => Promise.resolve());
+  const info = { model: {}, backend: "embedded", agents: [] };
+
+  scene.line.say(0, "ServerInfo", { ...info, notice: "No language model answers." });
+  scene.line.say(0, "ServerInfo", { ...info, notice: "No language model answers." });
+  expect(chat.view()).toMatchObject({ model: "No language model answers.", notices: [] });
+  scene.line.say(0, "ServerInfo", { ...info, backend: "openai" });
+
+  expect(chat.view().model).toBe("");
+});

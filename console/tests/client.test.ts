@@ -449,6 +449,59 @@ describe("a reload", () => {
   });
 });
 
+describe("a conversation that is opened by its id", () => {
+  test("is asked for from its first stanza, and the stored one is forgotten", async () => {
+    const memory = new PassingMemory();
+    await connected(memory);
+
+    const scene = new Scene(memory);
+    scene.client.open("conv_2");
+    await settled();
+
+    expect(scene.line.heard).toMatchObject([{ stanzaId: 0, conversationId: "conv_2", body: { lastSequenceSeen: 0 } }]);
+    expect(memory.load()).toMatchObject({ conversationId: "conv_2", entries: [] });
+  });
+
+  test("is continued after another tab has stored another one", async () => {
+    const memory = new PassingMemory();
+    const scene = await connected(memory);
+    memory.begin("conv_2"); // by the other tab
+
+    scene.client.open();
+    await settled();
+
+    expect(scene.line.heard).toMatchObject([{ conversationId: "conv_1" }]);
+  });
+
+  test("is not opened for another person", async () => {
+    const scene = new Scene(new PassingMemory(), { signsIn: true });
+    scene.client.open("conv_1");
+    await settled();
+    scene.line.welcome();
+
+    scene.person = "boris";
+    scene.client.open();
+    await settled();
+
+    expect(scene.line.heard).toMatchObject([{ conversationId: "" }]);
+  });
+});
+
+describe("recognizing", () => {
+  test("says who is signed in and opens nothing until it is asked to", async () => {
+    const scene = new Scene(new PassingMemory(), { signsIn: true });
+
+    scene.client.recognize();
+    await settled();
+
+    expect(scene.events).toContainEqual({ kind: "person", person: "anna" });
+    expect([scene.client.connection.state, scene.lines.length]).toEqual(["idle", 0]);
+    scene.client.open();
+    await settled();
+    expect(scene.lines.length).toBe(1);
+  });
+});
+
 describe("signing in", () => {
   /** A memory with a conversation of Anna's in it. */
   function annasMemory(): PassingMemory {

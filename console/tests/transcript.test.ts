@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fold, isAwaited, type Transcript } from "../src/chat/transcript.ts";
+import { fold, isAwaited, recalledMemories, type Transcript } from "../src/chat/transcript.ts";
 import type { Entry, Fate } from "../src/protocol/index.ts";
 import type { Said } from "../src/protocol/messages.ts";
 
@@ -177,4 +177,42 @@ test("a message that is sent, then acknowledged, is one message", () => {
 
 test("a trace that names no message belongs to the latest", () => {
   expect(after(asked("msg_1"), asked("msg_2"), trace("trace_1"))).toMatchObject([{ traces: [] }, { traces: [{}] }]);
+});
+
+describe("an edited message", () => {
+  const edit = (fate: Fate = ACKNOWLEDGED) => ours({ name: "ControlVariation", body: { targetId: "msg_1", mode: "edit", newContent: "a better text" } }, fate);
+  const first = [asked("msg_1"), started("msg_a", "msg_1"), sentence("msg_a", 1, "one", true)];
+
+  test("stands after the old one, and is awaited until its answer comes", () => {
+    const transcript = after(...first, edit());
+
+    expect(transcript).toMatchObject([{ superseded: true }, { superseded: false, question: { text: "a better text" } }]);
+    expect(transcript.map(isAwaited)).toEqual([false, true]);
+  });
+
+  test("gets the id that the server gave it", () => {
+    const transcript = after(...first, edit(), started("msg_b", "msg_2"), sentence("msg_b", 1, "two", true));
+
+    expect(transcript).toMatchObject([{ id: "msg_1" }, { id: "msg_2", question: { text: "a better text" }, answers: [{ id: "msg_b" }] }]);
+  });
+
+  test("changes nothing while it is on its way, or if it is refused", () => {
+    expect(after(...first, edit({ state: "waiting" }))).toMatchObject([{ superseded: false }]);
+    expect(after(...first, edit({ state: "refused", code: 203, message: "No." }))).toMatchObject([{ superseded: false }]);
+  });
+});
+
+test("the memories of an answer are counted once each, without blocks and writes", () => {
+  const memory = (id: string, memoryId: string, action: string, memoryType: string) =>
+    heard({ name: "MemoryTrace", body: { id, memoryId, memoryType, action, content: "…", previousId: "msg_1" } });
+  const [exchange] = after(
+    asked("msg_1"),
+    memory("t1", "mem_1", "retrieved", "fact"),
+    memory("t2", "mem_1", "retrieved", "fact"),
+    memory("t3", "mem_2", "retrieved", "utterance"),
+    memory("t4", "mem_3", "retrieved", "memory_block"),
+    memory("t5", "mem_4", "stored", "fact"),
+  );
+
+  expect(exchange && recalledMemories(exchange)).toBe(2);
 });

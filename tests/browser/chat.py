@@ -67,8 +67,15 @@ class Chat:
         return await self.page.locator(selector).all_inner_texts()
 
     async def exchanges(self) -> list[str]:
-        """Each message with its answer and traces, as visible text."""
-        return await self.texts(".exchange")
+        """Each message with its answer, memory line and traces, as visible text, without the buttons."""
+        found = await self.page.locator(".exchange").all()
+        parts = ".question > p, .question > small, .answer, .why, .failure, .trace"
+        return ["\n".join(await one.locator(parts).all_inner_texts()) for one in found]
+
+    async def open_menu(self, button: str, item: str) -> None:
+        """Choose an item of the menu that a button opens."""
+        await self.click(button)
+        await self.page.locator(".menu-item").filter(has_text=item).click()
 
     async def until_present(self, selector: str, seconds: float = SECONDS) -> None:
         """Wait until an element matches."""

@@ -14,6 +14,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
+from orchestrator.api.routes.page import VIEWS
+
 CONVERSATION = "conv_scripted"
 ERROR, USER_MESSAGE, ACKNOWLEDGEMENT, CONFIGURATION, START, TRACE, SENTENCE = 1, 2, 8, 12, 13, 14, 16
 # As strict as the real server's, so that a page that needs more fails here too.
@@ -83,7 +85,8 @@ def scripted_server(files: Path, *scripts: Callable[[Connection], None]) -> Iter
             person = b'{"person": "local"}'
             headers = {"Content-Type": "application/json", "Content-Length": str(len(person))}
             return Response(HTTPStatus.OK, "OK", Headers(headers), person)
-        file = files / (path.lstrip("/") or "index.html")
+        is_view = path.split("/")[1] in VIEWS
+        file = files / ("index.html" if is_view or path == "/" else path.lstrip("/"))
         if not file.is_file():
             return Response(HTTPStatus.NOT_FOUND, "Not Found", Headers())
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"

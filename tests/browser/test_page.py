@@ -82,8 +82,8 @@ async def test_without_the_panel_the_page_is_the_same_as_without_traces(
             StanzaSender(connection, traces=traces).answer_headache()
 
         async with page_with(chromium, console, script) as chat:
-            await chat.click("Memory traces")
-            await chat.until_gone(".traces")
+            await chat.open_menu("Memory traces", "Hide")
+            await chat.until_gone(".menu")
             await chat.run("document.querySelector('textarea').focus()")
             await chat.say(HEADACHE)
             await chat.until_text(".answer", "Since when?")

@@ -291,23 +291,26 @@ async def test_a_message_written_while_the_server_is_away_is_answered_once_it_is
     assert await chat.texts(".question p") == [HEADACHE]
 
 
-async def test_a_new_conversation_begins_empty(orchestrator: Orchestrator, profile: BrowserContext) -> None:
+async def test_a_new_conversation_begins_empty_and_the_earlier_one_can_be_opened_again(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
     chat = await Chat.open(profile, orchestrator.address)
     await chat.until_connected()
     await chat.say(HEADACHE)
     await chat.until_answered(1)
+    earlier = await chat.exchanges()
 
     await chat.click("New conversation")
-    await chat.click("Stay")
-    assert await chat.texts(".question p") == [HEADACHE]
-    await chat.click("New conversation")
-    await chat.click("Start")
     await chat.until_gone(".exchange")
     await chat.until_connected()
-
     await chat.reload()
     await chat.until_connected()
     assert await chat.texts(".exchange") == []
+
+    await chat.page.go_back()
+    await chat.until_answered(1)
+    await chat.until_text(".question p", HEADACHE)
+    assert await chat.exchanges() == earlier
 
 
 async def test_the_picture_of_the_readme_can_be_taken(orchestrator: Orchestrator, chromium: Browser) -> None:

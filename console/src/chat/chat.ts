@@ -12,6 +12,10 @@ export interface View {
   readonly ready: boolean;
   /** Who is signed in; null for nobody. */
   readonly person: string | null;
+  /** Empty until the server has opened a conversation. */
+  readonly conversationId: string;
+  /** What the server says about the model that answers; empty if there is nothing to say. */
+  readonly model: string;
 }
 
 /** A message that the person reads and dismisses. */
@@ -26,12 +30,12 @@ export class Chat {
   readonly #endSession: () => Promise<void>;
   readonly #watchers = new Set<() => void>();
   #notices = 0;
-  #view: View = { transcript: [], connection: { state: "closed" }, notices: [], ready: false, person: null };
+  #view: View = { transcript: [], connection: { state: "closed" }, notices: [], ready: false, person: null, conversationId: "", model: "" };
 
   constructor(client: Client, endSession: () => Promise<void>) {
     this.#client = client;
     this.#endSession = endSession;
-    client.listen((event) => this.#show({ ...this.#after(event), ready: client.conversationId !== "" }));
+    client.listen((event) => this.#show({ ...this.#after(event), ...this.#opened() }));
   }
 
   /** The current view. */
@@ -45,7 +49,7 @@ export class Chat {
 
   /** Send a message, without the characters that the protocol cannot carry (NUL, lone surrogates). */
   say(text: string): void {
-    const content = text.toWellFormed().replaceAll("\0", "").trim();
+    const content = sendable(text);
     if (content) this.#client.send({ name: "UserMessage", body: { id: newId("msg"), content } });
   }
 
@@ -59,7 +63,34 @@ export class Chat {
 
   /** Ask again for an answer that failed. */
   askAgain({ failed }: Exchange): void {
-    this.#client.send({ name: "ControlVariation", body: { targetId: failed, mode: "regenerate" } });
+    this.regenerate(failed);
+  }
+
+  /** Ask for another answer. `targetId` is an answer or its message, of the latest turn. */
+  regenerate(targetId: string): void {
+    this.#client.send({ name: "ControlVariation", body: { targetId, mode: "regenerate" } });
+  }
+
+  /** Correct the latest message, which is then answered again. */
+  edit(targetId: string, text: string): void {
+    const newContent = sendable(text);
+    if (newContent) this.#client.send({ name: "ControlVariation", body: { targetId, mode: "edit", newContent } });
+  }
+
+  /** Open a conversation: the one with this id; without an id the current or stored one, or a new one. */
+  open(conversationId?: string): void {
+    this.#show({ notices: [] });
+    this.#client.open(conversationId);
+  }
+
+  /** Find out who is signed in, without opening a conversation. */
+  recognize(): void {
+    this.#client.recognize();
+  }
+
+  /** Ask again who is signed in, because the server has refused a request. */
+  identifyAgain(): void {
+    this.#client.identifyAgain();
   }
 
   /** Sign out: show and store nothing of the conversation any more, and end the session on the server. */
@@ -105,7 +136,7 @@ export class Chat {
       case "unremembered":
         return this.#notice("This browser's storage is full. After a reload, the newest messages may be missing.");
       case "server":
-        return this.#noticeOnce(event.info.notice ?? "");
+        return { model: event.info.notice ?? "" };
     }
   }
 
@@ -115,9 +146,9 @@ export class Chat {
     return this.#notice(entry.fate.message);
   }
 
-  /** The server repeats its notice whenever somebody connects; it is shown once. */
-  #noticeOnce(text: string): Partial<View> {
-    return text === "" || this.#view.notices.some((notice) => notice.text === text) ? {} : this.#notice(text);
+  #opened(): Partial<View> {
+    const { conversationId } = this.#client;
+    return { conversationId, ready: conversationId !== "" };
   }
 
   #notice(text: string): Partial<View> {
@@ -128,4 +159,8 @@ export class Chat {
     this.#view = { ...this.#view, ...changes };
     for (const watcher of this.#watchers) watcher();
   }
+}
+
+function sendable(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "").trim();
 }

@@ -42,6 +42,8 @@ export interface Exchange {
   readonly failure: string;
   /** The id to ask for again after a failure: of the answer that was cut, or of the message if none had started. */
   readonly failed: string;
+  /** The person has edited the message; the exchange after this one has the new text. */
+  readonly superseded: boolean;
 }
 
 export type Transcript = readonly Exchange[];
@@ -62,6 +64,11 @@ function addOwn(transcript: Transcript, { said, fate }: ClientEntry): Transcript
     }
     case "ControlStop":
       return fate.state === "acknowledged" && fate.success ? stop(transcript, said.body.targetId ?? "") : transcript;
+    case "ControlVariation": {
+      const { mode, targetId, newContent } = said.body;
+      const edited = mode === "edit" && newContent !== undefined && fate.state === "acknowledged";
+      return edited ? replaceMessage(transcript, targetId, newContent) : transcript;
+    }
     default:
       return transcript;
   }
@@ -72,7 +79,7 @@ function addReceived(transcript: Transcript, said: Said): Transcript {
     case "StartAnswer": {
       const { id, previousId, safety } = said.body;
       const answer: Answer = { id, sentences: [], progress: "running", safety: safety ? readSafety(safety) : null, trouble: null };
-      return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
+      return change(nameEdited(transcript, previousId), previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "AssistantSentence": {
       const { previousId, sequence, text, isFinal, safety: danger, trouble = null } = said.body;
@@ -88,7 +95,7 @@ function addReceived(transcript: Transcript, said: Said): Transcript {
       const { id, previousId, content, safety, trouble = null } = said.body;
       const sentences = [{ sequence: 1, text: content }];
       const answer: Answer = { id, sentences, progress: "done", safety: safety ? readSafety(safety) : null, trouble };
-      return change(transcript, previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
+      return change(nameEdited(transcript, previousId), previousId, ({ answers }) => ({ answers: [...answers, answer], failure: "" }));
     }
     case "MemoryTrace": {
       const message = said.body.previousId ?? transcript.at(-1)?.id ?? "";
@@ -108,6 +115,27 @@ function addReceived(transcript: Transcript, said: Said): Transcript {
   }
 }
 
+/** The id of an edited message until the server has named it. */
+const EDITED = "edited";
+
+/** Put the new text of an edited message after the old one. */
+function replaceMessage(transcript: Transcript, id: string, text: string): Transcript {
+  const marked = change(transcript, id, () => ({ superseded: true }));
+  return change(marked, EDITED, () => ({ question: { text, state: "delivered", why: "" } }));
+}
+
+/** The server gives an edited message a new id, which its answer shows first. */
+function nameEdited(transcript: Transcript, id: string): Transcript {
+  if (transcript.some((exchange) => exchange.id === id)) return transcript;
+  return transcript.map((exchange) => (exchange.id === EDITED ? { ...exchange, id } : exchange));
+}
+
+/** How many long-term memories were read for an answer. */
+export function recalledMemories({ traces }: Exchange): number {
+  const recalled = traces.filter(({ action, memoryType }) => action === "retrieved" && memoryType !== "memory_block");
+  return new Set(recalled.map(({ memoryId }) => memoryId)).size;
+}
+
 /** Mark an answer as stopped. That may be known before the answer starts, before it ends, or after. */
 function stop(transcript: Transcript, target: string): Transcript {
   const isTarget = ({ id, answers }: Exchange) => id === target || answers.some((answer) => answer.id === target);
@@ -125,8 +153,12 @@ export function isAwaited({ question, answers, failure }: Exchange): boolean {
 
 function change(transcript: Transcript, id: string, edit: (exchange: Exchange) => Partial<Exchange>): Transcript {
   const known = transcript.some((exchange) => exchange.id === id);
-  const all = known ? transcript : [...transcript, { id, question: null, answers: [], traces: [], stopping: false, failure: "", failed: "" }];
+  const all = known ? transcript : [...transcript, emptyExchange(id)];
   return all.map((exchange) => (exchange.id === id ? { ...exchange, ...edit(exchange) } : exchange));
+}
+
+function emptyExchange(id: string): Exchange {
+  return { id, question: null, answers: [], traces: [], stopping: false, failure: "", failed: "", superseded: false };
 }
 
 type AnswerEdit = (answer: Answer, exchange: Exchange) => Partial<Answer>;

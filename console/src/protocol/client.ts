@@ -27,6 +27,8 @@ import { NotAuthenticated, Refused, type Dial, type Socket } from "./socket.ts";
 /** The state of the connection. The client leaves only `lost` by itself. */
 export type Connection =
   | { readonly state: "closed" | "connecting" | "open" | "lost" }
+  /** Somebody is signed in, and no conversation is open; `open()` opens one. */
+  | { readonly state: "idle" }
   /** Nobody is signed in, and everything stored was forgotten. After signing in, call `open()`. */
   | { readonly state: "unauthenticated" }
   /** A newer connection has taken over the conversation; `open()` takes it back. */
@@ -80,6 +82,8 @@ export class Client {
   #person: string | null = null;
   #loaded = false;
   #opening = false; // until the server has said who is signed in, which may be anybody
+  #idle = false; // only find out who is signed in
+  #wanted = ""; // the conversation to open; empty for the stored one
   #conversationId = "";
   #seen = 0;
   #count = 1;
@@ -112,8 +116,17 @@ export class Client {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Continue the stored conversation, or start one. */
-  open(): void {
+  /** Open a conversation of the person: this one, else the current or the stored one, else a new one. */
+  open(conversationId = this.#conversationId): void {
+    this.#idle = false;
+    this.#wanted = conversationId;
+    this.#opening = true;
+    this.identifyAgain();
+  }
+
+  /** Find out who is signed in, for a page that shows no conversation. */
+  recognize(): void {
+    this.#idle = true;
     this.#opening = true;
     this.identifyAgain();
   }
@@ -122,7 +135,7 @@ export class Client {
   identifyAgain(): void {
     this.#attempts = 0;
     this.#loaded = false;
-    this.#show(this.#options.identify ? null : this.#options.memory.load());
+    this.#show(this.#options.identify ? null : this.#load());
     this.#connect();
   }
 
@@ -134,6 +147,7 @@ export class Client {
   /** Disconnect and forget everything stored, as after signing out. */
   forget(): void {
     this.#opening = false;
+    this.#wanted = "";
     this.#options.memory.claim(null);
     this.#options.memory.forget();
     this.#setPerson(null);
@@ -144,7 +158,7 @@ export class Client {
   /** Forget the conversation and start a new one. The server keeps the old one. */
   startOver(): void {
     this.#options.memory.forget();
-    this.open();
+    this.open("");
   }
 
   /** If the client waits before it reconnects, reconnect now. */
@@ -172,10 +186,12 @@ export class Client {
     };
     this.#limitSilence();
     const events = { packet: current((packet: Uint8Array) => this.#receive(packet)), closed: current(() => this.#lose()) };
-    this.#identify(dialled).then(() => this.#options.dial(events)).then(
+    const dial = () => (this.#idle ? Promise.reject(new Idle()) : this.#options.dial(events));
+    this.#identify(dialled).then(dial).then(
       (socket) => (dialled === this.#dialled ? this.#greet(socket) : socket.close()),
       current((error) => {
         if (error instanceof NotAuthenticated) this.forget();
+        else if (error instanceof Idle) this.#hangUp({ state: "idle" });
         else if (error instanceof Displaced) this.#hangUp({ state: "displaced" });
         else if (error instanceof Refused) this.#hangUp({ state: "refused", error: error.error });
         else this.#lose();
@@ -190,12 +206,20 @@ export class Client {
     if (dialled !== this.#dialled) throw new Error("this connection was given up");
     if (this.#loaded && person === this.#person) return;
     const displaced = !this.#opening && person !== this.#person;
+    if (this.#person !== null && person !== this.#person) this.#wanted = ""; // it belongs to the person before
     this.#setPerson(person);
     this.#options.memory.claim(person);
-    this.#show(displaced ? null : this.#options.memory.load());
+    this.#show(displaced || this.#idle ? null : this.#load());
     if (displaced) throw new Displaced();
-    this.#loaded = true;
+    this.#loaded = !this.#idle;
     this.#opening = false;
+  }
+
+  /** What is stored of the wanted conversation. The server sends the rest. */
+  #load(): Remembered | null {
+    const { memory } = this.#options;
+    if (this.#wanted && memory.load()?.conversationId !== this.#wanted) memory.begin(this.#wanted);
+    return memory.load();
   }
 
   #setPerson(person: string | null): void {
@@ -292,7 +316,7 @@ export class Client {
 
   #begin(conversationId: string, { lastClientStanza = 0 }: Body<"Configuration">): void {
     if (!this.#conversationId) this.#options.memory.begin(conversationId);
-    this.#conversationId = conversationId;
+    this.#conversationId = this.#wanted = conversationId;
     this.#count = Math.max(this.#count, lastClientStanza);
     this.#greeted = true;
     clearTimeout(this.#timers.silence);
@@ -375,6 +399,9 @@ export class Client {
     for (const listener of this.#listeners) listener(event);
   }
 }
+
+/** No conversation is wanted. */
+class Idle extends Error {}
 
 /** Another tab has signed somebody else in. */
 class Displaced extends Error {}

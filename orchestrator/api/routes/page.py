@@ -1,11 +1,16 @@
-"""`/`: the files of the chat page."""
+"""`/`: the files of the web page, and the addresses of its views."""
 
 from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+VIEWS: Final = frozenset({"chat", "why", "retrievals", "memory", "traces", "overview"})
+"""How the addresses of the page's views begin. The page itself reads the rest of such an address."""
 
 NOT_BUILT: Final = """<!doctype html>
 <html lang="en">
@@ -18,6 +23,15 @@ NOT_BUILT: Final = """<!doctype html>
 """
 
 
+class PageFiles(StaticFiles):
+    """The files of the page. The address of a view, such as `/memory`, gets the page as well."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Respond with a file, with the page for the address of a view, or with 404."""
+        is_view = path.split("/", 1)[0] in VIEWS
+        return await super().get_response("index.html" if is_view else path, scope)
+
+
 def serve_page(app: FastAPI, folder: Path | None = None) -> None:
     """Serve the page's files from `folder`, by default from where the build puts them.
 
@@ -25,7 +39,7 @@ def serve_page(app: FastAPI, folder: Path | None = None) -> None:
     """
     files = folder or built_console()
     if files is not None:
-        app.mount("/", StaticFiles(directory=files, html=True))
+        app.mount("/", PageFiles(directory=files, html=True))
         return
 
     @app.api_route("/", methods=["GET", "HEAD"])

@@ -1,7 +1,8 @@
 /** Messages about problems; each says what to do. */
 
-import type { Notice } from "../chat/chat.ts";
-import type { Connection } from "../protocol/index.ts";
+import type { Notice } from "../../chat/chat.ts";
+import type { Connection } from "../../protocol/index.ts";
+import { SignInNotice } from "../SignInNotice.tsx";
 
 interface NoticesProps {
   connection: Connection;
@@ -15,12 +16,7 @@ export function Notices({ connection, notices, onDismiss, onReopen, onStartOver 
   return (
     <div className="notices" role="alert">
       {connection.state === "unauthenticated" && (
-        <div className="notice">
-          <p>
-            You are not signed in. Run <code>anamnesis open</code> where the server runs, and open the address it prints. An
-            address works once, within ten minutes.
-          </p>
-        </div>
+        <SignInNotice />
       )}
       {connection.state === "elsewhere" && (
         <div className="notice">

@@ -1,7 +1,7 @@
 /** Shows which memories an answer read and wrote, next to the answer. */
 
 import { memo } from "react";
-import type { Trace } from "../chat/transcript.ts";
+import type { Trace } from "../../chat/transcript.ts";
 
 export const Traces = memo(function Traces({ traces }: { traces: readonly Trace[] }) {
   return (
