@@ -44,7 +44,7 @@ class SignedIn:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def signed_in(orchestrator: Orchestrator, chromium: Browser) -> AsyncIterator[SignedIn]:
-    """A profile in which a person has told of a headache and an allergy, then asked about it in a new chat."""
+    """A profile in which a person has told of a headache and an allergy, then asked about it later."""
     profile = await chromium.new_context()
     chat = await Chat.open(profile, orchestrator.address_for("ann"))
     await chat.until_connected()
