@@ -129,9 +129,9 @@ class Deployment:
         """The address of the database."""
         return self.database_url or f"sqlite:///{self.folder / 'anamnesis.db'}"
 
-    async def has_remembered(self) -> None:
-        """Wait until a message is in long-term memory, which happens after its answer."""
-        count = "SELECT count(*) FROM memory_index"
+    async def has_paused(self) -> None:
+        """Wait until a server has paused a session."""
+        count = "SELECT count(*) FROM alicia_memory_used WHERE actor = 'orchestrator:paused'"
         store = self.open_store()
         try:
             await _until(

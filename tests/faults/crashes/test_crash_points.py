@@ -203,7 +203,6 @@ async def test_a_session_pause_that_a_kill_interrupted_is_completed_by_the_next_
     server = await deployment.start()
     await server.meet(client)
     await client.ask(SAID[0])
-    await deployment.has_remembered()
     await server.kill()
     long_ago = "UPDATE alicia_conversations SET updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')"
     store = deployment.open_store()
@@ -213,6 +212,7 @@ async def test_a_session_pause_that_a_kill_interrupted_is_completed_by_the_next_
     code = await (await deployment.start(fault=point)).ended()
     run.problems += after_a_death(deployment, run)
     server = await deployment.start()
+    await deployment.has_paused()  # a client that connects before it makes the session active again
     await server.meet(client)
     await client.until(lambda: any(b"orchestrator:paused" in packet for packet in client.seen))
     await client.ask(SAID[1])
