@@ -81,7 +81,7 @@ class Orchestrator:
         if self._alerts is not None:
             self._health.include("alerts", self._alerts.check)
         services = build_services(self._outbox)
-        self.ledger = services.ledger
+        self.ledger, self._remembering = services.ledger, services.remembering
         self._background = [partial(work, services) for work in options.background]
         self.idle = IdleSessions(self._outbox, services.ledger, services.sync, options.idle)
         self._queue = TurnQueue(
@@ -156,6 +156,11 @@ class Orchestrator:
     def on_created(self, call: Callable[[str], None]) -> None:
         """Call `call` with the id of each conversation that a connection creates."""
         self._context.on_created.append(call)
+
+    async def memories_changed(self, person_id: str) -> None:
+        """Make memories of a person searchable that were changed outside of a turn."""
+        if self._remembering is not None:
+            await self._remembering.index_changed(person_id)
 
     async def health(self) -> Health:
         """Which parts work and which do not."""

@@ -32,7 +32,15 @@ from orchestrator.api.routes import (
     tool_uses,
     websocket,
 )
-from orchestrator.api.routes.memory import archived_turns, blocks, explanations, retrievals, search, traces
+from orchestrator.api.routes.memory import (
+    archived_turns,
+    blocks,
+    explanations,
+    memories,
+    retrievals,
+    search,
+    traces,
+)
 from orchestrator.inspection.live import TraceFeed
 
 BODY_LIMIT: Final = 64 * 1024
@@ -112,6 +120,7 @@ def _add_resources(
         explanations.build_router(resources),
         tool_uses.build_router(resources),
         safety_events.build_router(resources),
+        memories.build_router(resources, body_limit),
         retrievals.build_router(resources, pseudonyms),
         overview.build_router(resources),
     ):

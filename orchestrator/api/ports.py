@@ -1,6 +1,6 @@
 """What the HTTP API needs from the rest of the orchestrator."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -83,10 +83,19 @@ class Rooms(Protocol):
         """Take a webhook from LiveKit; a wrong signature is refused."""
 
 
+async def _index_nothing(person_id: str) -> None:
+    """Leave changed memories to the next turn of the person."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the routes of conversations read and write; `on_created` is told of each new conversation."""
+    """What the routes of conversations read and write.
+
+    `on_created` is called with the id of each new conversation, `on_memories_changed` with the person whose
+    memories were changed, to make them searchable again.
+    """
 
     store: Store
     ledger: Ledger
     on_created: Callable[[str], None] = lambda _: None
+    on_memories_changed: Callable[[str], Awaitable[None]] = _index_nothing

@@ -85,7 +85,12 @@ def serve(
                 body_limit=settings.limits.http_body_bytes,
                 rooms=rooms,
                 memory=orchestrator.memory,
-                resources=Resources(orchestrator.store, orchestrator.ledger, orchestrator.created),
+                resources=Resources(
+                    orchestrator.store,
+                    orchestrator.ledger,
+                    orchestrator.created,
+                    orchestrator.memories_changed,
+                ),
                 oidc=open_oidc(settings),
                 requests_per_minute=settings.limits.http_requests_per_minute,
                 origins=settings.server.allowed_origins.split(),

@@ -10,6 +10,7 @@ from memory_blocks.models import Label
 from memory_blocks.trace import Receipt
 from orchestrator.errors import LOOK_NOT_RECORDED, AnamnesisError, as_ours
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Trace
 from orchestrator.turn.traces import row_of_block
 
@@ -29,21 +30,25 @@ def trace_receipts(tx: Transaction, conversation_id: str, look: Look, receipts: 
     tx.traces.add([_with_reason(trace, look) for trace in traces])
 
 
-def trace_text(tx: Transaction, conversation_id: str, look: Look, what: str) -> None:
+def trace_text(
+    tx: Transaction, conversation_id: str, look: Look, what: str, *, memory_id: str | None = None
+) -> None:
     """Store a trace of staff that read a text of the conversation, such as a message.
 
-    The memory of the trace is the conversation's history. People who read their own texts leave no trace.
+    Unless a long-term memory was read, the memory of the trace is the conversation's history. People who read
+    their own texts leave no trace.
     """
     if look.is_own:
         return
     label = Label.CONVERSATION_HISTORY
-    about: dict[str, Any] = {"label": label.value, "agent": look.actor, "background": True}
+    about: dict[str, Any] = {"agent": look.actor, "background": True}
+    memory = tx.memories.get(memory_id) if memory_id else None
     trace = Trace(
         id=tx.ids.new("trace_"),
         conversation_id=conversation_id,
         message_id=None,
-        memory_id=tx.blocks.memory_ids(conversation_id)[label],
-        memory_type="memory_block",
+        memory_id=memory.id if memory else tx.blocks.memory_ids(conversation_id)[label],
+        memory_type=memory.source_type if memory else MEMORY_BLOCK,
         action="retrieved",
         content=f"read {what}",
         confidence=None,
@@ -52,7 +57,7 @@ def trace_text(tx: Transaction, conversation_id: str, look: Look, what: str) -> 
         query_prompt_meta=None,
         position_in_results=None,
         actor=look.actor,
-        meta=about,
+        meta=about if memory else {"label": label.value, **about},
         created_at=tx.now,
         updated_at=tx.now,
         deleted_at=None,
@@ -61,7 +66,13 @@ def trace_text(tx: Transaction, conversation_id: str, look: Look, what: str) -> 
 
 
 def trace_memory(
-    tx: Transaction, look: Look, user_id: str, what: str, conversation_id: str | None = None
+    tx: Transaction,
+    look: Look,
+    user_id: str,
+    what: str,
+    conversation_id: str | None = None,
+    *,
+    memory_id: str | None = None,
 ) -> None:
     """Store a trace of staff that read from a person's long-term memory. One's own reads leave none.
 
@@ -70,11 +81,11 @@ def trace_memory(
     """
     if look.is_own:
         return
-    latest = tx.conversations.of_person(user_id, limit=1)
-    here = conversation_id or (latest[0].id if latest else None)
+    given = tx.conversations.get(conversation_id) if conversation_id else None
+    here = given or next(iter(tx.conversations.of_person(user_id, limit=1)), None)
     if here is None:
         raise AnamnesisError(LOOK_NOT_RECORDED)
-    trace_text(tx, here, look, what)
+    trace_text(tx, here.id, look, what, memory_id=memory_id)
 
 
 @contextmanager

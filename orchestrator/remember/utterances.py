@@ -23,6 +23,7 @@ LATEST: Final = 200
 """So many messages of a conversation are looked at for ones that are not memories yet."""
 
 _AT_ONCE: Final = 64
+_NO_CONVERSATION: Final = ""
 
 
 def utterance_id(message_id: str) -> str:
@@ -50,6 +51,10 @@ class Remembering:
                 pass
         except AnamnesisError as error:
             log.warning("not_remembered", error=error.problem.name)
+
+    async def index_changed(self, user_id: str) -> None:
+        """Make memories of a person searchable that were changed since they were indexed. Logs a failure."""
+        await self.after_turn(user_id, _NO_CONVERSATION)
 
     async def catch_up(self) -> None:
         """Remember whatever an earlier process left undone, in all conversations."""

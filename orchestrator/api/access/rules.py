@@ -30,6 +30,7 @@ _FACTS: Final = frozenset({Role.PERSON, Role.OPERATOR, Role.PRIVACY, Role.ANALYS
 _START: Final = frozenset({Role.PERSON, Role.SERVICE})
 _OPERATE: Final = frozenset({Role.OPERATOR})
 _CONVERSATION: Final = "/v1/conversations/{conversation_id}"
+_MEMORY: Final = "/v1/memories/{memory_id}"
 _BLOCK: Final = f"{_CONVERSATION}/blocks/{{label}}"
 
 RULES: Final[Mapping[tuple[str, str], Rule]] = MappingProxyType(
@@ -63,6 +64,15 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = MappingProxyType(
         ("GET", f"{_CONVERSATION}/archived-turns"): Rule(_FACTS, Scope.BLOCKS_READ),
         ("GET", f"{_CONVERSATION}/archived-turns/{{turn}}"): Rule(_FACTS, Scope.BLOCKS_READ),
         ("POST", "/v1/memories/search"): Rule(_OWN, Scope.MEMORIES_READ),
+        ("GET", "/v1/memories"): Rule(_OWN | {Role.OPERATOR, Role.PRIVACY}, Scope.MEMORIES_READ),
+        ("GET", "/v1/memories/conflicts"): Rule(_OWN, Scope.MEMORIES_READ),
+        ("POST", "/v1/memories/undo"): Rule(_OWN, Scope.MEMORIES_WRITE),
+        ("GET", _MEMORY): Rule(_FACTS, Scope.MEMORIES_READ),
+        ("PATCH", _MEMORY): Rule(_OWN, Scope.MEMORIES_WRITE),
+        ("DELETE", _MEMORY): Rule(_OWN, Scope.MEMORIES_WRITE),
+        ("GET", f"{_MEMORY}/deletion"): Rule(_OWN, Scope.MEMORIES_READ),
+        ("POST", f"{_MEMORY}/undo"): Rule(_OWN, Scope.MEMORIES_WRITE),
+        ("GET", f"{_MEMORY}/lineage"): Rule(_FACTS, Scope.MEMORIES_READ),
         ("GET", "/v1/retrievals"): Rule(_FACTS, Scope.MEMORIES_READ),
         ("GET", "/v1/retrievals/{retrieval_id}"): Rule(_FACTS, Scope.MEMORIES_READ),
         ("GET", "/v1/overview"): Rule(_FACTS, Scope.OVERVIEW_READ),

@@ -12,17 +12,34 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, Literal, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+from sqlalchemy import cast as cast_type
 
 from orchestrator.store.engine.statements import Statement
 from orchestrator.store.engine.types import JsonObject
 from orchestrator.store.engine.unit import Unit
+from orchestrator.store.repositories.memories import MEMORY_BLOCK
 from orchestrator.store.repositories.traces import STAFF_ROLES
 from orchestrator.store.rows import (
     ArchivedTurn,
     Block,
     BlockRevision,
     Conversation,
+    IndexedMemory,
+    Memory,
     Message,
     Retrieval,
     SafetyEvent,
@@ -38,6 +55,7 @@ _conversations, _messages, _traces = Conversation.table, Message.table, Trace.ta
 _tools, _events, _turns, _blocks = ToolUse.table, SafetyEvent.table, Turn.table, Block.table
 _revisions, _archive = BlockRevision.table, ArchivedTurn.table
 _runs, _retrievals = TurnRun.table, Retrieval.table
+_memories, _index = Memory.table, IndexedMemory.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +200,33 @@ class RetrievalEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """A long-term memory in a list. `said_at` and `speaker` are known if it was said in a message or file."""
+
+    id: str
+    user_id: str
+    kind: str | None
+    title: str | None
+    content: str
+    source_info: JsonObject | None
+    tags: tuple[str, ...]
+    importance: float
+    confidence: float
+    rating: int | None
+    pinned: bool
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+    said_at: datetime | None
+    speaker: str | None
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.updated_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionEntry:
     """A revision of a block in a list, without its text."""
 
@@ -264,6 +309,17 @@ class RetrievalFilter:
     until: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFilter:
+    """Which memories of a person are listed. `search` looks for a text in them."""
+
+    user_id: str
+    kind: str | None = None
+    archived: bool | None = None
+    pinned: Literal[True] | None = None
+    search: str | None = None
+
+
 class Pages:
     """Reads one page of a list: at most `limit` entries after `after`, the place of the last known entry."""
 
@@ -317,6 +373,21 @@ class Pages:
     def retrievals(self, which: RetrievalFilter, after: Position | None, limit: int) -> list[RetrievalEntry]:
         """Searches of memories."""
         return self._page(_retrievals_page, _given(which), after, limit)
+
+    def memories(self, which: MemoryFilter, after: Position | None, limit: int) -> list[MemoryEntry]:
+        """Memories of a person, the most recently changed first."""
+        given = _given(which)
+        if which.search is not None:
+            given["search"] = _like(which.search)
+        return self._page(_memories_page, given, after, limit)
+
+    def memory(self, id: str) -> MemoryEntry | None:
+        """One memory, of anybody, unless it is deleted or represents a block."""
+        return self._unit.first(_MEMORY, id=id)
+
+    def in_conflict(self, user_id: str) -> list[MemoryEntry]:
+        """The memories of a person that contradict others, oldest first."""
+        return self._unit.all(_IN_CONFLICT, user_id=user_id)
 
     def revisions(self, conversation_id: str, label: str, before: int, limit: int) -> list[RevisionEntry]:
         """Revisions of a block below that number, newest first."""
@@ -566,6 +637,52 @@ def _retrievals_page(given: tuple[str, ...], continued: bool) -> Statement[Retri
     return Statement(_keyset(page, table.created_at, table.id, continued), RetrievalEntry)
 
 
+def _memory_query() -> Select[Any]:
+    """Memories with what the index knows of them; no rows that represent blocks."""
+    table, index = _memories.c, _index.c
+    columns = (
+        table.id,
+        table.user_id,
+        table.source_type,
+        table.title,
+        table.content,
+        table.source_info,
+        table.tags,
+        table.importance,
+        table.confidence,
+        table.user_rating,
+        table.pinned,
+        table.archived,
+        table.created_at,
+        table.updated_at,
+        index.said_at,
+        index.speaker,
+    )
+    return (
+        select(*columns)
+        .outerjoin_from(_memories, _index, table.id == index.memory_id)
+        .where(
+            _alive(_memories),
+            table.user_id.is_not(None),
+            or_(table.source_type.is_(None), table.source_type != MEMORY_BLOCK),
+        )
+    )
+
+
+@cache
+def _memories_page(given: tuple[str, ...], continued: bool) -> Statement[MemoryEntry]:
+    table = _memories.c
+    conditions = {
+        "user_id": table.user_id == bindparam("user_id"),
+        "kind": table.source_type == bindparam("kind"),
+        "archived": table.archived == bindparam("archived", type_=table.archived.type),
+        "pinned": table.pinned.is_(true()),
+        "search": table.content.ilike(bindparam("search"), escape="\\"),
+    }
+    page = _memory_query().where(*(conditions[name] for name in given))
+    return Statement(_keyset(page, table.updated_at, table.id, continued), MemoryEntry)
+
+
 def _time_and_owner(table: Table) -> dict[str, ColumnElement[bool]]:
     """The conditions that all lists of what belongs to a conversation have."""
     at, here = table.c.created_at, table.c.conversation_id
@@ -579,6 +696,18 @@ def _time_and_owner(table: Table) -> dict[str, ColumnElement[bool]]:
     }
 
 
+_MEMORY: Final = Statement(_memory_query().where(_memories.c.id == bindparam("id")), MemoryEntry)
+_IN_CONFLICT: Final = Statement(
+    _memory_query()
+    .where(
+        _memories.c.user_id == bindparam("user_id"),
+        _memories.c.archived.is_(false()),
+        cast_type(_memories.c.source_info, Text).like('%"conflict"%'),
+    )
+    .order_by(_memories.c.created_at, _memories.c.id)
+    .limit(1000),
+    MemoryEntry,
+)
 _REVISIONS: Final = Statement(
     select(
         _revisions.c.revision,

@@ -115,7 +115,9 @@ async def a_site(
     """The application over an orchestrator that runs; with `remembers`, it has a long-term memory."""
     authentication = Authentication(folder, session_seconds=3600)
     async with an_orchestrator(address, brain, remembers=remembers).open() as orchestrator:
-        resources = Resources(orchestrator.store, orchestrator.ledger, orchestrator.created)
+        resources = Resources(
+            orchestrator.store, orchestrator.ledger, orchestrator.created, orchestrator.memories_changed
+        )
         memory = a_service(orchestrator.store)
         made = create_app(orchestrator, authentication, resources=resources, memory=memory, **app)
         transport = httpx.ASGITransport(made, client=("127.0.0.1", 50_000))

@@ -1,5 +1,6 @@
 """Who may call what: every route, with every role and every state of a token. What has no rule is refused."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,10 +16,12 @@ from orchestrator.api.access.roles import ALL_SCOPES, Role, Scope
 from orchestrator.api.access.rules import RULES
 from orchestrator.store.engine.database import Transaction
 from tests.contract.api.serving import REASON, RoomsDouble, Site, a_site, a_talk
+from tests.support.memories import told
 from tests.support.orchestrators import ANN, BOB
 
 CONVERSATION = "/v1/conversations/{conversation_id}"
 BLOCK = CONVERSATION + "/blocks/{label}"
+MEMORY = "/v1/memories/{memory_id}"
 
 # Ann's own data for Ann, then for Bob, who has no role; then for staff, each with one role and a reason.
 COLUMNS = ("ann", "bob", Role.SERVICE, Role.ANALYST, Role.OPERATOR, Role.PRIVACY, Role.AUDITOR)
@@ -45,6 +48,15 @@ TABLE = {
     ("GET", CONVERSATION + "/archived-turns"): (200, 404, 403, 200, 200, 200, 403),
     ("GET", CONVERSATION + "/archived-turns/{turn}"): (200, 404, 403, 403, 200, 200, 403),
     ("POST", "/v1/memories/search"): (200, 200, 403, 403, 403, 403, 403),
+    ("GET", "/v1/memories"): (200, 200, 403, 403, 200, 200, 403),
+    ("GET", "/v1/memories/conflicts"): (200, 200, 403, 403, 403, 403, 403),
+    ("GET", MEMORY): (200, 404, 403, 403, 200, 200, 403),
+    ("GET", MEMORY + "/lineage"): (200, 404, 403, 403, 200, 200, 403),
+    ("GET", MEMORY + "/deletion"): (200, 404, 403, 403, 403, 403, 403),
+    ("PATCH", MEMORY): (200, 404, 403, 403, 403, 403, 403),
+    ("POST", MEMORY + "/undo"): (200, 404, 403, 403, 403, 403, 403),
+    ("DELETE", MEMORY): (200, 404, 403, 403, 403, 403, 403),
+    ("POST", "/v1/memories/undo"): (200, 404, 403, 403, 403, 403, 403),
     ("GET", "/v1/retrievals"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/retrievals/{retrieval_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/overview"): (200, 200, 403, 200, 200, 200, 403),
@@ -92,9 +104,11 @@ class Scene:
         query: dict[str, Any] = {"of": "all"} if of_all and path in LISTS else {}
         if path.endswith("/diff"):
             query = {"first": 1, "second": 2}
-        body: dict[str, str] | None = None
+        elif path == "/v1/memories" and of_all:
+            query = {"person": ANN}
+        body: dict[str, Any] | None = None
         if method == "PATCH":
-            body = {"title": "Headache"}
+            body = {"pinned": True} if path == MEMORY else {"title": "Headache"}
         elif (method, path) == ("POST", "/v1/conversations") and of_all:
             body = {"person": "carl"}
         elif path == "/v1/memories/search":
@@ -118,7 +132,9 @@ async def a_scene(folder: Path, template: Path) -> AsyncIterator[Scene]:
         message = (await site.get(f"/v1/conversations/{here}/messages"))["items"][0]["id"]
         await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
         await site.http.post("/v1/memories/search", headers=site.person(), json={"query": "headache"})
+        await asyncio.to_thread(told, store, ANN, "I like tea")
         ids = {
+            "memory_id": (await site.get("/v1/memories"))["items"][0]["id"],
             "retrieval_id": (await site.get("/v1/retrievals"))["items"][0]["id"],
             "conversation_id": here,
             "label": "conversation_history",

@@ -17,6 +17,7 @@ from schemathesis.core.result import Ok
 
 from orchestrator.api.server import listening
 from tests.contract.api.serving import REASON, RoomsDouble, a_site, a_talk
+from tests.support.memories import told
 
 NOT_CALLED = {
     "GET /v1/traces/stream",  # does not end; test_resources follows it
@@ -76,7 +77,9 @@ class ServerThread:
             message = (await site.get(f"/v1/conversations/{here}/messages", headers))["items"][0]["id"]
             await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
             await site.http.post("/v1/memories/search", headers=headers, json={"query": "headache"})
+            await asyncio.to_thread(told, store, LOCAL, "I like tea")
             ids = {
+                "memory_id": (await site.get("/v1/memories", headers))["items"][0]["id"],
                 "retrieval_id": (await site.get("/v1/retrievals", headers))["items"][0]["id"],
                 "conversation_id": here,
                 "message_id": message,
@@ -134,7 +137,7 @@ def test_no_request_gets_a_server_error_or_an_undocumented_answer(
                 case.call_and_validate(headers=headers, base_url=url, checks=CHECKED)
 
             call()
-    assert called >= 25
+    assert called >= 35
 
 
 def takes_data(operation: Any) -> bool:
