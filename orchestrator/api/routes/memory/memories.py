@@ -200,8 +200,16 @@ class Contradictions(Answer):
 
 
 def build_router(resources: Resources, body_limit: int) -> APIRouter:
-    """Build the routes that read memories."""
+    """Build the routes."""
     router = APIRouter(tags=["memories"])
+    _add_lists(router, resources)
+    _add_reads(router, resources)
+    _add_changes(router, resources, body_limit)
+    return router
+
+
+def _add_lists(router: APIRouter, resources: Resources) -> None:
+    """Add the lists of memories and of contradictions."""
     store = resources.store
 
     @router.get(PATH, responses=problems())
@@ -247,6 +255,11 @@ def build_router(resources: Resources, body_limit: int) -> APIRouter:
         found = await store.read(lambda tx: conflicts_of(tx, caller.person))
         return Contradictions(items=tuple(map(_contradiction, found)))
 
+
+def _add_reads(router: APIRouter, resources: Resources) -> None:
+    """Add the routes that show one memory."""
+    store = resources.store
+
     async def look(request: Request, memory_id: str, read: Callable[[Transaction, str, MemoryView], T]) -> T:
         """Read a memory that the caller may see. If staff reads it, a trace says so."""
         caller, reason = caller_of(request), reason_of(request)
@@ -288,9 +301,6 @@ def build_router(resources: Resources, body_limit: int) -> APIRouter:
             return Deletion(memories=memories, derived=derived, utterances=utterances)
 
         return await store.read(read)
-
-    _add_changes(router, resources, body_limit)
-    return router
 
 
 def _add_changes(router: APIRouter, resources: Resources, body_limit: int) -> None:
