@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local.clauses import MIXED, NOBODY, PERSON, last_other, split
-from agents.local.facts import CONCERN
+from agents.local.reading.clauses import MIXED, NOBODY, PERSON, last_other, split
+from agents.local.reading.facts import CONCERN
 from agents.questions import Question, questions
 from agents.utterance import word_set
 from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from agents.fact_kinds import name_of
-from agents.local.acts import Done
-from agents.local.clauses import PERSON
+from agents.local.reading.acts import Done
+from agents.local.reading.clauses import PERSON
 from agents.local.dialogue import Talk, named_topic, stems
-from agents.local.facts import CONCERN, chosen
+from agents.local.reading.facts import CONCERN, chosen
 from agents.questions import MENU, Question, with_only, without_options
 from agents.utterance import asks_about_it, refers, says_little
 from agents.values import (

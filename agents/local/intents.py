@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agents.local.dialogue import Talk, stems
-from agents.local.facts import CONCERN
+from agents.local.reading.facts import CONCERN
 from agents.ports import Embedded, Embedder
 from agents.routing.router import Router
 from agents.stations.embed import text_to_embed

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agents.local import lexicon
-from agents.local.acts import Done, decide
-from agents.local.changes import ChangeReader, applied
-from agents.local.clauses import split
+from agents.local.reading import lexicon
+from agents.local.reading.acts import Done, decide
+from agents.local.reading.changes import ChangeReader, applied
+from agents.local.reading.clauses import split
 from agents.local.dialogue import Said, Talk
 from agents.local.enriching import enrich
-from agents.local.facts import FactReader
-from agents.local.kinds import Kinds, load_examples, load_forms, train_kinds
+from agents.local.reading.facts import FactReader
+from agents.local.reading.kinds import Kinds, load_examples, load_forms, train_kinds
 from agents.ports import Embedder
 from agents.values import Act, Enrichment, Exchange, FactReading
 from memory_blocks.facts.changes import CurrentFact

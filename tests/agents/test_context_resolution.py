@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.evaluation.follow_ups import Case, Utterance, load_cases, resolve, turns_of
-from agents.local.facts import NOTED
+from agents.local.reading.facts import NOTED
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED, Exchange
 from tests.support.listeners import the_listener
 

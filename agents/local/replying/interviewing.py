@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from agents.local import readers
-from agents.local.clauses import PERSON
+from agents.local.reading import readers
+from agents.local.reading.clauses import PERSON
 from agents.local.dialogue import Talk
-from agents.local.facts import NOTED
+from agents.local.reading.facts import NOTED
 from agents.questions import questions, without_options
 from agents.roster import Specialist
 from agents.specialist import open_questions

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from agents.local import readers
-from agents.local.clauses import PERSON, plain, relative_in
+from agents.local.reading import readers
+from agents.local.reading.clauses import PERSON, plain, relative_in
 from agents.local.dialogue import Talk, stems
-from agents.local.facts import CONCERN, NOTED, has_words
+from agents.local.reading.facts import CONCERN, NOTED, has_words
 from agents.ports import MemoryHit, Vectors
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 from memory_blocks.facts.changes import CurrentFact

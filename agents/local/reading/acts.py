@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local import readers
-from agents.local.clauses import PERSON, Clause
+from agents.local.reading import readers
+from agents.local.reading.clauses import PERSON, Clause
 from agents.local.dialogue import Talk, stems
-from agents.local.facts import CONCERN, FactReader, Found, has_words, short_reply, split_contrast
-from agents.local.kinds import STATEMENT, Forms, form_of
-from agents.local.memory import asked_kinds
+from agents.local.reading.facts import CONCERN, FactReader, Found, has_words, short_reply, split_contrast
+from agents.local.reading.kinds import STATEMENT, Forms, form_of
+from agents.local.replying.memory import asked_kinds
 from agents.questions import MENU, questions
 from agents.values import ActKind
 

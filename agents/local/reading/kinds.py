@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from agents.errors import BadRoster
-from agents.local.clauses import Clause, plain
+from agents.local.reading.clauses import Clause, plain
 from agents.ports import Embedder, Vectors
 from agents.routing.linear import Linear, train
 from agents.values import ActKind

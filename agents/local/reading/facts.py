@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local import readers
-from agents.local.clauses import MIXED, PERSON, Clause, plain
-from agents.local.lexicon import Lexicon, words_of
+from agents.local.reading import readers
+from agents.local.reading.clauses import MIXED, PERSON, Clause, plain
+from agents.local.reading.lexicon import Lexicon, words_of
 from agents.questions import Question
 from agents.utterance import word_set
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED

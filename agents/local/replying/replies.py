@@ -11,14 +11,14 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRoster
-from agents.local import memory
-from agents.local.changes import kept_words
-from agents.local.clauses import PERSON, plain, relative_in
+from agents.local.replying import memory
+from agents.local.reading.changes import kept_words
+from agents.local.reading.clauses import PERSON, plain, relative_in
 from agents.local.dialogue import REMOVE, Talk, known_for, named_topic
-from agents.local.facts import CONCERN, NOTED
-from agents.local.information import general_information
-from agents.local.interviewing import next_question
-from agents.local.medicines import Medicines
+from agents.local.reading.facts import CONCERN, NOTED
+from agents.local.replying.information import general_information
+from agents.local.replying.interviewing import next_question
+from agents.local.replying.medicines import Medicines
 from agents.ports import Recalled, Vectors
 from agents.roster import Specialist
 from agents.values import (

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from agents.local import readers
-from agents.local.acts import Done
-from agents.local.clauses import MIXED, PERSON, Clause, plain, relative_in
+from agents.local.reading import readers
+from agents.local.reading.acts import Done
+from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.dialogue import Talk, named_topic, stems
-from agents.local.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
+from agents.local.reading.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
 

@@ -1,0 +1,1 @@
+"""Reads a message without a language model: its clauses, what each does, and the facts it changes."""
