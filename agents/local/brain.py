@@ -34,7 +34,7 @@ class LocalBrain:
             replies.load(folder / "replies.toml"),
             medicines.load(folder / "medicines.toml"),
             roster.specialists,
-            embedder.embed,
+            self._listener.search,
         )
 
     @staticmethod

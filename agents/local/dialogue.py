@@ -19,6 +19,10 @@ from memory_blocks.facts.changes import CurrentFact
 REMOVE: Final = "Shall I remove this from my notes"
 """The beginning of the question that is asked before anything is forgotten."""
 
+TOLD: Final = "You told me"
+NOT_TOLD: Final = "You have not told me"
+"""How answers from memory begin."""
+
 _WORD: Final = re.compile(r"[a-z]{3,}|\d+")
 _LIGHT: Final = word_set(
     "the and for but you your are was were have has had with that this they them from about "
@@ -74,6 +78,11 @@ class Talk:
         """What the last answer offered to remove, in the person's words; empty if it did not."""
         _, offered, rest = self.last_answer.partition(REMOVE)
         return tuple(re.findall(r'"([^"]+)"', rest)) if offered else ()
+
+    @property
+    def was_recalled(self) -> bool:
+        """Whether the last answer was one from memory."""
+        return TOLD in self.last_answer or NOT_TOLD in self.last_answer
 
     @cached_property
     def concerns(self) -> tuple[CurrentFact, ...]:

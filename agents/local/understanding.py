@@ -9,11 +9,13 @@ from typing import Final
 from agents.local.reading import lexicon
 from agents.local.reading.acts import Done, decide
 from agents.local.reading.changes import ChangeReader, applied
-from agents.local.reading.clauses import split
+from agents.local.reading.clauses import names_in, split
 from agents.local.dialogue import Said, Talk
 from agents.local.enriching import enrich
 from agents.local.reading.facts import FactReader
 from agents.local.reading.kinds import Kinds, load_examples, load_forms, train_kinds
+from agents.local.replying import medicines
+from agents.local.search import Search
 from agents.ports import Embedder
 from agents.values import Act, Enrichment, Exchange, FactReading
 from memory_blocks.facts.changes import CurrentFact
@@ -48,7 +50,13 @@ class Listener:
     """Reads messages with a word list, forms and a classifier of clauses. Without one, forms decide alone."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> None:
-        self.reader = FactReader(lexicon.load(folder / "lexicon.toml"))
+        words = lexicon.load(folder / "lexicon.toml")
+        self.reader = FactReader(words)
+        self.search = Search(
+            embedder.embed if embedder else None,
+            [group.split() for group in sorted(words.group("synonyms.groups"))],
+            medicines.load(folder / "medicines.toml").classes,
+        )
         self._changes = ChangeReader(self.reader)
         self._forms = load_forms(folder / "kinds.toml")
         self._embedder = embedder
@@ -60,11 +68,16 @@ class Listener:
         self, message: str, talk: Talk, now: datetime, *, topic: str | None = None, phase: str = "opening"
     ) -> Understood:
         """What a message means after a conversation."""
-        clauses = split(message, about=talk.subject, other=talk.other)
+        names = {
+            name: who
+            for name, who in names_in([*(said.message for said in talk.said), message]).items()
+            if not self.reader.is_of_health(name.lower())
+        }
+        clauses = split(message, about=talk.subject, other=talk.other, names=names)
         shares = None
         if self._kinds and self._embedder and clauses:
             shares = self._kinds.shares(clauses, self._embedder.embed([clause.text for clause in clauses]))
-        done = decide(clauses, shares, talk, self.reader, self._forms)
+        done = decide(clauses, shares, talk, self.reader, self._forms, self.search)
         changes = self._changes.read(done, talk)
         facts = applied(talk.facts, changes, talk.number, now)
         enrichment = enrich(message, done, talk, changes, facts, topic=topic, phase=phase)

@@ -3,21 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, Clause
 from agents.local.dialogue import Talk, stems
-from agents.local.reading.facts import CONCERN, FactReader, Found, has_words, short_reply, split_contrast
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, FactReader, Found, has_words, short_reply, split_contrast
 from agents.local.reading.kinds import STATEMENT, Forms, form_of
-from agents.local.replying.memory import asked_kinds
+from agents.local.search import Search
 from agents.questions import MENU, questions
 from agents.values import ActKind
 
 _PRIOR: Final = 3.0  # how much more common statements are than each other class
 _SURE: Final = 0.6
 _RATHER_SURE: Final = 0.75
+_VERY_SURE: Final = 0.85
 _FEW: Final = 6
 _FEW_WORDS: Final = 5
 _LEAD: Final = (
@@ -49,22 +51,35 @@ _ABOUT_US: Final = re.compile(r"\b(?:you|your|you're|this|it free)\b")
 _COMPLAINS: Final = re.compile(
     r"\b(?:you|your|you're|this|that|question\w*|again|useless|annoying|frustrating|ugh)\b"
 )
-_OWN: Final = re.compile(
-    _LEAD + r"(?:what|what's|when|when's|where|which|who|how (?:often|many|much|long|old|far"
-    r"|tall))\b.*\b(?:i|i'm|my|he|she|his|her|me|our|we|the last)\b"
-)
 _RECALLS: Final = re.compile(
-    _LEAD + r"(?:which|who|whose|when|where|what(?: was| were| did| time| day| dose| number"
-    r"|'s my)|how (?:many|often|long|old|much))\b"
+    _LEAD + r"(?:which|who|who's|whose|when|when's|where|where's|what|what's|whats|why|how (?:many|often|long|old|much"
+    r"|far|tall|heavy|high|bad|big|late|early)|do i (?:still )?(?:take|have|smoke|drink|use)|am i (?:still )?(?:on|taking|allergic))\b"
 )
 _OWN_FACT: Final = re.compile(
-    r"\b(?:am i|do i|did i|have i|was i|(?:was|is|were|are) my|(?:does|did|is"
-    r"|was) (?:he|she|my \w+)|was (?:it|the last))\b"
+    r"^(?!.*\bwhy\b).*\b(?:am i|do i(?! (?:do|tell|say|know|get|make|stop|treat|deal|start|give|ask))|did (?:i|we)|have i|was i|was my"
+    r"|(?:is|are) my (?:name|age|\w+ (?:called|named))|(?:does|did) (?:he|she|my \w+)|was (?:it|the last|his|her)"
+    r"|(?:is|was) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is|was) (?:his|her) name)\b"
+    r"|^how old (?:is|are|was)\b"
+)
+_SHOULD: Final = re.compile(
+    r"\b(?:should|best|better|causes?|causing|means?|normal|supposed|help(?:s|ful)?|wrong with|do about|safe|you think"
+    r"|recommend|dangerous|serious|good for|side effects?|difference|symptoms of|can i do|could i|would)\b"
+)
+_GOES_ON: Final = re.compile(
+    r"(?:and|what about|how about|and what about|and how about) (?!(?:i|i'm|i've|my \w+ (?:is|has|hurts)|it|it's|then|now|also|bye|thanks?)\b)"
+    r"\w+(?: \w+){0,3}|(?:and )?(?:when|who|where|since when|which(?: one)?|how (?:much|many|long|old|often)|what (?:dose|time|day))"
+    r"(?: (?:was|is|did|were) (?:that|it|this|he|she|they)(?: start| begin)?)?(?: again)?"
+)
+_RESUMES: Final = re.compile(
+    r"\b(?:back|again|return\w*|earlier|continue|carry on|pick up|where were we|we were|from before|as for|about)\b"
+)
+_MAY_ASK_FOR_OWN: Final = frozenset(
+    (ActKind.HEALTH_QUESTION, ActKind.SMALL_TALK, ActKind.ABOUT_US, ActKind.OTHER_REQUEST, ActKind.UNCLEAR)
 )
 _ADVICE: Final = re.compile(
     r"\b(?:should|can|could|would|will|might|best|causes?|causing|means?|helps?"
-    r"|do about|eat|wrong with|need|have to|better|do i start|you think|normal"
-    r"|supposed)\b"
+    r"|do about|wrong with|need|have to|better|do i start|you think|normal"
+    r"|supposed|if|to do)\b"
 )
 _LEAVES: Final = re.compile(
     r"\b(?:subject|topic|else|instead|talk|discuss|leave|enough|move on|moving on"
@@ -72,7 +87,7 @@ _LEAVES: Final = re.compile(
 )
 _SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|we|we're|our|he|she|\d+)\b")
 _TAKES_BACK: Final = re.compile(
-    r"(?:sorry|no|no wait|wait no|wait|oops|hang on|hold on|no sorry|actually)\W*"
+    r"(?:oh |no,? )*(?:sorry|no|no wait|wait no|wait|oops|hang on|hold on|actually)\W*"
 )
 _TELLS_AGAIN: Final = re.compile(r"\b(?:said|told|say|tell|remember|mention\w*)\b")
 
@@ -93,22 +108,33 @@ def decide(
     talk: Talk,
     reader: FactReader,
     forms: Forms,
+    search: Search,
 ) -> tuple[Done, ...]:
     """The act of each clause. Without `shares`, only forms and the open question decide."""
     done = [
-        _act(clause, shares[number] if shares else {}, talk, reader, forms)
+        _act(clause, shares[number] if shares else {}, talk, reader, forms, search)
         for number, clause in enumerate(clauses)
     ]
-    return tuple(_in_context(done, talk))
+    return tuple(_in_context(done, talk, reader))
 
 
-def _act(clause: Clause, shares: Mapping[str, float], talk: Talk, reader: FactReader, forms: Forms) -> Done:
+def _act(
+    clause: Clause,
+    shares: Mapping[str, float],
+    talk: Talk,
+    reader: FactReader,
+    forms: Forms,
+    search: Search,
+) -> Done:
+    check = partial(_checked, clause=clause, talk=talk, reader=reader, search=search)
     polarity = reader.polarity(clause.low)
     if talk.removal and (polarity.startswith(("yes", "no")) or _AGREES.match(clause.low)):
         return Done(clause, ActKind.ANSWER)
     form = form_of(clause, forms)
     if form is not None and not (polarity and _answers_rather(form, polarity, talk)):
-        return Done(clause, _checked(form, clause, talk, formed=True))
+        return Done(clause, check(form, formed=True))
+    if talk.was_recalled and _GOES_ON.fullmatch(clause.low):
+        return Done(clause, ActKind.MEMORY_QUESTION, 0.9)
     if polarity in ("yes", "no") and talk.question is None:
         return Done(clause, ActKind.SMALL_TALK)
     answers = _answers(clause, talk, reader)
@@ -126,11 +152,11 @@ def _act(clause: Clause, shares: Mapping[str, float], talk: Talk, reader: FactRe
     if not answers and talk.question and is_plain and _is_short_reply(clause, talk, reader):
         return Done(clause, ActKind.ANSWER, 0.7, (short_reply(clause, talk.question, talk.whom),))
     if name != STATEMENT and share >= _SURE:
-        kind = _checked(ActKind(name), clause, talk)
+        kind = check(ActKind(name), share=share)
         if kind is not ActKind.FACT:
             return Done(clause, kind, share)
     if clause.asked:
-        return Done(clause, _checked(ActKind.HEALTH_QUESTION, clause, talk), max(share, 0.5))
+        return Done(clause, check(ActKind.HEALTH_QUESTION), max(share, 0.5))
     if answers:
         return Done(clause, ActKind.ANSWER, 0.8, answers)
     return Done(clause, ActKind.FEELING if _GRIEVES.search(clause.low) else ActKind.FACT, max(share, 0.5))
@@ -178,6 +204,8 @@ def _is_short_reply(clause: Clause, talk: Talk, reader: FactReader) -> bool:
         return False  # a value of another type is asked for
     if readers.whole_span(low) or readers.number_in(low) is not None or clause.who not in (talk.whom, PERSON):
         return False
+    if readers.whole_place(low) and "location" not in question.kinds:
+        return False
     if _GRIEVES.search(low) or reader.named(low, "medicines.names"):
         return False
     kinds = {found.kind for found in reader.volunteered(clause)}
@@ -199,12 +227,25 @@ def _best(shares: Mapping[str, float], clause: Clause) -> tuple[str, float]:
     return name, weighed[name] / sum(weighed.values())
 
 
-def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False) -> ActKind:
+def _checked(
+    kind: ActKind,
+    *,
+    clause: Clause,
+    talk: Talk,
+    reader: FactReader,
+    search: Search,
+    formed: bool = False,
+    share: float = 1.0,
+) -> ActKind:
     """The act, or a plainer one if what it needs is missing. `formed`: an unmistakable form says so."""
     low = clause.low
+    if kind is ActKind.TOPIC_RESUMED and not formed and not _RESUMES.search(low):
+        return ActKind.HEALTH_QUESTION if clause.asked else ActKind.FACT
+    if kind is ActKind.UNCLEAR and not formed and not clause.asked and share < _VERY_SURE:
+        return ActKind.FACT
     if kind is ActKind.TOPIC_RESUMED and not _was_named(clause, talk):
         return ActKind.TOPIC_LEFT if talk.said else ActKind.FACT
-    if kind is ActKind.CORRECT and (not talk.facts or not (formed or _CORRECTS.search(low))):
+    if kind is ActKind.CORRECT and not (talk.facts and (formed or _corrects(clause, talk, reader))):
         return ActKind.FACT
     if (
         kind is ActKind.MEMORY_QUESTION
@@ -213,12 +254,12 @@ def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False)
         and not _TELLS_AGAIN.search(low)
     ):
         return ActKind.HEALTH_QUESTION
-    if kind in (ActKind.HEALTH_QUESTION, ActKind.SMALL_TALK) and _asks_for_own(clause, talk):
+    if kind in _MAY_ASK_FOR_OWN and not formed and _asks_for_own(clause, talk, search):
         return ActKind.MEMORY_QUESTION
     if formed:
         return kind
     is_social = kind in (ActKind.GOODBYE, ActKind.THANKS, ActKind.GREETING, ActKind.SMALL_TALK)
-    if is_social and (not 3 <= len(low.split()) <= 10 or (not clause.asked and _SELF.search(low))):
+    if is_social and not clause.asked and _is_fact_rather(low, reader, share):
         return ActKind.FACT
     needed = {
         ActKind.TOPIC_LEFT: _LEAVES,
@@ -233,22 +274,21 @@ def _checked(kind: ActKind, clause: Clause, talk: Talk, *, formed: bool = False)
     return kind
 
 
-def _asks_for_own(clause: Clause, talk: Talk) -> bool:
-    """Whether a question asks for something that the person has told: it shares words with a fact."""
-    low = clause.low.replace("my normal", "my usual").replace("my usual", "my")
-    if not clause.asked or not talk.facts or _ADVICE.search(low):
+def _is_fact_rather(low: str, reader: FactReader, share: float) -> bool:
+    """Whether words that sound like small talk tell something of the person's health or life."""
+    if len(low.split()) > 12 or reader.is_of_health(low):
+        return True
+    return share < _VERY_SURE and _SELF.search(low) is not None
+
+
+def _asks_for_own(clause: Clause, talk: Talk, search: Search) -> bool:
+    """Whether a question asks for something that the person has told: its form says so, or a note has it."""
+    low = clause.low
+    if not clause.asked or not talk.facts or not _RECALLS.match(low):
         return False
-    words = stems(low) - stems("relative which kind")
-    if _RECALLS.match(low) and words:
-        most = max(len(words & stems(f"{fact.words} {fact.value}")) for fact in talk.facts)
-        if most * 2 >= len(words):
-            return True
-    if not _OWN.match(low):
-        return False
-    kinds = asked_kinds(low)
-    return _OWN_FACT.search(low) is not None or any(
-        fact.kind in kinds or words & stems(f"{fact.words} {fact.value} {fact.kind}") for fact in talk.facts
-    )
+    if not _ADVICE.search(low) and _OWN_FACT.search(low):
+        return True
+    return not _SHOULD.search(low) and search.is_about_told(low, talk)
 
 
 def _was_named(clause: Clause, talk: Talk) -> bool:
@@ -257,7 +297,7 @@ def _was_named(clause: Clause, talk: Talk) -> bool:
     return bool(talk.said) and (pointed is not None or any(words & stems(turn.message) for turn in talk.said))
 
 
-def _in_context(done: Sequence[Done], talk: Talk) -> list[Done]:
+def _in_context(done: Sequence[Done], talk: Talk, reader: FactReader) -> list[Done]:
     """Acts that the clause before decides: what follows "remember" is kept, what follows "sorry" corrects."""
     result: list[Done] = []
     for number, each in enumerate(done):
@@ -271,7 +311,13 @@ def _in_context(done: Sequence[Done], talk: Talk) -> list[Done]:
                 re.match(r"(?:i said|i meant|it's|its|it was|the|not|that's)\b", each.clause.low) is not None
             )
         short = len(each.clause.low.split()) <= _FEW
-        if takes_back and short and each.kind in (ActKind.FACT, ActKind.ANSWER) and _told_last(talk):
+        if (
+            takes_back
+            and short
+            and each.kind in (ActKind.FACT, ActKind.ANSWER)
+            and _told_last(talk)
+            and _is_value(each.clause, reader)
+        ):
             each = Done(each.clause, ActKind.CORRECT, 0.8)
         elif follows_request and each.kind is ActKind.FACT:
             each = Done(each.clause, ActKind.REMEMBER, each.confidence)
@@ -279,6 +325,28 @@ def _in_context(done: Sequence[Done], talk: Talk) -> list[Done]:
             each = Done(each.clause, ActKind.SMALL_TALK, 0.5)
         result.append(each)
     return result
+
+
+def _corrects(clause: Clause, talk: Talk, reader: FactReader) -> bool:
+    """Whether a clause says that something told is otherwise: it has a value, or names what was told."""
+    if not _CORRECTS.search(clause.low):
+        return False
+    words = stems(clause.low)
+    return _is_value(clause, reader) or any(
+        words & stems(fact.value) for fact in talk.facts if fact.kind not in (NOTED, MENTIONED)
+    )
+
+
+def _is_value(clause: Clause, reader: FactReader) -> bool:
+    """Whether a clause has a value that can take another's place."""
+    low = re.sub(r"^(?:(?:sorry|no|wait|actually|i meant|it's|its|more like|make that)[, ]+)+", "", clause.low)
+    return bool(
+        reader.kinds_fitting(replace(clause, low=low))
+        or reader.named(low, "medicines.names")
+        or reader.named(low, "conditions.names")
+        or re.search(r"\b(?:left|right)\b|\d", low)
+        or re.search(r"\b(?:i said|i meant|not)\b", clause.low)
+    )
 
 
 def _told_last(talk: Talk) -> bool:

@@ -10,7 +10,7 @@ from agents.local.reading import readers
 from agents.local.reading.acts import Done
 from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.dialogue import Talk, named_topic, stems
-from agents.local.reading.facts import CONCERN, NOTED, FactReader, Found, has_words, split_contrast
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
 
@@ -78,6 +78,12 @@ class ChangeReader:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
                 return self._corrected(clause, talk, before, concern)
+            case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK if (
+                each.kind is ActKind.OTHER_REQUEST
+                or (len(clause.low.split()) > 2 and not clause.asked and each.confidence < 1)
+            ):
+                said = Found(MENTIONED, clause.text[:_MAX], clause.text, PERSON)
+                return [_reading(Op.ADD, said, "")]
             case ActKind.TOPIC_RESUMED:
                 return self._resumed(clause, talk)
             case ActKind.TOPIC_LEFT:
@@ -279,12 +285,12 @@ class ChangeReader:
         if same:
             return max(same, key=lambda fact: fact.turn or 0)
         if clause.denied and (words := stems(clause.low)):
-            named = [fact for fact in facts if words & stems(fact.value)]
+            named = [
+                fact for fact in facts if words & stems(fact.value) and fact.kind not in (NOTED, MENTIONED)
+            ]
             if named:
                 return named[-1]
-        last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind != NOTED]
-        if not last:
-            last = [fact for fact in facts if fact.turn == talk.number - 1 and len(fact.words.split()) <= 4]
+        last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind not in (NOTED, MENTIONED)]
         return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
@@ -361,9 +367,7 @@ class ChangeReader:
         gone = [
             fact
             for fact in talk.facts
-            if any(
-                plain(fact.words).startswith(each) or plain(fact.value).startswith(each) for each in offered
-            )
+            if any(each in plain(fact.words) or each in plain(fact.value) for each in offered)
         ]
         return [_retract(fact, "").model_copy(update={"op": Op.FORGET}) for fact in gone]
 

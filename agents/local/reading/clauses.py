@@ -1,7 +1,7 @@
 """Cuts a message into clauses, and says of each whose it is, when it holds, and whether it holds at all."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -52,8 +52,8 @@ RELATIVES: Final = (
     "|patient|lodger|carer|little (?:boy|girl|lad|man)|lad|bairn|grandchild|grandkids?|best friend|mate|pa|ma"
 )
 _REL: Final = (
-    rf"(?:(?:my|our|a"
-    rf"|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)(?:(?P<of>'s"
+    rf"(?:(?:(?:my|our|his|her|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)"
+    rf"|an? (?:[\w-]+ )?(?P<some>friend|colleague|mate|neighbou?r|client|patient|relative))(?:(?P<of>'s"
     rf"|s'?)(?= \w))?"
     rf"|(?<!\w)(?P<bare>mum|mom|dad|gran|nan|grandma|grandad|granny|mummy|daddy)(?P<of2>'s(?= \w))?)\b"
 )
@@ -88,31 +88,41 @@ _SPLIT: Final = re.compile(
     re.IGNORECASE,
 )
 _LEADING: Final = re.compile(
-    r"^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
-    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|there)\b)|"
-    r"^(hi|hello|hey|hiya|hi there|hello there|good (?:morning|evening|afternoon)|ok"
-    r"|okay|right|well|oh|yes|yeah|yep|yup|no|nope"
-    r"|nah|thanks|thank you|thanks a lot|cheers|thx|no wait|wait no|no sorry"
-    r"|oh sorry|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)(?:[,.!:]+\s+"
-    r"|\s+[-\u2013\u2014]\s+)(?=\S)",
+    r"^(hi there|hello there|hi again|hello again|hi|hello|hey|hiya|good (?:morning|evening|afternoon)|ok"
+    r"|okay|right|well|oh|yes|yeah|yep|yup|no wait|wait no|no sorry|no hang on|no hold on|oh sorry|no|nope"
+    r"|nah|thanks a lot|thanks|thank you|cheers|thx|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)"
+    r"(?: (?:love|mate|dear|doc|doctor|all|bot|pal|hun))?(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)"
+    r"|^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
+    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|need)\b)",
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
+_SUBJECT: Final = (
+    r"(?:i|you|he|she|it|we|they|this|that|these|those|there|my|your|his|her|our|the|any\w*|some\w*|a|an|people)"
+)
+_NO_SUBJECT: Final = (
+    r"(?:really|so|very|still|quite|pretty|just|not|now|getting|got|always|also|on|in|at|all|too|only|sore|swollen"
+    r"|fine|ok|okay|better|worse|well|going|gone|back|like|a bit|up|down|over|about|more|less|have|be|feel|hurt\w*"
+    r"|ache\w*|ask|try|see|do|call|take|get|help\w*)"
+)
 _ASKS: Final = re.compile(
-    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way"
-    r"|oh|actually|just|now|quick question|sorry)[,:]?\s+)*"
-    r"(?:what(?!ever\b| a\b)|what's|whats|who|who's|how(?! (?:annoying|awful|rude"
-    r"|nice|stupid|sad)\b)|how's|why|when (?:is|are|did|do|does|was|should|can|will"
-    r"|would)|where(?:'s)?|which"
-    r"|(?:can|could|should|would|do|does|is|are|am|will|shall|may i|has|have you"
-    r"|have i)(?!n't|'t)|did (?:i|you|we|he|she|they|it|the|my)|any (?:idea|tips"
-    r"|chance|advice))\b"
+    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way|go on then|go on"
+    r"|oh|actually|just|now|right|quick question|sorry|seriously)[,:]?\s+)*"
+    r"(?:what(?!ever\b| a\b)|what's|whats|who|whom|whose|who's|how(?! (?:annoying|awful|rude"
+    r"|nice|stupid|sad|lovely|kind|funny)\b)|how's|hows|why|when (?:is|are|am|did|do|does|was|were|should|can|will"
+    r"|would|have)|when's|where(?:'s|s)?|which"
+    rf"|(?:can|could|should|would|shall|has|have) {_SUBJECT}|may i|(?:can|could|should|would) (?!n't|{_NO_SUBJECT}\b)\w+ \w+"
+    rf"|(?:is|are|was|were|does|do|will) {_SUBJECT}|(?:is|are|does) (?!n't|{_NO_SUBJECT}\b)\w+ \w+|am i"
+    r"|did (?:i|you|we|he|she|they|it|the|my)"
+    r"|any(?:thing|one|body|where)? (?:idea|ideas|tips|chance|advice|way|ways|i|else|good|other|point|suggestions?)"
+    r")\b"
 )
 _WONDERS: Final = re.compile(
-    r"\b(?:i wonder|wondering|not sure) (?:if|whether)\b"
+    r"\b(?:i wonder|wondering|not sure|unsure|i don't know|no idea|dunno|not certain) "
+    r"(?:if|whether|about|what (?:i|to)|which|how (?:to|much|many|long|often)|when to|where to)\b"
     r"|\bdo you (?:know|think|remember)\b|\bany idea\b"
-    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know"
-    r"|ask)\b|\btell me (?:if|whether|what|how|why|when)\b"
+    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know|ask)\b"
+    r"|\b(?:tell|remind) me (?:if|whether|what|how|why|when|which|who|where)\b"
 )
 _DENIES: Final = re.compile(
     r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|doesn't|didn't"
@@ -168,18 +178,23 @@ def plain(text: str) -> str:
     return low
 
 
-def split(message: str, *, about: str = PERSON, other: str = NOBODY) -> tuple[Clause, ...]:
+def split(
+    message: str, *, about: str = PERSON, other: str = NOBODY, names: Mapping[str, str] | None = None
+) -> tuple[Clause, ...]:
     """The clauses of a message, in their order.
 
     `about` is the subject of the question before the message. `other` is the person last spoken of, whom
-    `he` and `she` mean.
+    `he` and `she` mean. `names` are those of other people, with what each is to the writer.
     """
     clauses: list[Clause] = []
     before, other_now = about or PERSON, other
     for text in _texts(message[:MOST_READ]):
         clause = _read(text)
         who = clause.who
-        if who in _PRONOUNS:
+        named = _NAMED.match(clause.text) if names and who in (NOBODY, PERSON) else None
+        if names and named and named["name"] in names and not _ME.search(clause.low[:12]):
+            who = other_now = names[named["name"]]
+        elif who in _PRONOUNS:
             who = other_now or who
         elif who == MIXED:
             other_now = relative_in(clause.low) or other_now
@@ -191,6 +206,28 @@ def split(message: str, *, about: str = PERSON, other: str = NOBODY) -> tuple[Cl
             before = who
         clauses.append(replace(clause, who=who))
     return tuple(clauses[:_MOST_CLAUSES])
+
+
+_INTRODUCED: Final = re.compile(
+    rf"\b(?:[Mm]y|[Oo]ur) (?:\w+ )?(?P<rel>{RELATIVES}),? (?P<name>[A-Z][a-z]+)\b"
+    r"|(?<=[a-z,] )(?P<other>[A-Z][a-z]{2,})\b(?!-)"
+)
+_NO_NAMES: Final = frozenset(
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August"
+    " September October November December Christmas Easter Thanks Thank English German French".split()
+)
+
+
+def names_in(texts: Iterable[str]) -> dict[str, str]:
+    """The names of other people in what somebody wrote, with what each is to the writer, if it was said."""
+    names: dict[str, str] = {}
+    for text in texts:
+        for found in _INTRODUCED.finditer(text):
+            if found["rel"]:
+                names[found["name"]] = found["rel"]
+            elif found["other"] not in _NO_NAMES and not re.search(r"\bDr\.? $", text[: found.start()]):
+                names.setdefault(found["other"], found["other"])
+    return names
 
 
 def last_other(clauses: Iterable[Clause], before: str = NOBODY) -> str:
@@ -235,18 +272,36 @@ def _read(text: str) -> Clause:
     )
 
 
+def _relative(found: re.Match[str]) -> str:
+    return found["rel"] or found["some"] or found["bare"] or ""
+
+
+_AS_A_CHILD: Final = re.compile(
+    r"\b(?:as|since|when|from|being|like)(?: i was| i were)?(?: being)? an? (?:kid|child|boy|girl|teen\w*|baby|toddler)\b"
+)
+_BESIDE: Final = re.compile(
+    r"(?:(?:just|also|been|really|i think|hi|hello|and|but)[, ]+)*(?:need|needing|want|trying|got|had|having|going|went|live"
+    r"|living|staying|moved|working?|argued|row|looking|caring|walking|fell|picked)\b.* (?:for|with|to|from|by|of|at|after|over"
+    r"|behind|on) $"
+)
+_NAMED: Final = re.compile(r"(?:and |but )?(?P<name>[A-Z][a-z]+)(?:'s| is| was| has| had| keeps| takes| gets| says| said| can| won| does)\b")
+
+
 def relative_in(low: str) -> str:
     """The relative that a text names; empty if it names none."""
     found = _RELATIVE.search(low)
-    return (found["rel"] or found["bare"] or "") if found else ""
+    return _relative(found) if found else ""
 
 
 def subject_of(low: str) -> str:
     """Whom a clause is about."""
+    low = _AS_A_CHILD.sub(" ", low)
     relative = _RELATIVE.search(low)
     i = _FIRST_I.search(low)
     if relative is not None:
-        name = relative["rel"] or relative["bare"] or ""
+        name = _relative(relative)
+        if i is None and _BESIDE.match(low[: relative.start()]):
+            return PERSON  # "need a sick note for my boss"
         after = low[relative.end() :].lstrip()
         if i is None:
             mine = re.search(rf"\b(?:me|my (?!{RELATIVES}))", after)

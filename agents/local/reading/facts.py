@@ -17,6 +17,9 @@ from agents.utterance import word_set
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 
 NOTED: Final = "noted"
+MENTIONED: Final = "mentioned"
+"""What was said by the way or asked for: it can be found, but belongs to no summary."""
+
 CONCERN: Final = "concern"
 _MAX_VALUE: Final = 200
 _MAX_SHORT: Final = 6
@@ -43,7 +46,7 @@ class Found:
 _TAKES: Final = re.compile(
     r"\b(?:i|he|she|they|who|and|mum|dad|\w+)? ?(?:'m|am|is|'s|are"
     r"|was put)? ?\b(?:tak(?:e|es|ing)|on|us(?:e|es|ing)|prescribed|put me on"
-    r"|started(?: on)?|have been on|been on|been taking|given|get|having|need)\b"
+    r"|started(?: on)?|have been on|been on|been taking|(?:switched|moved|changed) (?:me )?(?:on )?to|need)\b"
 )
 _ALLERGIC: Final = re.compile(
     r"\b(?:allergic|intolerant|allergy|allergies"
@@ -60,8 +63,11 @@ _DIAGNOSED: Final = re.compile(
     r"|ing)? (?:from|with)|with|diagnosed with|living with|of)\b"
 )
 _STARTS_IT: Final = re.compile(
-    r"\b(?:it|this|that|they|the (?:pain|cough|rash|ache|headaches?|\w+ache))\b"
-    r"|\b(?:been|had|have had|'ve had|going on|started|began|since|for)\b"
+    r"(?:(?:and|but|so|well|oh|yes|no|erm?|um)[, ]+)*"
+    r"(?:(?:it|it's|its|this|that|they|they've|the (?:pain|cough|rash|ache|headaches?|\w+ache))(?:'s| has| have| was| were)?"
+    r" (?:all |only |just |first )?(?:been|started|began|came on|going on|begun)"
+    r"|(?:i've |i have |we've |he's |she's |has |have )?(?:had (?:it|this|them|these)|been (?:like this|going on|there|having))"
+    r"|started|began|since|for|been|ever since)\b"
 )
 _CONTRAST: Final = re.compile(
     r",? (?:and |but )?(?:definitely |certainly )?not (?:the |my |a |an |on |in |at "
@@ -164,6 +170,8 @@ class FactReader:
     def _polar(self, polarity: str, clause: Clause, question: Question, whom: str) -> list[Found]:
         if question.form == "open" and polarity in ("yes", "some") and question.kinds:
             return []
+        if question.form == "open" and polarity == "no" and not set(question.kinds) & _CAN_BE_NONE:
+            return []
         if polarity.endswith("words"):
             return [short_reply(clause, question, whom)] if question.form != "open" else []
         value = {
@@ -223,7 +231,19 @@ class FactReader:
             )
         if self.complaint(clause) and len(low.split()) > 3 and kind not in _COMPLAINTS_FIT:
             return False
-        return bool(re.search(r"[a-z]", low))
+        if (fits := _SOUNDS_LIKE.get(kind)) is not None:
+            return fits.search(low) is not None or (kind in _ARE_COMPLAINTS and self._names_complaint(low))
+        return bool(re.search(r"[a-z]", low)) and len(low.split()) <= _MOST_WORDS
+
+    def _names_complaint(self, low: str) -> bool:
+        """Whether a text names a complaint or a part of the body."""
+        return any(
+            each.group.startswith(("complaints", "body")) for each in self._lexicon.mentions(words_of(low))
+        )
+
+    def is_of_health(self, low: str) -> bool:
+        """Whether a text names a complaint, a part of the body, a medicine or a condition."""
+        return next(iter(self._lexicon.mentions(words_of(low))), None) is not None
 
     def _typed(self, kind: str, clause: Clause, question: Question) -> str | None:
         """The value of the kind's type in a clause that replies to a question for it."""
@@ -330,7 +350,7 @@ class FactReader:
                 found.append((CONCERN, complaint))
         if (
             not clause.denied
-            and (complaint or _STARTS_IT.search(low))
+            and (complaint or _STARTS_IT.match(low))
             and not {kind for kind, _ in found} & _NOT_TIMED
         ):
             found += self._timed(low)
@@ -363,17 +383,12 @@ class FactReader:
 
     def _measured(self, low: str) -> list[tuple[str, str]]:
         """Values with a unit or a scale."""
-        aged = not re.search(
-            r"\bfor \d+ years\b|\byears? (?:ago|now|of)\b|\b\d+ years (?:since|later)\b"
-            r"|\bbeen \d+|\btogether\b|\bmarried\b",
-            low,
-        )
         temperature = readers.temperature(low, asked=False)
         values = [
             ("severity", readers.rating(low, asked=False)),
             ("temperature", temperature),
             ("readings", None if temperature else readers.reading(low, asked=False)),
-            ("age", readers.age(low, asked=False) if aged else None),
+            ("age", readers.age(low, asked=False)),
             ("pregnancy", readers.PLAIN["pregnancy"](low)),
             *(("measures", each) for each in (readers.measures(low, asked=False) or "").split(", ")),
         ]
@@ -445,6 +460,33 @@ class FactReader:
             return clause.low[words[feels[0].first].start : words[feels[0].last - 1].end]
         return ""
 
+
+_MOST_WORDS: Final = 14
+_CAN_BE_NONE: Final = frozenset(
+    "relief triggers tried medications other_medicines allergies conditions associated_symptoms substances"
+    " family_history previous_episodes needs support papers effect".split()
+)
+"""Kinds of which somebody can have none; `nothing` answers no other open question."""
+
+_ARE_COMPLAINTS: Final = frozenset(("associated_symptoms", "quality"))
+_SOUNDS_LIKE: Final = {
+    "associated_symptoms": re.compile(r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b"),
+    "quality": re.compile(
+        r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and goes?|on and off|tight\w*"
+        r"|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*|gnaw\w*|raw|stiff|wave\w*|steady|spin\w*)\b"
+    ),
+    "relief": re.compile(
+        r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie|sitting|sleep\w*|walk\w*|bath"
+        r"|shower|tablets?|painkill\w*|nothing|worse|stretch\w*|massage)\b"
+    ),
+    "triggers": re.compile(
+        r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?|worse|better|stress\w*|eating|food"
+        r"|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise|cold|heat|dust|cats?|alcohol|coffee|lying|lift\w*|turn\w*)\b"
+    ),
+    "progression": re.compile(r"\b(?:better|worse|same|chang\w+|improv\w+|eas\w+|up and down|spread\w*)\b"),
+    "goal": re.compile(r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier|fit\w*|strong\w*|help)\b"),
+}
+"""What an answer in own words sounds like. Other words are kept, but not as the answer to that question."""
 
 _WITH: Final = word_set(
     "left right upper lower both dull sharp bad terrible severe dry itchy mild slight chronic "

@@ -114,14 +114,19 @@ _DOSE: Final = re.compile(
     rf"|{_N} times) (?:a|per) (?:day|week))?(?: (?:daily|a day|at night"
     rf"|in the morning|every \w+))?"
 )
+_WHO: Final = (
+    r"(?:mum|mom|mother|dad|father|son|daughter|wife|husband|partner|sister|brother|gran|nan|grandma|grandad|boy|girl"
+    r"|baby|toddler|friend|boyfriend|girlfriend|uncle|aunt|niece|nephew|cousin|grandson|granddaughter|child)(?: [a-z]+)?"
+)
 _AGE: Final = re.compile(
-    r"\b(?:(\d{1,3}(?:\.\d)?)[ -]?(?:years?|yrs?|yo|y/o|y\.o\.?)(?:[ -]old)?\b"
-    r"|(\d{1,2})[ -](months?|weeks?|days?)[ -]old)(?! (?:ago|now|since|of))"
+    r"\b(?:(\d{1,3}(?:\.\d)?)(?:[ -]?(?:years?|yrs?)[ -]old|[ -]?(?:yo|y/o|y\.o\.?))(?!\w)"
+    r"|(\d{1,2})[ -](months?|weeks?|wks?|days?)[ -]old)\b"
 )
 _AGED: Final = re.compile(
-    r"\b(?:i'm|i am|he's|he is|she's|she is|is|aged?|turned|turning|just turned|was"
-    r"|am)(?: now| about| almost| only| nearly)? (\d{1,3})(?=\s*(?:$|[.,;!?)]|and\b"
-    r"|but\b|now\b|next\b|with\b|on\b|in\b))"
+    rf"(?:\b(?:i'm|i am|he's|he is|she's|she is|aged|just turned|turned|{_WHO}(?:'s| is|,))"
+    rf"(?: now| about| only)? (\d{{1,3}})(?: years| yrs)?(?=\s*(?:$|[.,;!?)]|and\b|but\b|now\b|with\b"
+    rf"|by the way\b|btw\b))(?! (?:and|,) (?:\d|a half))"
+    rf"|(?:^|\bi'm [a-z]+, )(\d{{2}})(?=$|[,.]|[, ]+(?:male|female|m|f|man|woman)\b)(?<!^\d\d))"
 )
 _WEIGHT: Final = re.compile(
     r"\b\d{1,3}(?:[.,]\d+)? ?(?:kg|kgs|kilos?|kilograms?|lbs?|pounds|stone"
@@ -141,7 +146,9 @@ _HOURS: Final = re.compile(
     rf"|okay|hardly|barely|not (?:much|well|great|at all))\b"
 )
 _NAME: Final = re.compile(
-    r"\b(?:my name is|my name's|i'm called|call me|this is) ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)"
+    r"\b(?:[Mm]y name is|[Mm]y name's|I'm called|[Cc]all me|[Tt]his is) ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)"
+    r"|\b(?:[Ii]t's|[Ii]ts|[Tt]his is) ([A-Z][\w'-]+) (?:here|again|speaking)\b"
+    r"|\bI'm ([A-Z][a-z]+)(?=, (?:aged )?\d{2}\b|, an? |$)(?!ish|ese)"
 )
 _PROGRESS: Final = re.compile(
     r"\b(?:(?:a (?:bit|little|lot)|much|slightly|slowly|gradually|steadily|getting"
@@ -229,13 +236,19 @@ def when(low: str) -> str | None:
     return bare[1].strip() if bare else None
 
 
+_PER: Final = re.compile(
+    r"\b(?:once|twice|times|nights?|days?|hours?|mg|\d+|units?|glasses|tablets?|pills?|a bottle of \w+|cups?|pints?|steps|bottles?|meals?)"
+    r"(?: \w+){0,2}? (?:an?|per|each|every) (?:day|night|week|month|year|hour)\b|\b(?:an?|per) (?:day|night|week)\b(?= *$)"
+)
+
+
 def span(low: str) -> str | None:
     """How long something has lasted: `about 3 weeks`."""
     if re.search(
         r"\b(?:ago|pregnant|old|every|wait|until|course|appointment in|in (?:a|two|three|\d) \w+ time)\b", low
     ):
         return None
-    found = _SPAN.search(low)
+    found = _SPAN.search(_PER.sub(" ", low))
     return re.sub(r"^(?:for|like|just|only|maybe|probably) ", "", found[0]).strip() if found else None
 
 
@@ -262,7 +275,7 @@ def whole_place(low: str) -> str | None:
 
 def temperature(low: str, *, asked: bool) -> str | None:
     """A body temperature, if one is asked for or the clause speaks of one."""
-    if not asked and not re.search(r"\btemp|fever|degrees|°|thermometer|celsius|fahrenheit", low):
+    if not asked and not re.search(r"\btemp|\bfever|thermometer|celsius|fahrenheit|°", low):
         return None
     found = _TEMPERATURE.search(low)
     return found[0].strip() if found else None
@@ -282,8 +295,8 @@ def age(low: str, *, asked: bool) -> str | None:
     """An age, such as `34` or `6 weeks`."""
     if found := _AGE.search(low):
         return found[1] if found[1] else f"{found[2]} {found[3]}"
-    if (found := _AGED.search(low)) and 0 < int(found[1]) < 115:
-        return found[1]
+    if (found := _AGED.search(low)) and 0 < int(found[1] or found[2]) < 115:
+        return found[1] or found[2]
     if asked:
         if found := re.fullmatch(rf"{_BARE}(\d{{1,2}}) ?(months?|weeks?|wks?|days?|mths?|mo)\b.*", low):
             return f"{found[1]} {found[2]}"
@@ -314,4 +327,4 @@ PLAIN: Final[Mapping[str, Reader]] = {
 def name(text: str) -> str | None:
     """A person's own name, as in `my name is Sam`. The text must have its capital letters."""
     found = _NAME.search(text)
-    return found[1] if found else None
+    return next(filter(None, found.groups()), None) if found else None

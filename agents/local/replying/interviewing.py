@@ -1,7 +1,7 @@
 """Which question of a specialist's interview is asked next, if any."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agents.local.reading import readers
@@ -15,6 +15,19 @@ from memory_blocks.facts.changes import CurrentFact
 
 _TWICE: Final = 2
 _LATELY: Final = 8
+
+
+_HURTS: Final = re.compile(
+    r"\b(?:pain\w*|ach\w+|\w+ache|hurt\w*|sore\w*|cramp\w*|migraines?|itch\w*|burn\w*|sting\w*|throb\w*|tight\w*|anxi\w+|stress\w*"
+    r"|low mood|depress\w+|panic\w*|nausea|dizz\w+|stiff\w*|tender\w*|killing me)\b"
+)
+
+
+def _fits_concern(asks: Sequence[str], concern: str) -> bool:
+    """Whether a question makes sense for a complaint: one rates only what hurts, and has no goals with it."""
+    if "severity" in asks:
+        return _HURTS.search(concern) is not None
+    return "goal" not in asks or not _HURTS.search(concern)
 
 
 def next_question(
@@ -33,6 +46,8 @@ def next_question(
         if asked.core in lately or talk.asked[asked.core] >= _TWICE or asked.core in answered:
             continue
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
+            continue
+        if concern and not _fits_concern(question.asks, f"{concern.value} {concern.words}".lower()):
             continue
         if (
             concern

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.errors import BadRoster
 from agents.local.replying import memory
 from agents.local.reading.changes import kept_words
-from agents.local.reading.clauses import PERSON, plain, relative_in
-from agents.local.dialogue import REMOVE, Talk, known_for, named_topic
+from agents.local.reading.clauses import PERSON, plain, relative_in, split
+from agents.local.dialogue import NOT_TOLD, REMOVE, TOLD, Talk, known_for, named_topic
 from agents.local.reading.facts import CONCERN, NOTED
 from agents.local.replying.information import general_information
 from agents.local.replying.interviewing import next_question
 from agents.local.replying.medicines import Medicines
-from agents.ports import Recalled, Vectors
+from agents.local.search import Search, asked_kinds, topic_words
+from agents.ports import Recalled
 from agents.roster import Specialist
 from agents.values import (
     COORDINATOR,
@@ -41,6 +42,7 @@ from memory_blocks.models import EarlierSession
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2
 _LONG: Final = 110
+_RATHER_FOREIGN: Final = 0.6
 _FOREIGN: Final = 0.9  # from this confidence on, a question is outside although health was spoken of
 _WHOLE_INTERVIEW: Final = 3  # questions, before an interview is closed
 _PLAIN_VALUES: Final = (NONE, NOT_SURE, NOT_SAID, UNSPECIFIED)
@@ -61,10 +63,8 @@ class Texts(BaseModel):
     removed: _Texts
     kept: _Texts
     nothing_to_remove: _Texts
-    not_told: _Texts
     summary: _Texts
     nothing_noted: _Texts
-    told: _Texts
     resumed: _Texts
     resumed_plainly: _Texts
     left: _Texts
@@ -95,6 +95,8 @@ class Texts(BaseModel):
     privacy: _Texts
     why_ask: _Texts
     medicine_question: _Texts
+    medicine_general: _Texts
+    sensible: _Texts
     health_question: _Texts
     what_it_is: _Texts
     worried: _Texts
@@ -158,9 +160,9 @@ class Replies:
         texts: Texts,
         medicines: Medicines,
         specialists: Sequence[Specialist],
-        embed: Callable[[Sequence[str]], Vectors] | None,
+        search: Search,
     ) -> None:
-        self._texts, self._medicines, self._specialists, self._embed = texts, medicines, specialists, embed
+        self._texts, self._medicines, self._specialists, self._search = texts, medicines, specialists, search
 
     def reply(self, turn: Turn) -> str:
         """The whole reply. The first one of a conversation also says that there is no language model."""
@@ -232,7 +234,7 @@ class Replies:
             self._noted(turn),
             self._forget(turn) if ActKind.FORGET in kinds else "",
             self._topic(turn),
-            *(self._recalled(turn, words) for words in turn.words(ActKind.MEMORY_QUESTION)[:2]),
+            *(self._recalled(turn, words) for words in _questions(turn)),
             self._summary(turn) if ActKind.SUMMARISE in kinds else "",
             self._about_us(turn) if ActKind.ABOUT_US in kinds else "",
             self._request(turn) if ActKind.OTHER_REQUEST in kinds else "",
@@ -316,11 +318,14 @@ class Replies:
     # --- what was asked of memory -------------------------------------------------------------------------
 
     def _recalled(self, turn: Turn, words: str) -> str:
-        found = memory.answer(words, turn.facts, turn.recalled.memories, turn.talk, self._embed, turn.now)
-        if not found.quotes:
-            return self._pick("not_told", turn)
-        listed = "; ".join(found.quotes)
-        return f"{'Yes. ' if found.polar else ''}{self._pick('told', turn, list=listed)}"
+        if memory.asks_for_all(words) and turn.talk.facts:
+            return self._summary(turn)
+        quotes = memory.answer(
+            words, turn.talk.facts, turn.recalled.memories, turn.talk, self._search, turn.now
+        )
+        if not quotes:
+            return f"{NOT_TOLD} that."
+        return f"{TOLD}: {'; '.join(quotes)}."
 
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)
@@ -333,7 +338,7 @@ class Replies:
 
     def _forget(self, turn: Turn) -> str:
         words = " ".join(turn.words(ActKind.FORGET))
-        facts = memory.matching(words, turn.facts, turn.talk.number)
+        facts = memory.matching(words, turn.facts, turn.talk, self._search)
         if not facts:
             return self._pick("nothing_to_remove", turn)
         quotes = list(dict.fromkeys(f'"{_short(_name_of(fact))}"' for fact in facts))
@@ -412,7 +417,7 @@ class Replies:
             ]
             if advice:
                 return f"{self._pick('worried', turn)} {advice[0]}"
-        if warning := self._medicines.warning(f"{turn.message}", facts):
+        if warning := self._medicines.warning(self._with_medicine(turn, low), facts):
             return warning
         if text := general_information(
             low, turn.concern.value if turn.concern else "", self._specialists, turn.facts
@@ -424,7 +429,9 @@ class Replies:
             r"|side effects?|mix|together with)\b",
             low,
         )
-        if about_medicine:
+        if about_medicine and re.search(r"\b(?:difference|better|which|what's)\b", low):
+            text = self._pick("medicine_general", turn)
+        elif about_medicine:
             text = self._pick("medicine_question", turn, subject=named or "that")
         elif re.search(
             r"\bwhat (?:could|is|might|do you think) (?:it|this|that|is|causing|cause)\b"
@@ -433,7 +440,7 @@ class Replies:
             low,
         ):
             text = self._pick("what_it_is", turn)
-        elif re.search(r"\bworr|\bserious\b|\bdangerous\b|\bsee a doctor\b|\bnormal\b|\bbad\b", low):
+        elif re.search(r"\bworr|\bserious\b|\bdangerous\b|\bsee (?:a doctor|someone|somebody)\b", low):
             text = self._pick("worried", turn)
         else:
             text = self._pick("health_question", turn)
@@ -456,7 +463,16 @@ class Replies:
         listed = memory.listed(useful[-3:], turn.now)
         return f"{text} {self._pick('noted_for_them', turn, list='; '.join(listed))}"
 
+    def _with_medicine(self, turn: Turn, low: str) -> str:
+        """The message; if it only says "it", with the medicine that was named last."""
+        if self._medicines.medicine_in(turn.message) or not re.search(r"\b(?:it|that|this|them|these|one)\b", low):
+            return turn.message
+        named = (self._medicines.medicine_in(said.message) for said in reversed(turn.talk.said[-3:]))
+        return f"{turn.message} {next(filter(None, named), '')}"
+
     def _request(self, turn: Turn) -> str:
+        if turn.intent.intent == OUT_OF_SCOPE and turn.intent.confidence >= _RATHER_FOREIGN:
+            return self._pick("outside", turn)
         low = plain(" ".join(turn.words(ActKind.OTHER_REQUEST)))
         return next(text for pattern, text in self._texts.requests.items() if re.search(pattern, low))
 
@@ -492,6 +508,8 @@ class Replies:
             low,
         ) and not re.search(r"\bnot\b|n't\b", low):
             return self._pick("glad", turn)
+        if re.search(r"\b(?:i'm|i am|doing|feel|feeling) (?:fine|ok|okay|alright|good|great)\b", low):
+            return self._pick("fine", turn)
         earlier = any(re.search(_LOSS, plain(said.message)) for said in turn.talk.said)
         if re.search(_LOSS, low):
             return self._pick("loss_again" if earlier else "loss", turn)
@@ -530,7 +548,10 @@ class Replies:
                 return self._pick("how_are_you", turn)
             if re.search(r"\b(?:hold on|one moment|one sec|brb|let me think|phone rang|door)\b", low):
                 return self._pick("waiting", turn)
-            return self._pick("fine" if len(low.split()) <= 4 and "?" not in low else "chat", turn)
+            if re.search(r"\bi(?:'ll| will) (?:call|ring|ask|phone|book|speak|talk|see|go|pop|check)\b", low):
+                return self._pick("sensible", turn)
+            asked = any(clause.asked for clause in split(turn.message))
+            return self._pick("chat" if asked else "fine", turn)
         if ActKind.UNCLEAR in kinds:
             if turn.talk.question and re.search(r"\bmean|understand|question|explain|rephrase|why\b", low):
                 return self._pick("explain", turn)
@@ -564,6 +585,13 @@ _QUIET: Final = frozenset(
         ActKind.THANKS,
     )
 )
+
+
+def _questions(turn: Turn) -> list[str]:
+    """The questions about memory, without those that name nothing, such as "do you remember?"."""
+    words = turn.words(ActKind.MEMORY_QUESTION)
+    naming = [each for each in words if topic_words(plain(each)) or asked_kinds(plain(each))]
+    return (naming or words[-1:])[:2]
 
 
 def _is_aside(turn: Turn) -> bool:
@@ -617,5 +645,5 @@ def _quoted(words: Sequence[str]) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.replace('"', "'").split()).strip(" .,;:!")
-    text = re.sub(r"^(?:and|but|so|also|oh|ok|well|then) (?=\w+ \w)", "", text, flags=re.IGNORECASE)
+    text = re.sub(r"^(?:and|but|so|also|oh|then) (?=\w+ \w)", "", text, flags=re.IGNORECASE)
     return text if len(text) <= _LONG else f"{text[: _LONG - 1].rstrip()}…"

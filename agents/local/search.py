@@ -1,0 +1,313 @@
+"""Searches what a person has told for a question: by the kind asked for, by words and by meaning."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agents.local.dialogue import Talk, stems
+from agents.local.reading import readers
+from agents.local.reading.clauses import PERSON, plain, relative_in
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, has_words
+from agents.ports import Vectors
+from memory_blocks.facts.changes import CurrentFact
+
+Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
+
+_KIND: Final = 0.4
+_SHARED: Final = 0.55
+_FITS: Final = 0.2
+_ENOUGH: Final = 0.62  # the score from which on a note answers a question
+_CLOSE: Final = 0.82  # of the best score: how good a further note must be
+_CLEARLY: Final = 0.45  # of a question's words that a note must have, if the question does not say "I told you"
+_MOST: Final = 3
+_RATHER_NEAR: Final = 0.2
+_LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
+"""Kinds of fact that are often told in words that are not taken for a fact."""
+
+_IS_OVER: Final = re.compile(r"\b(?:was on|used to|stopped|came off|no longer|not (?:on|taking)|took me off|gave up|if|should)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A fact that was found for a question. `shared` is how much of the question's words it has."""
+
+    fact: CurrentFact
+    score: float
+    shared: float
+    near: float
+    is_kind: bool
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question about memory asks for: kinds of fact, words, a person, a type of answer."""
+
+    low: str
+    kinds: tuple[str, ...]
+    topic: frozenset[str]
+    fits: re.Pattern[str] | None
+    whom: str
+
+
+class Search:
+    """Searches facts. `synonyms` are groups of words that stand for each other, `classes` groups of names."""
+
+    def __init__(
+        self,
+        embed: Embed | None,
+        synonyms: Sequence[Sequence[str]] = (),
+        classes: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._embed = embed
+        self._groups = [stems(" ".join(group)) for group in synonyms]
+        self._medicines = [tuple(members) for members in (classes or {}).values()]
+
+    def asked(self, question: str, talk: Talk, before: str = "") -> Asked:
+        """What a question asks for. `before` is the question that a short one continues."""
+        low = plain(question).strip(" ?.!")
+        whole = f"{plain(before)} {low}" if before else low
+        kinds = asked_kinds(low) or asked_kinds(whole)
+        topic = topic_words(low) or topic_words(whole)
+        fits = next((has for asks, has in _TYPES if asks.search(low)), None)
+        if fits is None and before:
+            fits = next((has for asks, has in _TYPES if asks.search(whole)), None)
+        whom = relative_in(low)
+        if not whom and re.search(r"\b(?:he|she|his|her|him|he's|she's)\b", low):
+            whom = talk.other
+        return Asked(whole, kinds, topic, fits, whom)
+
+    def find(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[Match]:
+        """The facts that answer a question, best first; none if nothing is near enough."""
+        found = self.ranked(asked, facts)
+        listed = [each for each in found if each.is_kind]
+        if listed and asked.kinds[0] in _LISTED and len(asked.topic - _names_of(asked.kinds)) == 0:
+            return sorted(listed, key=lambda each: each.fact.turn or 0)
+        if listed and not asked.topic:
+            return listed[:_MOST]
+        good = [each for each in found if each.score >= _ENOUGH]
+        if not good:
+            return self._of_type(asked, found)
+        best = [each for each in good if each.score >= _CLOSE * good[0].score][:_MOST]
+        if asked.fits and not any(each.fits for each in best):
+            beside = [each for each in found if each.fits and _are_beside(each.fact, best[0].fact)]
+            best = [*best[:2], *beside[:1]]
+        return best
+
+    def _of_type(self, asked: Asked, found: Sequence[Match]) -> list[Match]:
+        """The nearest note that has the type of answer asked for, such as a time, if no other is near."""
+        if asked.fits is None or (asked.kinds and asked.kinds[0] not in _LOOSE):
+            return []
+        fitting = [each for each in found if each.fits and (each.near >= _RATHER_NEAR or not asked.topic)]
+        return fitting[:1]
+
+    def is_about_told(self, question: str, talk: Talk) -> bool:
+        """Whether a question that does not say so asks for something that was told: a note clearly has it."""
+        asked = self.asked(question, talk)
+        return any(
+            each.shared >= _CLEARLY and each.score >= _ENOUGH + 0.1
+            for each in self.ranked(asked, talk.facts)[:1]
+        )
+
+    def ranked(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[Match]:
+        """All facts that can be meant, with their scores, best first."""
+        pool = self._of_whom(asked, [fact for fact in facts if fact.words and fact.value != ""])
+        if not pool:
+            return []
+        near = self._nearness(asked.low, [fact.words for fact in pool])
+        matches = [self._match(asked, fact, near[number]) for number, fact in enumerate(pool)]
+        best: dict[str, Match] = {}
+        for each in sorted(matches, key=lambda each: (-each.score, -(each.fact.turn or 0))):
+            key = f"{each.fact.kind if each.is_kind else ''} {each.fact.words} {each.fact.value if each.is_kind else ''}"
+            best.setdefault(key, each)
+        return list(best.values())
+
+    def _match(self, asked: Asked, fact: CurrentFact, near: float) -> Match:
+        words = stems(f"{fact.words} {fact.value} {fact.about} {'' if fact.subject == PERSON else fact.subject}")
+        covered = sum(self._has(word, words) for word in asked.topic)
+        shared = covered / len(asked.topic) if asked.topic else 0.0
+        if shared < 1 and self._same_class(asked.low, fact):
+            shared = max(shared, 0.6)
+        text = plain(f"{fact.words} {fact.value}")
+        is_kind = fact.kind in asked.kinds or (
+            "medications" in asked.kinds
+            and fact.kind == NOTED
+            and self._names_medicine(text)
+            and not _IS_OVER.search(text)
+        )
+        if fact.kind == "measures" and (unit := _unit_asked(asked.low)):
+            is_kind = is_kind and re.search(unit, fact.value) is not None
+        score = near + _SHARED * shared + (_KIND if is_kind else 0.0)
+        fits = asked.fits is not None and asked.fits.search(text) is not None
+        if asked.fits is not None:
+            score += _FITS if fits else -_FITS
+        return Match(fact, score, shared, near, is_kind, fits)
+
+    def _has(self, word: str, words: frozenset[str]) -> bool:
+        return word in words or any(word in group and group & words for group in self._groups)
+
+    def _same_class(self, low: str, fact: CurrentFact) -> bool:
+        text = plain(f"{fact.words} {fact.value}")
+        return any(
+            _names(members, low) and _names(members, text) and not _names(members, low) & _names(members, text)
+            for members in self._medicines
+        )
+
+    def _names_medicine(self, text: str) -> bool:
+        return any(_names(members, text) for members in self._medicines)
+
+    def _nearness(self, low: str, texts: Sequence[str]) -> list[float]:
+        if self._embed is None:
+            return [0.3] * len(texts)
+        vectors = self._embed([low, *texts])
+        return [float(vectors[0] @ vector) for vector in vectors[1:]]
+
+    def _of_whom(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[CurrentFact]:
+        """The facts about whom a question is about; all of them if it names nobody."""
+        if asked.whom:
+            of_them = [
+                fact
+                for fact in facts
+                if same_person(fact.subject, asked.whom) or has_words(fact.words, asked.whom)
+            ]
+            return of_them or [fact for fact in facts if fact.subject != PERSON]
+        if asked.kinds and re.search(r"\b(?:my|i|i'm|me|am i|do i)\b", asked.low):
+            return [fact for fact in facts if fact.subject == PERSON or fact.kind in (NOTED, MENTIONED)]
+        return list(facts)
+
+
+_LISTED: Final = ("medications", "allergies", "conditions", CONCERN)
+_KINDS: Final = tuple(
+    (kinds, re.compile(pattern))
+    for kinds, pattern in (
+        (
+            ("dose", "medications"),
+            r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did|am) i (?:take|taking"
+            r"|say i take)\b|\bhow many (?:mg|milligrams?)\b|\bstrength\b",
+        ),
+        (("allergies",), r"\ballerg|\bintoleran|\breact to\b"),
+        (
+            ("medications", "other_medicines"),
+            r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
+            r"|\b(?:am i|is (?:he|she)|i'm|i am|was i) on\b|\bput me on\b",
+        ),
+        (("age",), r"\bhow old\b|\bages?\b"),
+        (
+            ("severity",),
+            r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
+            r"|level|number)|number (?:did|i)|how bad)\b",
+        ),
+        (
+            ("onset", "duration"),
+            r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
+            r"|going on|first|come on|came on)\b|\bhow long\b",
+        ),
+        (("temperature",), r"\btemp(?:erature)?\b|\bfever\b"),
+        (
+            ("readings",),
+            r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b|\bheart rate\b"
+            r"|\bpeak flow\b|\bcholesterol\b|\bferritin\b|\bresult\b",
+        ),
+        (("measures",), r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b"),
+        (("pregnancy",), r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b"),
+        (("conditions",), r"\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
+        (("name",), r"\b(?:my|your) name\b|\bwho am i\b"),
+        (
+            ("location",),
+            r"\bwhere\b.*\b(?:hurts?|pain|ache|rash)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
+            r"|hip|shoulder|wrist|ankle|elbow|one)\b",
+        ),
+        (("frequency",), r"\bhow often\b"),
+        (("sleep_hours",), r"\bhours\b.*\bsleep\b|\bsleep\b.*\bhours\b"),
+        (
+            (CONCERN, "associated_symptoms", "quality", "location", "severity"),
+            r"\bsymptoms?\b|\bcomplaints?\b|\bwhat(?:'s| is) wrong with me\b",
+        ),
+    )
+)
+_COUNT: Final = r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|half|third|second|several"
+_TYPES: Final = (
+    (
+        re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
+        re.compile(r"\d ?(?:mg|mcg|micrograms?|ml|units?|puffs?|tablets?)?\b"),
+    ),
+    (
+        re.compile(r"\b(?:called|name)\b|^who\b|\bwhose\b"),
+        re.compile(r"\b(?:name|called|dr|doctor|mr|mrs|ms|gp|nurse|boss|says?|said|my \w+)\b"),
+    ),
+    (
+        re.compile(r"\b(?:when|what (?:time|day|days|date|month|year)|how long|since)\b"),
+        re.compile(
+            rf"\b(?:{readers.SPAN}|{readers.MOMENT}|next \w+|tomorrow|\w+days|\d{{1,2}}(?:st|nd|rd|th|:\d\d)?)(?!\w)"
+        ),
+    ),
+    (
+        re.compile(r"\bhow (?:many|much|often|far|old|tall|heavy|high|long)\b|\bwhat (?:number|was my)\b"),
+        re.compile(rf"\d|\b(?:{_COUNT}|bottle|glass|pint|daily|weekly|every)\b"),
+    ),
+    (re.compile(r"\bwhere\b"), re.compile(r"\b(?:in|on|at|to|under|behind|near|from|left|right)\b")),
+    (re.compile(r"\bwhy\b"), re.compile(r"\b(?:because|so|since|cos|due|makes?|made|caus\w+|from|after)\b")),
+    (
+        re.compile(r"\bwhat colou?r\b"),
+        re.compile(r"\b(?:white|black|red|green|blue|yellow|brown|pink|grey|gray|clear|purple|orange)\b"),
+    ),
+    (re.compile(r"\bwhich (?:side|\w+)\b"), re.compile(r"\b(?:left|right|both|upper|lower|\w+ one)\b")),
+)
+_SAME: Final = (
+    frozenset(("mum", "mom", "mother", "mam", "mummy", "mommy", "mama")),
+    frozenset(("dad", "father", "daddy", "papa")),
+    frozenset(("gran", "granny", "grandma", "grandmother", "nan", "nana", "nanna")),
+    frozenset(("grandad", "granddad", "grandfather", "grandpa")),
+    frozenset(("son", "boy", "toddler", "baby", "child", "kid", "little boy", "little one", "newborn")),
+    frozenset(("daughter", "girl", "toddler", "baby", "child", "kid", "little girl", "little one", "newborn")),
+    frozenset(("husband", "hubby", "partner", "other half")),
+    frozenset(("wife", "partner", "other half", "missus")),
+)
+_MEMORY_WORDS: Final = stems(
+    "forget delete remove erase cross strike scratch list notes everything mention earlier before again "
+    "off down many much long often time told quick test check just file record bit part thing please "
+    "remind first last number give gave recall noted keep saved wrote "
+    "kind sort exactly actually ever still total happen happened"
+)
+
+
+def asked_kinds(low: str) -> tuple[str, ...]:
+    """The kinds of fact that a question about memory asks for."""
+    return next((kinds for kinds, pattern in _KINDS if pattern.search(low)), ())
+
+
+def topic_words(low: str) -> frozenset[str]:
+    """The words of a question that say what it is about."""
+    return stems(low) - _MEMORY_WORDS
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two words can name the same person: `mum` and `mother`."""
+    return one == other or any({one, other} <= group for group in _SAME)
+
+
+def _are_beside(one: CurrentFact, other: CurrentFact) -> bool:
+    return one.turn is not None and other.turn is not None and abs(one.turn - other.turn) <= 1
+
+
+def _names_of(kinds: Sequence[str]) -> frozenset[str]:
+    """Words that only name a kind of fact and say nothing of what it is about."""
+    words = {
+        "medications": "take takes taking tablet medicine medication meds pill drug prescription current regular name",
+        "allergies": "allergic allergy allergies intolerant",
+        "conditions": "condition diagnosed diagnosis illness",
+        CONCERN: "symptoms complaints wrong",
+    }
+    return stems(" ".join(words.get(kind, "") for kind in kinds))
+
+
+def _unit_asked(low: str) -> str:
+    if "weigh" in low:
+        return r"kg|kilo|lb|pound|stone|st\b"
+    return r"\dm|\.\d\d|cm|ft|foot|feet|'" if re.search(r"tall|height", low) else ""
+
+
+def _names(members: Sequence[str], text: str) -> set[str]:
+    return {member for member in members if re.search(rf"(?<![\w-]){re.escape(member)}(?![\w-])", text)}
+
