@@ -59,10 +59,12 @@ class Search:
         embed: Embed | None,
         synonyms: Sequence[Sequence[str]] = (),
         classes: Mapping[str, Sequence[str]] | None = None,
+        medicines: Sequence[str] = (),
     ) -> None:
         self._embed = embed
         self._groups = [stems(" ".join(group)) for group in synonyms]
-        self._medicines = [tuple(members) for members in (classes or {}).values()]
+        self._classes = [tuple(members) for members in (classes or {}).values()]
+        self._medicine = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, medicines)) or '(?!)'})(?![\w-])")
 
     def asked(self, question: str, talk: Talk, before: str = "") -> Asked:
         """What a question asks for. `before` is the question that a short one continues."""
@@ -140,6 +142,8 @@ class Search:
             is_kind = is_kind and re.search(unit, fact.value) is not None
         score = near + _SHARED * shared + (_KIND if is_kind else 0.0)
         fits = asked.fits is not None and asked.fits.search(text) is not None
+        if asked.fits is _NAMING:
+            fits = fits or _NAME_IN.search(fact.words) is not None
         if asked.fits is not None:
             score += _FITS if fits else -_FITS
         return Match(fact, score, shared, near, is_kind, fits)
@@ -151,11 +155,13 @@ class Search:
         text = plain(f"{fact.words} {fact.value}")
         return any(
             _names(members, low) and _names(members, text) and not _names(members, low) & _names(members, text)
-            for members in self._medicines
+            for members in self._classes
         )
 
     def _names_medicine(self, text: str) -> bool:
-        return any(_names(members, text) for members in self._medicines)
+        return self._medicine.search(text) is not None or any(
+            _names(members, text) for members in self._classes
+        )
 
     def _nearness(self, low: str, texts: Sequence[str]) -> list[float]:
         if self._embed is None:
@@ -190,7 +196,7 @@ _KINDS: Final = tuple(
         (
             ("medications", "other_medicines"),
             r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
-            r"|\b(?:am i|is (?:he|she)|i'm|i am|was i) on\b|\bput me on\b",
+            r"|\b(?:am i|is (?:he|she)|what's (?:he|she)|i'm|i am|was i) on\b|\bput me on\b",
         ),
         (("age",), r"\bhow old\b|\bages?\b"),
         (
@@ -201,7 +207,7 @@ _KINDS: Final = tuple(
         (
             ("onset", "duration"),
             r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
-            r"|going on|first|come on|came on)\b|\bhow long\b",
+            r"|going on|first|come on|came on)\b|\bhow long\b|\bwhat (?:started|caused|brought|triggered)\b",
         ),
         (("temperature",), r"\btemp(?:erature)?\b|\bfever\b"),
         (
@@ -226,18 +232,17 @@ _KINDS: Final = tuple(
         ),
     )
 )
+_NAMING: Final = re.compile(r"\b(?:name|called|dr|doctor|mr|mrs|ms|gp|nurse|boss|my \w+)\b")
+_NAME_IN: Final = re.compile(r"^[A-Z][a-z]+ (?:was|is|has)\b|(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _COUNT: Final = r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|half|third|second|several"
 _TYPES: Final = (
     (
         re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
         re.compile(r"\d ?(?:mg|mcg|micrograms?|ml|units?|puffs?|tablets?)?\b"),
     ),
+    (re.compile(r"\b(?:called|name)\b|^who\b|\bwhose\b"), _NAMING),
     (
-        re.compile(r"\b(?:called|name)\b|^who\b|\bwhose\b"),
-        re.compile(r"\b(?:name|called|dr|doctor|mr|mrs|ms|gp|nurse|boss|says?|said|my \w+)\b"),
-    ),
-    (
-        re.compile(r"\b(?:when|what (?:time|day|days|date|month|year)|how long|since)\b"),
+        re.compile(r"\b(?:when|(?:what|which) (?:time|day|days|date|month|year)|how long|since)\b"),
         re.compile(
             rf"\b(?:{readers.SPAN}|{readers.MOMENT}|next \w+|tomorrow|\w+days|\d{{1,2}}(?:st|nd|rd|th|:\d\d)?)(?!\w)"
         ),

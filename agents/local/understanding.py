@@ -56,6 +56,7 @@ class Listener:
             embedder.embed if embedder else None,
             [group.split() for group in sorted(words.group("synonyms.groups"))],
             medicines.load(folder / "medicines.toml").classes,
+            sorted(words.group("medicines.names")),
         )
         self._changes = ChangeReader(self.reader)
         self._forms = load_forms(folder / "kinds.toml")

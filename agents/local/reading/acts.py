@@ -12,7 +12,7 @@ from agents.local.reading.clauses import PERSON, Clause
 from agents.local.dialogue import Talk, stems
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, FactReader, Found, has_words, short_reply, split_contrast
 from agents.local.reading.kinds import STATEMENT, Forms, form_of
-from agents.local.search import Search
+from agents.local.search import Search, topic_words
 from agents.questions import MENU, questions
 from agents.values import ActKind
 
@@ -52,13 +52,13 @@ _COMPLAINS: Final = re.compile(
     r"\b(?:you|your|you're|this|that|question\w*|again|useless|annoying|frustrating|ugh)\b"
 )
 _RECALLS: Final = re.compile(
-    _LEAD + r"(?:which|who|who's|whose|when|when's|where|where's|what|what's|whats|why|how (?:many|often|long|old|much"
-    r"|far|tall|heavy|high|bad|big|late|early)|do i (?:still )?(?:take|have|smoke|drink|use)|am i (?:still )?(?:on|taking|allergic))\b"
+    _LEAD + r"(?:which|who|who's|whose|when|when's|where|where's|what|what's|whats|why|how \w+"
+    r"|do i still (?:take|have|smoke|drink|use)|am i (?:still )?(?:on|taking|allergic))\b"
 )
 _OWN_FACT: Final = re.compile(
-    r"^(?!.*\bwhy\b).*\b(?:am i|do i(?! (?:do|tell|say|know|get|make|stop|treat|deal|start|give|ask))|did (?:i|we)|have i|was i|was my"
+    r"^(?!.*\bwhy\b).*\b(?:am i|do i(?! (?:do|tell|say|know|get|make|stop|treat|deal|start|give|ask|go|see|call|ring|contact|talk|speak|take it))|did (?:i|we)|have i|was i|was my"
     r"|(?:is|are) my (?:name|age|\w+ (?:called|named))|(?:does|did) (?:he|she|my \w+)|was (?:it|the last|his|her)"
-    r"|(?:is|was) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is|was) (?:his|her) name)\b"
+    r"|(?:is|was|what's|whats) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is|was) (?:his|her) name)\b"
     r"|^how old (?:is|are|was)\b"
 )
 _SHOULD: Final = re.compile(
@@ -156,7 +156,8 @@ def _act(
         if kind is not ActKind.FACT:
             return Done(clause, kind, share)
     if clause.asked:
-        return Done(clause, check(ActKind.HEALTH_QUESTION), max(share, 0.5))
+        kind = ActKind.SMALL_TALK if _asks_of_us(clause.low, reader) else ActKind.HEALTH_QUESTION
+        return Done(clause, check(kind), max(share, 0.5))
     if answers:
         return Done(clause, ActKind.ANSWER, 0.8, answers)
     return Done(clause, ActKind.FEELING if _GRIEVES.search(clause.low) else ActKind.FACT, max(share, 0.5))
@@ -206,6 +207,8 @@ def _is_short_reply(clause: Clause, talk: Talk, reader: FactReader) -> bool:
         return False
     if readers.whole_place(low) and "location" not in question.kinds:
         return False
+    if re.search(r"\b(?:is|was|were|has|had|i|i'm|my|it's)\b", low):
+        return False  # a statement of its own
     if _GRIEVES.search(low) or reader.named(low, "medicines.names"):
         return False
     kinds = {found.kind for found in reader.volunteered(clause)}
@@ -241,6 +244,10 @@ def _checked(
     low = clause.low
     if kind is ActKind.TOPIC_RESUMED and not formed and not _RESUMES.search(low):
         return ActKind.HEALTH_QUESTION if clause.asked else ActKind.FACT
+    if kind is ActKind.GOODBYE and not formed and share < _VERY_SURE:
+        return ActKind.FACT
+    if kind is ActKind.FEELING and not formed and share < _RATHER_SURE and not _FEELS.search(low):
+        return ActKind.FACT
     if kind is ActKind.UNCLEAR and not formed and not clause.asked and share < _VERY_SURE:
         return ActKind.FACT
     if kind is ActKind.TOPIC_RESUMED and not _was_named(clause, talk):
@@ -259,7 +266,7 @@ def _checked(
     if formed:
         return kind
     is_social = kind in (ActKind.GOODBYE, ActKind.THANKS, ActKind.GREETING, ActKind.SMALL_TALK)
-    if is_social and not clause.asked and _is_fact_rather(low, reader, share):
+    if is_social and not clause.asked and _is_fact_rather(clause, reader, share):
         return ActKind.FACT
     needed = {
         ActKind.TOPIC_LEFT: _LEAVES,
@@ -274,9 +281,22 @@ def _checked(
     return kind
 
 
-def _is_fact_rather(low: str, reader: FactReader, share: float) -> bool:
+def _asks_of_us(low: str, reader: FactReader) -> bool:
+    """Whether a question is about the program itself, as in `do you have hobbies`."""
+    about_us = re.search(r"\b(?:do|are|can|have|did|will|would) (?:you|u)\b", low) is not None
+    return about_us and not reader.is_of_health(low) and not re.search(r"\b(?:i|my|me|it|think)\b", low)
+
+
+_FEELS: Final = re.compile(
+    r"\b(?:feel\w*|sad|cry\w*|cried|scared|afraid|lonely|alone|worried|angry|ashamed|guilty|hate|miss|hard|cope|upset|fed up|awful"
+    r"|stress\w*|overwhelm\w*|glad|happy|relieved|proud|heart\w*|numb|hopeless|exhausted|terrified|nervous|anxious|love\w*|died|lost)\b"
+)
+
+
+def _is_fact_rather(clause: Clause, reader: FactReader, share: float) -> bool:
     """Whether words that sound like small talk tell something of the person's health or life."""
-    if len(low.split()) > 12 or reader.is_of_health(low):
+    low = clause.low
+    if len(low.split()) > 12 or reader.is_of_health(low) or reader.volunteered(clause):
         return True
     return share < _VERY_SURE and _SELF.search(low) is not None
 
@@ -300,6 +320,8 @@ def _was_named(clause: Clause, talk: Talk) -> bool:
 def _in_context(done: Sequence[Done], talk: Talk, reader: FactReader) -> list[Done]:
     """Acts that the clause before decides: what follows "remember" is kept, what follows "sorry" corrects."""
     result: list[Done] = []
+    if any(each.kind is ActKind.MEMORY_QUESTION for each in done):
+        done = _as_one_question(done)
     for number, each in enumerate(done):
         before = result[-1] if result else None
         follows_request = (
@@ -325,6 +347,21 @@ def _in_context(done: Sequence[Done], talk: Talk, reader: FactReader) -> list[Do
             each = Done(each.clause, ActKind.SMALL_TALK, 0.5)
         result.append(each)
     return result
+
+
+def _as_one_question(done: Sequence[Done]) -> list[Done]:
+    """The acts with "is it dry or wet, what did I say?" as one question about memory."""
+    bare = [
+        each for each in done if each.kind is ActKind.MEMORY_QUESTION and not topic_words(each.clause.low)
+    ]
+    asked = [each for each in done if each.kind is ActKind.HEALTH_QUESTION]
+    if not bare or not asked:
+        return list(done)
+    return [
+        replace(each, kind=ActKind.MEMORY_QUESTION) if each in asked else each
+        for each in done
+        if each not in bare
+    ]
 
 
 def _corrects(clause: Clause, talk: Talk, reader: FactReader) -> bool:

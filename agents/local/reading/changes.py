@@ -108,7 +108,7 @@ class ChangeReader:
         """What a clause states: values of its kinds, else its words."""
         if stopped := self._stopped(clause, talk):
             return stopped
-        found = self._reader.volunteered(clause)
+        found = self._reader.volunteered(clause) or self._allergic_to_it(clause, talk)
         complaints = [one for one in found if one.kind == CONCERN]
         values = [one for one in found if one.kind != CONCERN]
         for one in complaints:
@@ -172,6 +172,15 @@ class ChangeReader:
                 )
             )
         return changes
+
+    def _allergic_to_it(self, clause: Clause, talk: Talk) -> list[Found]:
+        """An allergy to the medicine that was named just before."""
+        if not re.search(r"\ballergic to (?:it|that|them|those|this)\b", clause.low) or not clause.holds:
+            return []
+        for said in reversed(talk.said[-2:]):
+            if names := self._reader.named(plain(said.message), "medicines.names"):
+                return [Found("allergies", names[0], clause.text, clause.who)]
+        return []
 
     def _stopped(self, clause: Clause, talk: Talk) -> list[FactReading]:
         """The medicines that somebody does not take any more."""
@@ -290,7 +299,11 @@ class ChangeReader:
             ]
             if named:
                 return named[-1]
-        last = [fact for fact in facts if fact.turn == talk.number - 1 and fact.kind not in (NOTED, MENTIONED)]
+        before = [fact for fact in facts if fact.turn == talk.number - 1]
+        noted = [fact for fact in before if fact.kind == NOTED and substituted(fact.value, new)]
+        last = [fact for fact in before if fact.kind not in (NOTED, MENTIONED)]
+        if noted and not last:
+            return noted[-1]
         return last[-1] if last and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
@@ -324,7 +337,7 @@ class ChangeReader:
         if side and (wrong := "left" if side[0] == "right" else "right") in plain(target.value).split():
             return re.sub(rf"\b{wrong}\b", side[0], plain(target.value))
         if target.kind == NOTED:
-            return clause.text
+            return substituted(target.value, low) or clause.text
         numbers = re.findall(r"\d+(?:[.,]\d+)?", low)
         if (
             target.kind in _NUMBERED
@@ -390,6 +403,30 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+_ALIKE: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+        r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)\b",
+        r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b",
+        r"\b(?:left|right)\b",
+        r"\b\d+(?:[.,:/]\d+)?\b",
+    )
+)
+
+
+def substituted(words: str, new: str) -> str:
+    """What was told with the day, time, side or number of a correction in it; empty if it has no such."""
+    for pattern in _ALIKE:
+        old, given = pattern.findall(words), pattern.findall(new)
+        if len(given) == 1 and len(old) == 1:
+            words = pattern.sub(given[0], words)
+            return words if pattern is not _ALIKE[0] else _ALIKE[-1].sub(
+                lambda found, times=_ALIKE[-1].findall(new): times[0] if len(times) == 1 else found[0], words
+            )
+    return ""
 
 
 def _is_bare(low: str) -> bool:

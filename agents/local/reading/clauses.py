@@ -133,7 +133,8 @@ _NO_DENIAL: Final = re.compile(
     r"\b(?:not (?:only|just|sure|too bad)|no (?:idea|doubt|wonder|problem|worries)"
     r"|nothing (?:helps|works)|can't (?:sleep|stop|fall"
     r"|stand|move|turn|bend|eat|breathe|walk|lift|concentrate|focus)|cant (?:sleep"
-    r"|stop|fall|stand|move|turn)|can't (?:have|take)|cant (?:have|take))\b"
+    r"|stop|fall|stand|move|turn)|can't (?:have|take)|cant (?:have|take)"
+    r"|won't (?:shift|go away|go|stop|heal|clear|budge|settle|get better))\b"
 )
 _OVER: Final = re.compile(
     r"\b(?:used to|years ago|as a (?:child|kid|teenager|baby|boy|girl)|when i was"

@@ -236,10 +236,8 @@ class FactReader:
         return bool(re.search(r"[a-z]", low)) and len(low.split()) <= _MOST_WORDS
 
     def _names_complaint(self, low: str) -> bool:
-        """Whether a text names a complaint or a part of the body."""
-        return any(
-            each.group.startswith(("complaints", "body")) for each in self._lexicon.mentions(words_of(low))
-        )
+        """Whether a text names a complaint."""
+        return any(each.group.startswith("complaints") for each in self._lexicon.mentions(words_of(low)))
 
     def is_of_health(self, low: str) -> bool:
         """Whether a text names a complaint, a part of the body, a medicine or a condition."""
@@ -351,7 +349,7 @@ class FactReader:
         if (
             not clause.denied
             and (complaint or _STARTS_IT.match(low))
-            and not {kind for kind, _ in found} & _NOT_TIMED
+            and (complaint or not {kind for kind, _ in found} & _NOT_TIMED)
         ):
             found += self._timed(low)
         return [Found(kind, value[:_MAX_VALUE], clause.text, clause.who) for kind, value in found]
@@ -417,7 +415,9 @@ class FactReader:
         parts = [each for each in mentions if each.group == "body.parts"]
         for each in mentions:
             jab = re.match(
-                r"\W*(?:and \w+ )?(?:jabs?|vaccin\w+|shots?|tests?)\b", clause.low[words[each.last - 1].end :]
+                r"\W*(?:and \w+ )?(?:jabs?|vaccin\w+|shots?|tests?)\b"
+                r"| (?:down|out|back|my hours)\b",
+                clause.low[words[each.last - 1].end :],
             )
             if each.group in ("complaints.nouns", "complaints.clauses") and not jab:
                 first, last = each.first, each.last

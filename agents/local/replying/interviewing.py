@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agents.local.reading import readers
-from agents.local.reading.clauses import PERSON
+from agents.local.reading.clauses import PERSON, plain
 from agents.local.dialogue import Talk
 from agents.local.reading.facts import NOTED
 from agents.questions import questions, without_options
@@ -18,7 +18,7 @@ _LATELY: Final = 8
 
 
 _HURTS: Final = re.compile(
-    r"\b(?:pain\w*|ach\w+|\w+ache|hurt\w*|sore\w*|cramp\w*|migraines?|itch\w*|burn\w*|sting\w*|throb\w*|tight\w*|anxi\w+|stress\w*"
+    r"\b(?:pain\w*|ach\w+|\w*aches?|hurt\w*|sore\w*|cramp\w*|migraines?|itch\w*|burn\w*|sting\w*|throb\w*|tight\w*|anxi\w+|stress\w*"
     r"|low mood|depress\w+|panic\w*|nausea|dizz\w+|stiff\w*|tender\w*|killing me)\b"
 )
 
@@ -27,11 +27,26 @@ def _fits_concern(asks: Sequence[str], concern: str) -> bool:
     """Whether a question makes sense for a complaint: one rates only what hurts, and has no goals with it."""
     if "severity" in asks:
         return _HURTS.search(concern) is not None
-    return "goal" not in asks or not _HURTS.search(concern)
+    return not _HURTS.search(concern) or not _OF_COMPLAINTS.isdisjoint(asks) or "goal" not in asks
+
+
+_TIMED: Final = re.compile(rf"\b(?:{readers.SPAN}|{readers.MOMENT})(?!\w)")
+_OF_COMPLAINTS: Final = frozenset(
+    "severity onset duration location quality triggers relief associated_symptoms progression frequency tried".split()
+)
+
+
+def _is_told(asks: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether the person may have told it in words that were not taken for a fact."""
+    return bool({"onset", "duration"} & set(asks)) and any(_TIMED.search(text) for text in texts)
 
 
 def next_question(
-    specialist: Specialist, known: Mapping[str, str], talk: Talk, concern: CurrentFact | None
+    specialist: Specialist,
+    known: Mapping[str, str],
+    talk: Talk,
+    concern: CurrentFact | None,
+    message: str = "",
 ) -> str:
     """The next question; empty if there is nothing to ask.
 
@@ -48,6 +63,9 @@ def next_question(
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
             continue
         if concern and not _fits_concern(question.asks, f"{concern.value} {concern.words}".lower()):
+            continue
+        since = [said.message for said in talk.said if concern and said.turn >= (concern.turn or 0)]
+        if _is_told(question.asks, [plain(text) for text in (*since, message)]):
             continue
         if (
             concern

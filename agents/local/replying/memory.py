@@ -7,7 +7,7 @@ from typing import Final
 
 from agents.local.dialogue import Talk, stems
 from agents.local.reading.clauses import PERSON, plain, split
-from agents.local.reading.facts import MENTIONED, NOTED
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
 from agents.local.search import Asked, Search, asked_kinds, topic_words
 from agents.ports import MemoryHit
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
@@ -42,6 +42,8 @@ def answer(
         return _unique(
             told(each.fact, now, name_only=each.is_kind, talk=talk, asked=asked) for each in matches
         )[:_MOST_LISTED]
+    if asked.kinds[:1] == (CONCERN,):
+        return listed(facts, now)
     remembered = [_as_fact(hit, now) for hit in hits if hit.is_current]
     return _unique(quote(each.fact.words, each.fact.said_at, now) for each in search.find(asked, remembered))
 
@@ -129,8 +131,8 @@ def told(
 
 
 def _with_neighbours(fact: CurrentFact, words: str, talk: Talk | None, asked: Asked | None) -> str:
-    """The clause with the clauses beside it, if it alone does not have the type that is asked for."""
-    if talk is None or asked is None or asked.fits is None or asked.fits.search(plain(words)):
+    """The clause with the clauses beside it that still hold: the answer may stand in one of them."""
+    if talk is None or asked is None:
         return words
     message = next((said.message for said in talk.said if said.turn == fact.turn), "")
     beside = {each.words for each in talk.facts if each.turn == fact.turn and each.words in message}
@@ -146,7 +148,7 @@ def _with_neighbours(fact: CurrentFact, words: str, talk: Talk | None, asked: As
         at = message.find(other)
         if 0 <= start - (at + len(other)) <= _GAP:
             start = at
-    return message[start:end]
+    return message[start:end] if end - start <= _LONG else words
 
 
 def quote(text: str, at: datetime | None, now: datetime, *, elsewhere: bool = False) -> str:

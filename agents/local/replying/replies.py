@@ -15,7 +15,7 @@ from agents.local.replying import memory
 from agents.local.reading.changes import kept_words
 from agents.local.reading.clauses import PERSON, plain, relative_in, split
 from agents.local.dialogue import NOT_TOLD, REMOVE, TOLD, Talk, known_for, named_topic
-from agents.local.reading.facts import CONCERN, NOTED
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
 from agents.local.replying.information import general_information
 from agents.local.replying.interviewing import next_question
 from agents.local.replying.medicines import Medicines
@@ -170,7 +170,7 @@ class Replies:
         if self._may_ask(turn, said):
             said += self._advice_at_once(turn)
             said.append(
-                next_question(turn.specialist, turn.known, turn.talk, turn.concern) or self._closing(turn)
+                next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message) or self._closing(turn)
             )
         text = " ".join(dict.fromkeys(filter(None, said))) or self._pick("noted_plainly", turn)
         return text if turn.talk.said else f"{text} {self._texts.without_a_model}"
@@ -292,7 +292,7 @@ class Replies:
         words = [kept_words(each) for each in turn.words(ActKind.REMEMBER)]
         stored = [change for change in turn.changes if not change.op.ends]
         if not stored:
-            last = [fact for fact in turn.facts if fact.turn == turn.talk.number - 1]
+            last = [fact for fact in turn.facts if fact.kind != MENTIONED and fact.turn]
             if last:
                 return self._pick("remembered", turn, words=_quoted([last[-1].words or last[-1].value]))
             return self._pick("noted_plainly", turn)
@@ -508,7 +508,9 @@ class Replies:
             low,
         ) and not re.search(r"\bnot\b|n't\b", low):
             return self._pick("glad", turn)
-        if re.search(r"\b(?:i'm|i am|doing|feel|feeling) (?:fine|ok|okay|alright|good|great)\b", low):
+        if re.search(
+            r"\b(?:i'm|i am|doing|feel|feeling) (?:fine|ok|okay|alright|good|great)\b", low
+        ) and not re.search(r"\bnot\b|n't\b", low):
             return self._pick("fine", turn)
         earlier = any(re.search(_LOSS, plain(said.message)) for said in turn.talk.said)
         if re.search(_LOSS, low):
@@ -551,6 +553,8 @@ class Replies:
             if re.search(r"\bi(?:'ll| will) (?:call|ring|ask|phone|book|speak|talk|see|go|pop|check)\b", low):
                 return self._pick("sensible", turn)
             asked = any(clause.asked for clause in split(turn.message))
+            if asked and turn.intent.intent == OUT_OF_SCOPE and not re.search(r"\byou\b", low):
+                return self._pick("outside", turn)
             return self._pick("chat" if asked else "fine", turn)
         if ActKind.UNCLEAR in kinds:
             if turn.talk.question and re.search(r"\bmean|understand|question|explain|rephrase|why\b", low):
