@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from agents.evaluation.follow_ups import Enrich
-from agents.local.replying import medicines, replies
 from agents.local.dialogue import Said, Talk
 from agents.local.intents import intent_of
+from agents.local.replying import medicines, replies
 from agents.local.replying.replies import Replies, Turn
 from agents.local.understanding import Listener
 from agents.ports import Brief, Embedder, Situation

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from agents.fact_kinds import name_of
+from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading.acts import Done
 from agents.local.reading.clauses import PERSON
-from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading.facts import CONCERN, chosen
 from agents.questions import MENU, Question, with_only, without_options
 from agents.utterance import asks_about_it, refers, says_little
@@ -51,10 +51,12 @@ _GOING_ON: Final = frozenset(
 )
 _TOPICS: Final = (ActKind.TOPIC_LEFT, ActKind.TOPIC_RESUMED)
 _NEGATIVE: Final = re.compile(
-    r"\b(?:afraid|alone|angry|anxious|awful|bad|cry\w*|depressed|died|hate|hopeless|hurts?|lonely|pain\w*|sad|scared|sick|terrible|tired|upset|useless|worried|worse)\b"
+    r"\b(?:afraid|alone|angry|anxious|awful|bad|cry\w*|depressed|died|hate|hopeless|hurts?|lonely|pain\w*"
+    r"|sad|scared|sick|terrible|tired|upset|useless|worried|worse)\b"
 )
 _POSITIVE: Final = re.compile(
-    r"\b(?:better|glad|good|grateful|great|happy|helpful|helps|improv\w+|love|nice|relieved|thank\w*|thanks|wonderful)\b"
+    r"\b(?:better|glad|good|grateful|great|happy|helpful|helps|improv\w+|love|nice|relieved|thank\w*"
+    r"|thanks|wonderful)\b"
 )
 
 

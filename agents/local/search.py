@@ -19,13 +19,17 @@ _SHARED: Final = 0.55
 _FITS: Final = 0.2
 _ENOUGH: Final = 0.62  # the score from which on a note answers a question
 _CLOSE: Final = 0.82  # of the best score: how good a further note must be
-_CLEARLY: Final = 0.45  # of a question's words that a note must have, if the question does not say "I told you"
+_CLEARLY: Final = (
+    0.45  # of a question's words that a note must have, if the question does not say "I told you"
+)
 _MOST: Final = 3
 _RATHER_NEAR: Final = 0.2
 _LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
 """Kinds of fact that are often told in words that are not taken for a fact."""
 
-_IS_OVER: Final = re.compile(r"\b(?:was on|used to|stopped|came off|no longer|not (?:on|taking)|took me off|gave up|if|should)\b")
+_IS_OVER: Final = re.compile(
+    r"\b(?:was on|used to|stopped|came off|no longer|not (?:on|taking)|took me off|gave up|if|should)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ class Search:
         self._embed = embed
         self._groups = [stems(" ".join(group)) for group in synonyms]
         self._classes = [tuple(members) for members in (classes or {}).values()]
-        self._medicine = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, medicines)) or '(?!)'})(?![\w-])")
+        self._medicine = re.compile(
+            rf"(?<![\w-])(?:{'|'.join(map(re.escape, medicines)) or '(?!)'})(?![\w-])"
+        )
 
     def asked(self, question: str, talk: Talk, before: str = "") -> Asked:
         """What a question asks for. `before` is the question that a short one continues."""
@@ -121,12 +127,14 @@ class Search:
         matches = [self._match(asked, fact, near[number]) for number, fact in enumerate(pool)]
         best: dict[str, Match] = {}
         for each in sorted(matches, key=lambda each: (-each.score, -(each.fact.turn or 0))):
-            key = f"{each.fact.kind if each.is_kind else ''} {each.fact.words} {each.fact.value if each.is_kind else ''}"
+            key = f"{each.fact.kind} {each.fact.words} {each.fact.value}" if each.is_kind else each.fact.words
             best.setdefault(key, each)
         return list(best.values())
 
     def _match(self, asked: Asked, fact: CurrentFact, near: float) -> Match:
-        words = stems(f"{fact.words} {fact.value} {fact.about} {'' if fact.subject == PERSON else fact.subject}")
+        words = stems(
+            f"{fact.words} {fact.value} {fact.about} {'' if fact.subject == PERSON else fact.subject}"
+        )
         covered = sum(self._has(word, words) for word in asked.topic)
         shared = covered / len(asked.topic) if asked.topic else 0.0
         if shared < 1 and self._same_class(asked.low, fact):
@@ -154,7 +162,9 @@ class Search:
     def _same_class(self, low: str, fact: CurrentFact) -> bool:
         text = plain(f"{fact.words} {fact.value}")
         return any(
-            _names(members, low) and _names(members, text) and not _names(members, low) & _names(members, text)
+            _names(members, low)
+            and _names(members, text)
+            and not _names(members, low) & _names(members, text)
             for members in self._classes
         )
 
@@ -212,7 +222,8 @@ _KINDS: Final = tuple(
         (("temperature",), r"\btemp(?:erature)?\b|\bfever\b"),
         (
             ("readings",),
-            r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b|\bheart rate\b"
+            r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b"
+            r"|\bheart rate\b"
             r"|\bpeak flow\b|\bcholesterol\b|\bferritin\b|\bresult\b",
         ),
         (("measures",), r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b"),
@@ -234,7 +245,9 @@ _KINDS: Final = tuple(
 )
 _NAMING: Final = re.compile(r"\b(?:name|called|dr|doctor|mr|mrs|ms|gp|nurse|boss|my \w+)\b")
 _NAME_IN: Final = re.compile(r"^[A-Z][a-z]+ (?:was|is|has)\b|(?<=[a-z,] )[A-Z][a-z]{2,}\b")
-_COUNT: Final = r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|half|third|second|several"
+_COUNT: Final = (
+    r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|half|third|second|several"
+)
 _TYPES: Final = (
     (
         re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
@@ -244,7 +257,8 @@ _TYPES: Final = (
     (
         re.compile(r"\b(?:when|(?:what|which) (?:time|day|days|date|month|year)|how long|since)\b"),
         re.compile(
-            rf"\b(?:{readers.SPAN}|{readers.MOMENT}|next \w+|tomorrow|\w+days|\d{{1,2}}(?:st|nd|rd|th|:\d\d)?)(?!\w)"
+            rf"\b(?:{readers.SPAN}|{readers.MOMENT}|next \w+|tomorrow|\w+days|\d{{1,2}}(?:st|nd|rd|th"
+            rf"|:\d\d)?)(?!\w)"
         ),
     ),
     (
@@ -265,7 +279,9 @@ _SAME: Final = (
     frozenset(("gran", "granny", "grandma", "grandmother", "nan", "nana", "nanna")),
     frozenset(("grandad", "granddad", "grandfather", "grandpa")),
     frozenset(("son", "boy", "toddler", "baby", "child", "kid", "little boy", "little one", "newborn")),
-    frozenset(("daughter", "girl", "toddler", "baby", "child", "kid", "little girl", "little one", "newborn")),
+    frozenset(
+        ("daughter", "girl", "toddler", "baby", "child", "kid", "little girl", "little one", "newborn")
+    ),
     frozenset(("husband", "hubby", "partner", "other half")),
     frozenset(("wife", "partner", "other half", "missus")),
 )
@@ -293,13 +309,14 @@ def same_person(one: str, other: str) -> bool:
 
 
 def _are_beside(one: CurrentFact, other: CurrentFact) -> bool:
-    return one.turn is not None and other.turn is not None and abs(one.turn - other.turn) <= 1
+    here = one.conversation_id is None and other.conversation_id is None
+    return here and one.turn is not None and other.turn is not None and abs(one.turn - other.turn) <= 1
 
 
 def _names_of(kinds: Sequence[str]) -> frozenset[str]:
     """Words that only name a kind of fact and say nothing of what it is about."""
     words = {
-        "medications": "take takes taking tablet medicine medication meds pill drug prescription current regular name",
+        "medications": "take takes taking tablet medicine medication meds pill drug prescription regular",
         "allergies": "allergic allergy allergies intolerant",
         "conditions": "condition diagnosed diagnosis illness",
         CONCERN: "symptoms complaints wrong",
@@ -315,4 +332,3 @@ def _unit_asked(low: str) -> str:
 
 def _names(members: Sequence[str], text: str) -> set[str]:
     return {member for member in members if re.search(rf"(?<![\w-]){re.escape(member)}(?![\w-])", text)}
-

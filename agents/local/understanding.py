@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from agents.local.dialogue import Said, Talk
+from agents.local.enriching import enrich
 from agents.local.reading import lexicon
 from agents.local.reading.acts import Done, decide
 from agents.local.reading.changes import ChangeReader, applied
 from agents.local.reading.clauses import names_in, split
-from agents.local.dialogue import Said, Talk
-from agents.local.enriching import enrich
 from agents.local.reading.facts import FactReader
 from agents.local.reading.kinds import Kinds, load_examples, load_forms, train_kinds
 from agents.local.replying import medicines

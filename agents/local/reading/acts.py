@@ -7,10 +7,19 @@ from functools import partial
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
+from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, Clause
-from agents.local.dialogue import Talk, stems
-from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, FactReader, Found, has_words, short_reply, split_contrast
+from agents.local.reading.facts import (
+    CONCERN,
+    MENTIONED,
+    NOTED,
+    FactReader,
+    Found,
+    has_words,
+    short_reply,
+    split_contrast,
+)
 from agents.local.reading.kinds import STATEMENT, Forms, form_of
 from agents.local.search import Search, topic_words
 from agents.questions import MENU, questions
@@ -42,7 +51,8 @@ _ASKS_US: Final = re.compile(
     _LEAD + r"(?:(?:can|could|would|will|do) (?:you|i|we) |please |pls |just |i'd like (?:a"
     r"|an|you|to (?:speak|talk to|book|cancel))\b"
     r"|i (?:need|want|would like) (?:a|an|you|my|to (?:speak|talk to|see|cancel|book|move|change|order))\b"
-    r"|(?:book|cancel|call|send|set|remind|find|show|give|make|write|tell|order|print|email|text|transfer|put|turn|stop|start|get|look"
+    r"|(?:book|cancel|call|send|set|remind|find|show|give|make|write|tell|order|print|email|text|transfer"
+    r"|put|turn|stop|start|get|look"
     r"|check|translate|calculate|schedule|arrange|wake|count|track|refer|speak|don't"
     r"|no advice|let's start|where's|what's the number)\b"
     r"|i don't want (?:to talk|tips|advice|questions|any)|i'll send)"
@@ -56,22 +66,29 @@ _RECALLS: Final = re.compile(
     r"|do i still (?:take|have|smoke|drink|use)|am i (?:still )?(?:on|taking|allergic))\b"
 )
 _OWN_FACT: Final = re.compile(
-    r"^(?!.*\bwhy\b).*\b(?:am i|do i(?! (?:do|tell|say|know|get|make|stop|treat|deal|start|give|ask|go|see|call|ring|contact|talk|speak|take it))|did (?:i|we)|have i|was i|was my"
-    r"|(?:is|are) my (?:name|age|\w+ (?:called|named))|(?:does|did) (?:he|she|my \w+)|was (?:it|the last|his|her)"
-    r"|(?:is|was|what's|whats) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is|was) (?:his|her) name)\b"
+    r"^(?!.*\bwhy\b).*\b(?:am i|do i(?! (?:do|tell|say|know|get|make|stop|treat|deal|start|give|ask|go"
+    r"|see|call|ring|contact|talk|speak|take it))|did (?:i|we)|have i|was i|was my"
+    r"|(?:is|are) my (?:name|age|\w+ (?:called|named))|(?:does|did) (?:he|she|my \w+)|was (?:it|the last"
+    r"|his|her)"
+    r"|(?:is|was|what's|whats) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is"
+    r"|was) (?:his|her) name)\b"
     r"|^how old (?:is|are|was)\b"
 )
 _SHOULD: Final = re.compile(
-    r"\b(?:should|best|better|causes?|causing|means?|normal|supposed|help(?:s|ful)?|wrong with|do about|safe|you think"
+    r"\b(?:should|best|better|causes?|causing|means?|normal|supposed|help(?:s|ful)?|wrong with|do about"
+    r"|safe|you think"
     r"|recommend|dangerous|serious|good for|side effects?|difference|symptoms of|can i do|could i|would)\b"
 )
 _GOES_ON: Final = re.compile(
-    r"(?:and|what about|how about|and what about|and how about) (?!(?:i|i'm|i've|my \w+ (?:is|has|hurts)|it|it's|then|now|also|bye|thanks?)\b)"
-    r"\w+(?: \w+){0,3}|(?:and )?(?:when|who|where|since when|which(?: one)?|how (?:much|many|long|old|often)|what (?:dose|time|day))"
+    r"(?:and|what about|how about|and what about|and how about) (?!(?:i|i'm|i've|my \w+ (?:is|has|hurts)"
+    r"|it|it's|then|now|also|bye|thanks?)\b)"
+    r"\w+(?: \w+){0,3}|(?:and )?(?:when|who|where|since when|which(?: one)?|how (?:much|many|long|old"
+    r"|often)|what (?:dose|time|day))"
     r"(?: (?:was|is|did|were) (?:that|it|this|he|she|they)(?: start| begin)?)?(?: again)?"
 )
 _RESUMES: Final = re.compile(
-    r"\b(?:back|again|return\w*|earlier|continue|carry on|pick up|where were we|we were|from before|as for|about)\b"
+    r"\b(?:back|again|return\w*|earlier|continue|carry on|pick up|where were we|we were|from before"
+    r"|as for|about)\b"
 )
 _MAY_ASK_FOR_OWN: Final = frozenset(
     (ActKind.HEALTH_QUESTION, ActKind.SMALL_TALK, ActKind.ABOUT_US, ActKind.OTHER_REQUEST, ActKind.UNCLEAR)
@@ -138,7 +155,9 @@ def _act(
     if polarity in ("yes", "no") and talk.question is None:
         return Done(clause, ActKind.SMALL_TALK)
     answers = _answers(clause, talk, reader)
-    if answers and (polarity or any(each.value != clause.text for each in answers)):
+    if answers and (
+        polarity or any(each.value != clause.text or BY_NAME[each.kind].reads != "words" for each in answers)
+    ):
         return Done(clause, ActKind.ANSWER, 0.95, answers)
     _, old = split_contrast(clause.low)
     if old and not clause.asked and any(has_words(f"{fact.value} {fact.words}", old) for fact in talk.facts):
@@ -288,8 +307,10 @@ def _asks_of_us(low: str, reader: FactReader) -> bool:
 
 
 _FEELS: Final = re.compile(
-    r"\b(?:feel\w*|sad|cry\w*|cried|scared|afraid|lonely|alone|worried|angry|ashamed|guilty|hate|miss|hard|cope|upset|fed up|awful"
-    r"|stress\w*|overwhelm\w*|glad|happy|relieved|proud|heart\w*|numb|hopeless|exhausted|terrified|nervous|anxious|love\w*|died|lost)\b"
+    r"\b(?:feel\w*|sad|cry\w*|cried|scared|afraid|lonely|alone|worried|angry|ashamed|guilty|hate|miss"
+    r"|hard|cope|upset|fed up|awful"
+    r"|stress\w*|overwhelm\w*|glad|happy|relieved|proud|heart\w*|numb|hopeless|exhausted|terrified"
+    r"|nervous|anxious|love\w*|died|lost)\b"
 )
 
 
@@ -376,7 +397,9 @@ def _corrects(clause: Clause, talk: Talk, reader: FactReader) -> bool:
 
 def _is_value(clause: Clause, reader: FactReader) -> bool:
     """Whether a clause has a value that can take another's place."""
-    low = re.sub(r"^(?:(?:sorry|no|wait|actually|i meant|it's|its|more like|make that)[, ]+)+", "", clause.low)
+    low = re.sub(
+        r"^(?:(?:sorry|no|wait|actually|i meant|it's|its|more like|make that)[, ]+)+", "", clause.low
+    )
     return bool(
         reader.kinds_fitting(replace(clause, low=low))
         or reader.named(low, "medicines.names")

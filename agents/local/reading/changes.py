@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading import readers
 from agents.local.reading.acts import Done
 from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
-from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, FactReader, Found, has_words, split_contrast
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
@@ -78,9 +78,8 @@ class ChangeReader:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
                 return self._corrected(clause, talk, before, concern)
-            case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK if (
-                each.kind is ActKind.OTHER_REQUEST
-                or (len(clause.low.split()) > 2 and not clause.asked and each.confidence < 1)
+            case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK if each.kind is ActKind.OTHER_REQUEST or (
+                len(clause.low.split()) > 2 and not clause.asked and each.confidence < 1
             ):
                 said = Found(MENTIONED, clause.text[:_MAX], clause.text, PERSON)
                 return [_reading(Op.ADD, said, "")]
@@ -376,12 +375,10 @@ class ChangeReader:
         return last.model_copy(update={"value": value, "words": clause.text[:_MAX]})
 
     def _removed(self, talk: Talk) -> list[FactReading]:
-        offered = [plain(each).rstrip(" .…") for each in talk.removal]
-        gone = [
-            fact
-            for fact in talk.facts
-            if any(each in plain(fact.words) or each in plain(fact.value) for each in offered)
-        ]
+        gone: list[CurrentFact] = []
+        for offered in (plain(each).rstrip(" .…") for each in talk.removal):
+            named = [fact for fact in talk.facts if plain(fact.value).strip(" .,!") == offered]
+            gone += named or [fact for fact in talk.facts if offered in plain(f"{fact.words} {fact.value}")]
         return [_retract(fact, "").model_copy(update={"op": Op.FORGET}) for fact in gone]
 
     def _new_topic(
@@ -423,9 +420,10 @@ def substituted(words: str, new: str) -> str:
         old, given = pattern.findall(words), pattern.findall(new)
         if len(given) == 1 and len(old) == 1:
             words = pattern.sub(given[0], words)
-            return words if pattern is not _ALIKE[0] else _ALIKE[-1].sub(
-                lambda found, times=_ALIKE[-1].findall(new): times[0] if len(times) == 1 else found[0], words
-            )
+            hours = _ALIKE[-1].findall(new)
+            if pattern is _ALIKE[0] and len(hours) == 1 and len(_ALIKE[-1].findall(words)) == 1:
+                words = _ALIKE[-1].sub(hours[0], words)  # "Wednesday at 10"
+            return words
     return ""
 
 

@@ -72,8 +72,10 @@ _SENTENCE: Final = re.compile(
     re.IGNORECASE,
 )
 _STARTS: Final = (
-    r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's|this|that's"
-    r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will|please|pls|don't"
+    r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's"
+    r"|this|that's"
+    r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will"
+    r"|please|pls|don't"
     r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye"
     r"|goodbye|remember|forget|remind|back to"
     r"|actually|anyway|no|yes|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
@@ -81,7 +83,8 @@ _STARTS: Final = (
 _SPLIT: Final = re.compile(
     rf",\s+(?:and|but|so|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
     rf"|\s+(?:and|but|so|plus|because|cos|though|although|while|whereas|yet)\s+(?=(?!that\b|it's been\b)"
-    r"(?:i|i'm|i've|i'd|im|ive|my|he|he's|she|she's|we|it's|it|there's|what|which|how|why|can|could|should|do|does|please"
+    r"(?:i|i'm|i've|i'd|im|ive|my|he|he's|she|she's|we|it's|it|there's|what|which|how|why|can|could"
+    r"|should|do|does|please"
     r"|also|the (?:doctor|gp|nurse|pain|other)|thanks|bye|goodbye|remember|forget"
     r"|remind|don't|mum|dad|mom|now)\b)"
     r"|(?<=\w)\s+(?=(?:btw|by the way|anyway|also,? (?:i|my|can|what|could))\b)",
@@ -93,28 +96,35 @@ _LEADING: Final = re.compile(
     r"|nah|thanks a lot|thanks|thank you|cheers|thx|sorry|oops|wait|hang on|hold on|hmm+|ah|great|lol|haha)"
     r"(?: (?:love|mate|dear|doc|doctor|all|bot|pal|hun))?(?:[,.!:]+\s+|\s+[-\u2013\u2014]\s+)(?=\S)"
     r"|^(hi|hello|hey|hiya|by the way|btw|anyway|anyways|good (?:morning|evening|afternoon))[,.!:]*\s+"
-    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he|she|need)\b)",
+    r"(?=(?:i|i'm|i've|im|ive|my|can|could|is|are|what|how|do|does|should|it|it's|the|just|quick|we|he"
+    r"|she|need)\b)",
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
 _SUBJECT: Final = (
-    r"(?:i|you|he|she|it|we|they|this|that|these|those|there|my|your|his|her|our|the|any\w*|some\w*|a|an|people)"
+    r"(?:i|you|he|she|it|we|they|this|that|these|those|there|my|your|his|her|our|the|any\w*|some\w*|a|an"
+    r"|people)"
 )
 _NO_SUBJECT: Final = (
-    r"(?:really|so|very|still|quite|pretty|just|not|now|getting|got|always|also|on|in|at|all|too|only|sore|swollen"
-    r"|fine|ok|okay|better|worse|well|going|gone|back|like|a bit|up|down|over|about|more|less|have|be|feel|hurt\w*"
+    r"(?:really|so|very|still|quite|pretty|just|not|now|getting|got|always|also|on|in|at|all|too|only"
+    r"|sore|swollen"
+    r"|fine|ok|okay|better|worse|well|going|gone|back|like|a bit|up|down|over|about|more|less|have|be"
+    r"|feel|hurt\w*"
     r"|ache\w*|ask|try|see|do|call|take|get|help\w*)"
 )
 _ASKS: Final = re.compile(
     r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way|go on then|go on"
     r"|oh|actually|just|now|right|quick question|sorry|seriously)[,:]?\s+)*"
     r"(?:what(?!ever\b| a\b)|what's|whats|who|whom|whose|who's|how(?! (?:annoying|awful|rude"
-    r"|nice|stupid|sad|lovely|kind|funny)\b)|how's|hows|why|when (?:is|are|am|did|do|does|was|were|should|can|will"
+    r"|nice|stupid|sad|lovely|kind|funny)\b)|how's|hows|why|when (?:is|are|am|did|do|does|was|were|should"
+    r"|can|will"
     r"|would|have)|when's|where(?:'s|s)?|which"
-    rf"|(?:can|could|should|would|shall|has|have) {_SUBJECT}|may i|(?:can|could|should|would) (?!n't|{_NO_SUBJECT}\b)\w+ \w+"
+    rf"|(?:can|could|should|would|shall|has|have) {_SUBJECT}|may i|(?:can|could|should|would) (?!n't"
+    rf"|{_NO_SUBJECT}\b)\w+ \w+"
     rf"|(?:is|are|was|were|does|do|will) {_SUBJECT}|(?:is|are|does) (?!n't|{_NO_SUBJECT}\b)\w+ \w+|am i"
     r"|did (?:i|you|we|he|she|they|it|the|my)"
-    r"|any(?:thing|one|body|where)? (?:idea|ideas|tips|chance|advice|way|ways|i|else|good|other|point|suggestions?)"
+    r"|any(?:thing|one|body|where)? (?:idea|ideas|tips|chance|advice|way|ways|i|else|good|other|point"
+    r"|suggestions?)"
     r")\b"
 )
 _WONDERS: Final = re.compile(
@@ -214,8 +224,34 @@ _INTRODUCED: Final = re.compile(
     r"|(?<=[a-z,] )(?P<other>[A-Z][a-z]{2,})\b(?!-)"
 )
 _NO_NAMES: Final = frozenset(
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August"
-    " September October November December Christmas Easter Thanks Thank English German French".split()
+    [
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "Christmas",
+        "Easter",
+        "Thanks",
+        "Thank",
+        "English",
+        "German",
+        "French",
+    ]
 )
 
 
@@ -278,14 +314,20 @@ def _relative(found: re.Match[str]) -> str:
 
 
 _AS_A_CHILD: Final = re.compile(
-    r"\b(?:as|since|when|from|being|like)(?: i was| i were)?(?: being)? an? (?:kid|child|boy|girl|teen\w*|baby|toddler)\b"
+    r"\b(?:as|since|when|from|being|like)(?: i was| i were)?(?: being)? an? (?:kid|child|boy|girl|teen\w*"
+    r"|baby|toddler)\b"
 )
 _BESIDE: Final = re.compile(
-    r"(?:(?:just|also|been|really|i think|hi|hello|and|but)[, ]+)*(?:need|needing|want|trying|got|had|having|going|went|live"
-    r"|living|staying|moved|working?|argued|row|looking|caring|walking|fell|picked)\b.* (?:for|with|to|from|by|of|at|after|over"
+    r"(?:(?:just|also|been|really|i think|hi|hello|and|but)[, ]+)*(?:need|needing|want|trying|got|had"
+    r"|having|going|went|live"
+    r"|living|staying|moved|working?|argued|row|looking|caring|walking|fell|picked)\b.* (?:for|with|to"
+    r"|from|by|of|at|after|over"
     r"|behind|on) $"
 )
-_NAMED: Final = re.compile(r"(?:and |but )?(?P<name>[A-Z][a-z]+)(?:'s| is| was| has| had| keeps| takes| gets| says| said| can| won| does)\b")
+_NAMED: Final = re.compile(
+    r"(?:and |but )?(?P<name>[A-Z][a-z]+)(?:'s| is| was| has| had| keeps| takes| gets| says| said| can"
+    r"| won| does)\b"
+)
 
 
 def relative_in(low: str) -> str:

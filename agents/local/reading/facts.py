@@ -56,7 +56,8 @@ _ALLERGIC: Final = re.compile(
     r"|intolerant)\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 )
 _NOT_ALLERGEN: Final = re.compile(
-    r"^(?:an?|the|my|no|any|food|drug|that|this|bad|severe|it|about|some|what|your|new|skin|seasonal|her|his|other)$"
+    r"^(?:an?|the|my|no|any|food|drug|that|this|bad|severe|it|about|some|what|your|new|skin|seasonal|her"
+    r"|his|other)$"
 )
 _DIAGNOSED: Final = re.compile(
     r"\b(?:i|he|she|who|and|\w+)? ?(?:have|has|had|'ve|'s|got|am|'m|is|suffer(?:s"
@@ -64,9 +65,11 @@ _DIAGNOSED: Final = re.compile(
 )
 _STARTS_IT: Final = re.compile(
     r"(?:(?:and|but|so|well|oh|yes|no|erm?|um)[, ]+)*"
-    r"(?:(?:it|it's|its|this|that|they|they've|the (?:pain|cough|rash|ache|headaches?|\w+ache))(?:'s| has| have| was| were)?"
+    r"(?:(?:it|it's|its|this|that|they|they've|the (?:pain|cough|rash|ache|headaches?|\w+ache))(?:'s| has"
+    r"| have| was| were)?"
     r" (?:all |only |just |first )?(?:been|started|began|came on|going on|begun)"
-    r"|(?:i've |i have |we've |he's |she's |has |have )?(?:had (?:it|this|them|these)|been (?:like this|going on|there|having))"
+    r"|(?:i've |i have |we've |he's |she's |has |have )?(?:had (?:it|this|them|these)|been (?:like this"
+    r"|going on|there|having))"
     r"|started|began|since|for|been|ever since)\b"
 )
 _CONTRAST: Final = re.compile(
@@ -463,28 +466,53 @@ class FactReader:
 
 _MOST_WORDS: Final = 14
 _CAN_BE_NONE: Final = frozenset(
-    "relief triggers tried medications other_medicines allergies conditions associated_symptoms substances"
-    " family_history previous_episodes needs support papers effect".split()
+    [
+        "relief",
+        "triggers",
+        "tried",
+        "medications",
+        "other_medicines",
+        "allergies",
+        "conditions",
+        "associated_symptoms",
+        "substances",
+        "family_history",
+        "previous_episodes",
+        "needs",
+        "support",
+        "papers",
+        "effect",
+    ]
 )
 """Kinds of which somebody can have none; `nothing` answers no other open question."""
 
 _ARE_COMPLAINTS: Final = frozenset(("associated_symptoms", "quality"))
 _SOUNDS_LIKE: Final = {
-    "associated_symptoms": re.compile(r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b"),
+    "associated_symptoms": re.compile(
+        r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b"
+    ),
     "quality": re.compile(
-        r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and goes?|on and off|tight\w*"
-        r"|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*|gnaw\w*|raw|stiff|wave\w*|steady|spin\w*)\b"
+        r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and goes?"
+        r"|on and off|tight\w*"
+        r"|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*|gnaw\w*|raw|stiff|wave\w*"
+        r"|steady|spin\w*)\b"
     ),
     "relief": re.compile(
-        r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie|sitting|sleep\w*|walk\w*|bath"
+        r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie|sitting"
+        r"|sleep\w*|walk\w*|bath"
         r"|shower|tablets?|painkill\w*|nothing|worse|stretch\w*|massage)\b"
     ),
     "triggers": re.compile(
-        r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?|worse|better|stress\w*|eating|food"
-        r"|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise|cold|heat|dust|cats?|alcohol|coffee|lying|lift\w*|turn\w*)\b"
+        r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?|worse|better"
+        r"|stress\w*|eating|food"
+        r"|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise|cold|heat|dust|cats?|alcohol|coffee"
+        r"|lying|lift\w*|turn\w*)\b"
     ),
     "progression": re.compile(r"\b(?:better|worse|same|chang\w+|improv\w+|eas\w+|up and down|spread\w*)\b"),
-    "goal": re.compile(r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier|fit\w*|strong\w*|help)\b"),
+    "goal": re.compile(
+        r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier|fit\w*|strong\w*"
+        r"|help)\b"
+    ),
 }
 """What an answer in own words sounds like. Other words are kept, but not as the answer to that question."""
 

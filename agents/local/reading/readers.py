@@ -115,8 +115,10 @@ _DOSE: Final = re.compile(
     rf"|in the morning|every \w+))?"
 )
 _WHO: Final = (
-    r"(?:mum|mom|mother|dad|father|son|daughter|wife|husband|partner|sister|brother|gran|nan|grandma|grandad|boy|girl"
-    r"|baby|toddler|friend|boyfriend|girlfriend|uncle|aunt|niece|nephew|cousin|grandson|granddaughter|child)(?: [a-z]+)?"
+    r"(?:mum|mom|mother|dad|father|son|daughter|wife|husband|partner|sister|brother|gran|nan|grandma"
+    r"|grandad|boy|girl"
+    r"|baby|toddler|friend|boyfriend|girlfriend|uncle|aunt|niece|nephew|cousin|grandson|granddaughter"
+    r"|child)(?: [a-z]+)?"
 )
 _AGE: Final = re.compile(
     r"\b(?:(\d{1,3}(?:\.\d)?)(?:[ -]?(?:years?|yrs?)[ -]old|[ -]?(?:yo|y/o|y\.o\.?))(?!\w)"
@@ -162,7 +164,8 @@ _SIDE: Final = (
     r"|all over)"
 )
 _BODY: Final = (
-    r"(?:abdomen|ankles?|arms?|armpits?|back|belly|bladder|breasts?|bum|bottom|buttocks?|cal(?:f|ves)|cheeks?|chest|chin|collarbone|ears?|elbows?|eyes?|eyelids?|face|fingers?|fingertips?|foot|feet"
+    r"(?:abdomen|ankles?|arms?|armpits?|back|belly|bladder|breasts?|bum|bottom|buttocks?|cal(?:f|ves)"
+    r"|cheeks?|chest|chin|collarbone|ears?|elbows?|eyes?|eyelids?|face|fingers?|fingertips?|foot|feet"
     r"|forearms?|forehead|groin|gums?|hands?|head|heels?|hips?|jaw|joints?|kidneys?"
     r"|knees?|kneecaps?|knuckles?|legs?|lips?|mouth|neck|nose|palms?|pelvis|penis"
     r"|ribs?|scalp|shins?|shoulders?|shoulder blades?|sides?"
@@ -237,8 +240,10 @@ def when(low: str) -> str | None:
 
 
 _PER: Final = re.compile(
-    r"\b(?:once|twice|times|nights?|days?|hours?|mg|\d+|units?|glasses|tablets?|pills?|a bottle of \w+|cups?|pints?|steps|bottles?|meals?)"
-    r"(?: \w+){0,2}? (?:an?|per|each|every) (?:day|night|week|month|year|hour)\b|\b(?:an?|per) (?:day|night|week)\b(?= *$)"
+    r"\b(?:once|twice|times|nights?|days?|hours?|mg|\d+|units?|glasses|tablets?|pills?|a bottle of \w+"
+    r"|cups?|pints?|steps|bottles?|meals?)"
+    r"(?: \w+){0,2}? (?:an?|per|each|every) (?:day|night|week|month|year|hour)\b|\b(?:an?|per) (?:day"
+    r"|night|week)\b(?= *$)"
 )
 
 

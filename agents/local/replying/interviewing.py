@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from agents.local.dialogue import Talk
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, plain
-from agents.local.dialogue import Talk
 from agents.local.reading.facts import NOTED
 from agents.questions import questions, without_options
 from agents.roster import Specialist
@@ -18,7 +18,8 @@ _LATELY: Final = 8
 
 
 _HURTS: Final = re.compile(
-    r"\b(?:pain\w*|ach\w+|\w*aches?|hurt\w*|sore\w*|cramp\w*|migraines?|itch\w*|burn\w*|sting\w*|throb\w*|tight\w*|anxi\w+|stress\w*"
+    r"\b(?:pain\w*|ach\w+|\w*aches?|hurt\w*|sore\w*|cramp\w*|migraines?|itch\w*|burn\w*|sting\w*|throb\w*"
+    r"|tight\w*|anxi\w+|stress\w*"
     r"|low mood|depress\w+|panic\w*|nausea|dizz\w+|stiff\w*|tender\w*|killing me)\b"
 )
 
@@ -32,7 +33,19 @@ def _fits_concern(asks: Sequence[str], concern: str) -> bool:
 
 _TIMED: Final = re.compile(rf"\b(?:{readers.SPAN}|{readers.MOMENT})(?!\w)")
 _OF_COMPLAINTS: Final = frozenset(
-    "severity onset duration location quality triggers relief associated_symptoms progression frequency tried".split()
+    [
+        "severity",
+        "onset",
+        "duration",
+        "location",
+        "quality",
+        "triggers",
+        "relief",
+        "associated_symptoms",
+        "progression",
+        "frequency",
+        "tried",
+    ]
 )
 
 

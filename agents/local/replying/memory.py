@@ -44,8 +44,8 @@ def answer(
         )[:_MOST_LISTED]
     if asked.kinds[:1] == (CONCERN,):
         return listed(facts, now)
-    remembered = [_as_fact(hit, now) for hit in hits if hit.is_current]
-    return _unique(quote(each.fact.words, each.fact.said_at, now) for each in search.find(asked, remembered))
+    remembered = [_as_fact(hit, now) for hit in hits if hit.is_current and "?" not in hit.content]
+    return _unique(told(each.fact, now) for each in search.find(asked, remembered))
 
 
 def is_continued(low: str, talk: Talk) -> bool:
@@ -63,7 +63,9 @@ def asks_for_all(question: str) -> bool:
         and not asked_kinds(low)
         and re.search(r"\b(?:told|tell|said|know|noted?|wrote|written|remember|got|have|saved|recall)\b", low)
         is not None
-        and not re.search(r"\b(?:when|who|where|which|why|how|ask|asked|first|last|just|he|she|it|that)\b", low)
+        and not re.search(
+            r"\b(?:when|who|where|which|why|how|ask|asked|first|last|just|he|she|it|that)\b", low
+        )
     )
 
 
@@ -134,6 +136,8 @@ def _with_neighbours(fact: CurrentFact, words: str, talk: Talk | None, asked: As
     """The clause with the clauses beside it that still hold: the answer may stand in one of them."""
     if talk is None or asked is None:
         return words
+    if fact.conversation_id is not None:
+        return words
     message = next((said.message for said in talk.said if said.turn == fact.turn), "")
     beside = {each.words for each in talk.facts if each.turn == fact.turn and each.words in message}
     start = message.find(fact.words)
@@ -203,6 +207,7 @@ def _as_fact(hit: MemoryHit, now: datetime) -> CurrentFact:
         said_at=said_at,
         turn=None,
         message_id=None,
+        conversation_id=hit.conversation_id if hit.is_elsewhere else None,
         words=hit.content,
         decided_by=Decider.LOCAL,
         confidence=1.0,
@@ -217,5 +222,3 @@ def _cut(text: str) -> str:
 
 def _unique(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
-
-

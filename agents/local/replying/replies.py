@@ -11,11 +11,11 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRoster
-from agents.local.replying import memory
+from agents.local.dialogue import NOT_TOLD, REMOVE, TOLD, Talk, known_for, named_topic
 from agents.local.reading.changes import kept_words
 from agents.local.reading.clauses import PERSON, plain, relative_in, split
-from agents.local.dialogue import NOT_TOLD, REMOVE, TOLD, Talk, known_for, named_topic
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
+from agents.local.replying import memory
 from agents.local.replying.information import general_information
 from agents.local.replying.interviewing import next_question
 from agents.local.replying.medicines import Medicines
@@ -170,7 +170,8 @@ class Replies:
         if self._may_ask(turn, said):
             said += self._advice_at_once(turn)
             said.append(
-                next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message) or self._closing(turn)
+                next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message)
+                or self._closing(turn)
             )
         text = " ".join(dict.fromkeys(filter(None, said))) or self._pick("noted_plainly", turn)
         return text if turn.talk.said else f"{text} {self._texts.without_a_model}"
@@ -465,7 +466,9 @@ class Replies:
 
     def _with_medicine(self, turn: Turn, low: str) -> str:
         """The message; if it only says "it", with the medicine that was named last."""
-        if self._medicines.medicine_in(turn.message) or not re.search(r"\b(?:it|that|this|them|these|one)\b", low):
+        if self._medicines.medicine_in(turn.message) or not re.search(
+            r"\b(?:it|that|this|them|these|one)\b", low
+        ):
             return turn.message
         named = (self._medicines.medicine_in(said.message) for said in reversed(turn.talk.said[-3:]))
         return f"{turn.message} {next(filter(None, named), '')}"
