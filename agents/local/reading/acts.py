@@ -319,6 +319,8 @@ def _is_fact_rather(clause: Clause, reader: FactReader, share: float) -> bool:
     low = clause.low
     if len(low.split()) > 12 or reader.is_of_health(low) or reader.volunteered(clause):
         return True
+    if len(low.split()) <= 2 or readers.whole_span(low) or readers.number_in(low) is not None:
+        return True
     return share < _VERY_SURE and _SELF.search(low) is not None
 
 

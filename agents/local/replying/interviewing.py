@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from agents.interviews import Question
 from agents.local.dialogue import Talk
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, plain
@@ -24,9 +25,10 @@ _HURTS: Final = re.compile(
 )
 
 
-def _fits_concern(asks: Sequence[str], concern: str) -> bool:
+def _fits_concern(question: Question, concern: str) -> bool:
     """Whether a question makes sense for a complaint: one rates only what hurts, and has no goals with it."""
-    if "severity" in asks:
+    asks = question.asks
+    if "severe" in question.text:
         return _HURTS.search(concern) is not None
     return not _HURTS.search(concern) or not _OF_COMPLAINTS.isdisjoint(asks) or "goal" not in asks
 
@@ -75,7 +77,7 @@ def next_question(
             continue
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
             continue
-        if concern and not _fits_concern(question.asks, f"{concern.value} {concern.words}".lower()):
+        if concern and not _fits_concern(question, f"{concern.value} {concern.words}".lower()):
             continue
         since = [said.message for said in talk.said if concern and said.turn >= (concern.turn or 0)]
         if _is_told(question.asks, [plain(text) for text in (*since, message)]):
