@@ -48,8 +48,23 @@ def _merged(base: Any, edited: Any, present: Any) -> Any:
             for key in present | edited
         }
         return {key: value for key, value in both.items() if value is not _MISSING}
+    if all(isinstance(each, list) for each in (base, edited, present)):
+        return _merged_lists(base, edited, present)
     if all(isinstance(each, tuple) for each in (base, edited, present)):  # lines of a summary
         end = len(base)
         if edited[:end] == present[:end] == base:  # both only appended lines
             return present + edited[end:]
     raise _MergeConflict
+
+
+def _merged_lists(base: list[Any], edited: list[Any], present: list[Any]) -> list[Any]:
+    """Turns are merged one by one; of any other list, what the edit removed and added."""
+    if all(isinstance(each, Mapping) and "turn_id" in each for each in (*base, *edited, *present)):
+        by_id = [{str(each["turn_id"]): each for each in turns} for turns in (base, edited, present)]
+        return list(_merged(*by_id).values())
+    removed = [each for each in base if each not in edited]
+    added = [each for each in edited if each not in base]
+    if any(each not in present for each in removed):
+        raise _MergeConflict
+    kept = [each for each in present if each not in removed]
+    return kept + [each for each in added if each not in kept]

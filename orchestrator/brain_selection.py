@@ -31,6 +31,9 @@ class LettaDirectory(Protocol):
     async def forget_missing(self, conversation_id: str, role: str, agent_id: str) -> bool:
         """Whether this agent does not exist any more; if so, `agent_for` creates another one."""
 
+    async def turns_behind(self, conversation_id: str) -> int:
+        """How many of the latest turns the blocks of the agents lack."""
+
 
 EMBEDDED: Final = "embedded"
 """The backend while the local brain answers."""
@@ -186,6 +189,7 @@ def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | C
         agents.agent_for,
         agents.forget_missing,
         partial(Breaker, rules.breaker_failures, rules.breaker_seconds),
+        agents.turns_behind,
     )
     return model, BrainName(ModelInfo(name=model.name, provider="letta"), "letta")
 

@@ -278,6 +278,7 @@ class Letta(Section):
     tag: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
     timeout_seconds: Seconds
     sync_seconds: Seconds
+    copy_seconds: Annotated[float, Field(ge=0)]
 
 
 class Oidc(Section):

@@ -277,7 +277,7 @@ def _options(
 ) -> OrchestratorOptions:
     background: list[BackgroundWork] = [_catch_up]
     if registry is not None:
-        background.append(lambda services: build_upkeep(registry, store, services.sync).run())
+        background.append(lambda services: build_upkeep(settings, registry, store, services.sync).run())
     if (status := selected.status) is not None:
         background.append(lambda _: status.keep_checking())
 
@@ -332,14 +332,17 @@ def build_sync(
     silent = settings.letta.sync_seconds
     waiting = Waiting(silent, max(silent, settings.letta.timeout_seconds), registry.server.last_response_at)
     copies = LettaCopies(registry, outbox.store, waiting.halved())
-    return BlockSync(LettaMirror(copies, StoredJournal(outbox.store)), ledger, outbox, waiting)
+    mirror = LettaMirror(copies, StoredJournal(outbox.store))
+    may_wait = registry.copies_may_wait if settings.letta.copy_seconds else None
+    return BlockSync(mirror, ledger, outbox, waiting, may_wait=may_wait)
 
 
-def build_upkeep(registry: "AgentRegistry", store: Store, sync: BlockSync) -> "Upkeep":
+def build_upkeep(settings: Settings, registry: "AgentRegistry", store: Store, sync: BlockSync) -> "Upkeep":
     """Compares Letta with our tables and repairs differences."""
     from orchestrator.letta.upkeep import Upkeep
 
-    return Upkeep(registry, store, sync, holder=RandomIds().new("proc_"))
+    pause = timedelta(seconds=settings.letta.copy_seconds)
+    return Upkeep(registry, store, sync, holder=RandomIds().new("proc_"), settle_time=pause)
 
 
 @asynccontextmanager
@@ -354,7 +357,8 @@ async def open_upkeep(settings: Settings, overlay: Path | None = None) -> AsyncI
             raise AnamnesisError(LETTA_NOT_CONFIGURED)
         try:
             ledger = build_ledger(settings, agents)
-            yield build_upkeep(registry, store, build_sync(settings, registry, ledger, Outbox(store)))
+            sync = build_sync(settings, registry, ledger, Outbox(store))
+            yield build_upkeep(settings, registry, store, sync)
         finally:
             await registry.close()
     finally:

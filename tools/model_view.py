@@ -75,6 +75,8 @@ def view_of(messages: Sequence[Mapping[str, Any]]) -> View:
     blocks = _blocks(system)
     if blocks is None and "<known>" in system:
         blocks = _with_dialogue(spoken[:-1])
+    if blocks is not None and (since := tagged("since", last)):
+        blocks = _with_latest(blocks, since)
     facts = tagged("facts", last) or tagged("facts", system)
     situation = None if blocks is None else _situation(blocks, facts)
     new = () if situation is None else _shown_facts(tagged("new_facts", last), situation.now, "new")
@@ -137,6 +139,18 @@ def _with_dialogue(spoken: Sequence[Mapping[str, Any]]) -> Blocks:
         session_id="none", turns=tuple(turns), total_turns=len(turns), last_updated=_START
     )
     return replace(blocks, conversation_history=history)
+
+
+def _with_latest(blocks: Blocks, since: str) -> Blocks:
+    """The blocks of an agent with the latest turns, which only its message has."""
+    roles = {"Person": "user", "Answer": "assistant"}
+    said = re.findall(r"^(Person|Answer): (.*?)(?=^(?:Person|Answer): |\Z)", since, re.S | re.M)
+    latest = _with_dialogue([{"role": roles[who], "content": text.strip()} for who, text in said])
+    history, turns = blocks.conversation_history, latest.conversation_history.turns
+    first = history.total_turns + 1
+    numbered = [turn.model_copy(update={"turn_id": first + number}) for number, turn in enumerate(turns)]
+    update = {"turns": (*history.turns, *numbered), "total_turns": history.total_turns + len(turns)}
+    return replace(blocks, conversation_history=history.model_copy(update=update))
 
 
 def _situation(blocks: Blocks, facts: str) -> Situation:

@@ -64,6 +64,11 @@ def news_of_turn(brief: Brief) -> str:
     )
 
 
+def facts_before(situation: Situation) -> str:
+    """All facts before the message, for a specialist whose blocks lack the latest of them."""
+    return _list("facts", (f"- {fact_line(fact)}" for fact in situation.facts))
+
+
 def today(now: datetime) -> str:
     """The date and the time of day, in the person's time zone if it is known, else in UTC."""
     zone = getattr(now.tzinfo, "key", None) or "UTC; the person's time zone is not known"

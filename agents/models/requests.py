@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agents.models.known import known_for_answer, known_for_reading, news_of_turn
+from agents.models.known import facts_before, known_for_answer, known_for_reading, news_of_turn
 from agents.models.replies import Schema
 from agents.models.servers.http import encoded
 from agents.models.understanding import understanding_schema
@@ -27,6 +27,8 @@ CONTINUE: Final = "(Continue your answer right after its last word, without repe
 MOST_TOKENS: Final = 4_000
 """How many tokens a request may have, if the settings say nothing else."""
 
+_LATEST_TURNS: Final = 5
+"""How many turns a message to an agent can have, if the agent's blocks lack them."""
 _ALWAYS_KEPT: Final = 2
 """How many of the latest utterances of the dialogue are kept in any case, because they hold the question."""
 _MAX_UTTERANCE: Final = 1_600
@@ -49,7 +51,7 @@ class ModelRequest:
 
     `instructions` are the same in every turn, so that a provider's cache of prompts holds. The newest message
     ends the `dialogue`. A Letta agent has instructions, blocks and schema as its own settings, and is sent
-    only `agent_message`.
+    only `agent_message`, with some of the `latest_turns` and the `facts` if its blocks lack them.
     """
 
     role: str
@@ -58,6 +60,8 @@ class ModelRequest:
     known: str
     dialogue: tuple[Utterance, ...]
     agent_message: str
+    latest_turns: tuple[str, ...] = ()
+    facts: str = ""
     schema: Schema | None = None
     tools: tuple[Tool, ...] = ()
 
@@ -65,6 +69,13 @@ class ModelRequest:
     def tokens(self) -> int:
         """About how many tokens the request has."""
         return _fixed_tokens(self) + sum(map(_tokens_of, self.dialogue))
+
+    def message_for_agent(self, turns_behind: int) -> str:
+        """The message to an agent whose blocks lack that many of the latest turns."""
+        if not turns_behind:
+            return self.agent_message
+        missing = "\n".join(self.latest_turns[-turns_behind:])
+        return "\n".join(filter(None, (f"<since>\n{missing}\n</since>", self.facts, self.agent_message)))
 
     def with_repair(self, rule: str) -> "ModelRequest":
         """The same request, with a note that the last reply broke this rule."""
@@ -86,7 +97,8 @@ def understand_request(
         known,
         (Utterance(USER, f"{last}\nReply with the JSON object that says how to read this message."),),
         f"{known}\n{last}",
-        understanding_schema(roster.intents),
+        _latest_turns(situation.blocks),
+        schema=understanding_schema(roster.intents),
     )
     return _with_dialogue(request, situation.blocks, most_tokens)
 
@@ -106,6 +118,8 @@ def answer_request(brief: Brief, tools: Sequence[Tool], most_tokens: int = MOST_
         known_for_answer(brief),
         tuple(last),
         "\n".join(parts),
+        _latest_turns(brief.situation.blocks),
+        facts_before(brief.situation),
         tools=tuple(tools),
     )
     return _with_dialogue(request, brief.situation.blocks, most_tokens)
@@ -156,6 +170,17 @@ def _utterances(turns: Sequence[Turn]) -> Iterator[Utterance]:
         yield Utterance(USER, _shortened(turn.user_message.content))
         if turn.agent_response is not None and turn.agent_response.content.strip():
             yield Utterance(ASSISTANT, _shortened(turn.agent_response.content))
+
+
+def _latest_turns(blocks: Blocks) -> tuple[str, ...]:
+    """The latest turns as texts, for an agent whose blocks lack them."""
+    return tuple(
+        "\n".join(
+            f"{'Person' if each.role == USER else 'Answer'}: {html.escape(each.text, quote=False)}"
+            for each in _utterances([turn])
+        )
+        for turn in blocks.conversation_history.turns[-_LATEST_TURNS:]
+    )
 
 
 def _alternating(dialogue: Sequence[Utterance]) -> Iterator[Utterance]:

@@ -51,6 +51,7 @@ class ModelUsage:
 
     `fallback_reason` says why the fallback brain did what a model should have done; it is empty if the model
     did it. `barred_by` says why no model may be asked in this turn, `cut_reason` why an answer ended early.
+    `used_own_tools` is true if an agent used tools of its own server, with which it may edit its blocks.
     """
 
     started: float = field(default_factory=monotonic)
@@ -62,6 +63,7 @@ class ModelUsage:
     fallback_reason: str = ""
     barred_by: str = ""
     cut_reason: str = ""
+    used_own_tools: bool = False
     calls: list[ModelCall] = field(default_factory=list)
 
     def begin_call(self, role: str, model: str, request: str) -> ModelCall:

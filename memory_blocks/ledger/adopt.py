@@ -12,7 +12,7 @@ from memory_blocks.ledger.ledger import Ledger, ReadResult
 from memory_blocks.limits import Limits
 from memory_blocks.merging import merge
 from memory_blocks.models import ActiveSession, Blocks, Conversation, Label, MemoryMetadata, from_texts, parse
-from memory_blocks.ports import BlockStore, ForeignChange, Revision
+from memory_blocks.ports import BlockStore, ForeignChange
 from memory_blocks.trace import Action
 
 ACTOR: Final = "mirror"
@@ -85,18 +85,16 @@ def _merged(
     change: ForeignChange,
     limits: Limits,
 ) -> ForeignChange:
-    """An edit of an earlier revision, merged into the present one; `BlockInvalid` if a turn wrote since."""
+    """An edit of an earlier revision, merged into the present one.
+
+    Raises `BlockInvalid` if both changed the same value, or if the earlier revision is not known.
+    """
     label = change.label
     _check_schema(change, limits)
-    later: list[Revision] = []
-    for revision in reversed(store.revisions(conversation.id, label)):
-        if revision.digest == change.digest:
-            break
-        later.append(revision)
-    else:
-        raise BlockInvalid(label, "$", _OUTDATED)
-    base = store.text_at(conversation.id, label, revision.revision)
-    if base is None or any(each.turn is not None for each in later):
+    revisions = reversed(store.revisions(conversation.id, label))
+    revision = next((each.revision for each in revisions if each.digest == change.digest), None)
+    base = store.text_at(conversation.id, label, revision) if revision is not None else None
+    if base is None:
         raise BlockInvalid(label, "$", _OUTDATED)
     text = merge(label, base, change.text, current.stored[label].text)
     if text is None:

@@ -36,11 +36,12 @@ def letta() -> None:
 def status(invocation: Invocation, as_json: bool, url: str | None, everything: bool) -> None:
     """List what is missing, outdated, changed or orphaned on the server, by id and name.
 
-    A block is ok if its digest equals ours. The exit code is 1 if anything is not ok.
+    A block is ok if its digest equals ours, and due if it only lacks the latest turns, which are written when
+    the conversation pauses. The exit code is 1 if anything is neither ok nor due.
     """
     found = _run(invocation, url, lambda upkeep: upkeep.inspect())
     _print(found, as_json, everything=everything)
-    if any(each.state != "ok" for each in found):
+    if any(each.state not in ("ok", "due") for each in found):
         raise click.exceptions.Exit(FOUND_SOMETHING)
 
 

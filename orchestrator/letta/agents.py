@@ -27,8 +27,15 @@ CLAIM_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 """How often a process checks whether another one has created the agent."""
 
+BLOCKS_NOT_CURRENT: Final = "blocks_not_current"
+"""Why the local brain answers: the blocks in Letta lack something. Turns of older releases say
+`blocks_not_shown`."""
+
 CLOSE_SECONDS: Final = 2.0
 """How long closing waits for agents that are being created. A half-created one is later found by its tags."""
+
+CARRIED_TURNS: Final = 5
+"""How many of the latest turns the blocks in Letta may lack. The message to an agent has these turns."""
 
 RETRY_SECONDS: Final = 5.0
 """How long after a failure a health check starts another attempt."""
@@ -68,10 +75,10 @@ class AgentRegistry:
     async def agent_for(self, conversation_id: str, role: str) -> str:
         """The id of the agent that a brain may ask now; `ModelTrouble` if there is none.
 
-        While the blocks in Letta are not known to be current, no agent may be asked: it would read old ones.
+        No agent may be asked while the blocks in Letta lack something that its message does not have.
         """
-        synced, agent_id = await self._store.read(partial(self._synced_agent, conversation_id, role))
-        if synced and agent_id is None:
+        usable, agent_id = await self._store.read(partial(self._usable_agent, conversation_id, role))
+        if usable and agent_id is None:
             try:
                 agent_id = await self.agent(conversation_id, role)
             except LettaTrouble as trouble:
@@ -80,10 +87,18 @@ class AgentRegistry:
                     rule, retryable=trouble.retryable, retry_after=trouble.retry_after
                 ) from None
             # the agent may have been created with other blocks
-            synced = await self._store.read(partial(blocks_are_synced, conversation_id))
-        if not synced or agent_id is None:
-            raise ModelTrouble("blocks_not_shown", counts_against_model=False)
+            usable = await self.copies_may_wait(conversation_id)
+        if not usable or agent_id is None:
+            raise ModelTrouble(BLOCKS_NOT_CURRENT, counts_against_model=False)
         return agent_id
+
+    async def turns_behind(self, conversation_id: str) -> int:
+        """How many of the latest turns the message to an agent must have, because its blocks lack them."""
+        return await self._store.read(partial(turns_behind, conversation_id)) or 0
+
+    async def copies_may_wait(self, conversation_id: str) -> bool:
+        """Whether the blocks in Letta lack so little that a message to an agent can have it."""
+        return await self._store.read(partial(turns_behind, conversation_id)) is not None
 
     async def agent(self, conversation_id: str, role: str) -> str:
         """The id of the agent of a role, created or updated to its current specification if needed.
@@ -191,8 +206,9 @@ class AgentRegistry:
 
     # --- inside a transaction -------------------------------------------------------------------------------
 
-    def _synced_agent(self, conversation_id: str, role: str, tx: Transaction) -> tuple[bool, str | None]:
-        return blocks_are_synced(conversation_id, tx), self._current_agent(conversation_id, role, tx)
+    def _usable_agent(self, conversation_id: str, role: str, tx: Transaction) -> tuple[bool, str | None]:
+        usable = turns_behind(conversation_id, tx) is not None
+        return usable, self._current_agent(conversation_id, role, tx)
 
     def _current_agent(self, conversation_id: str, role: str, tx: Transaction) -> str | None:
         known = tx.letta.agent(conversation_id, role)
@@ -204,10 +220,29 @@ class AgentRegistry:
 
 def blocks_are_synced(conversation_id: str, tx: Transaction) -> bool:
     """Whether every block in Letta is known to have our current text, with no write under way."""
+    return turns_behind(conversation_id, tx) == 0
+
+
+def turns_behind(conversation_id: str, tx: Transaction) -> int | None:
+    """How many of the latest turns the blocks in Letta lack; None if that is not known.
+
+    It is not known while a write is under way or after one that failed, if the blocks lack more than
+    `CARRIED_TURNS`, or if they lack an edit.
+    """
     known, stored = tx.letta.blocks(conversation_id), tx.blocks.load(conversation_id)
-    return len(known) == len(Label) and all(
-        row.intent is None
-        and row.digest is not None
-        and (label not in stored or stored[label].digest == row.digest)
-        for label, row in known.items()
-    )
+    if len(known) != len(Label):
+        return None
+    behind = 0
+    for label, row in known.items():
+        if row.intent is not None or row.digest is None:
+            return None
+        if label in stored and stored[label].digest != row.digest:
+            latest = tx.blocks.latest_revisions(conversation_id, label, CARRIED_TURNS + 1)
+            digests = [digest for digest, _ in latest]
+            if row.digest not in digests:
+                return None
+            missing = latest[: digests.index(row.digest)]
+            if any(turn is None for _, turn in missing):
+                return None
+            behind = max(behind, len(missing))
+    return behind

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Label
+from memory_blocks.ports import StoredBlock
 from memory_blocks.trace import digest
-from orchestrator.letta.agents import AgentRegistry
+from orchestrator.letta.agents import AgentRegistry, turns_behind
 from orchestrator.letta.server import LettaAgent, LettaArchive, LettaBlock, LettaIdentity
 from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 
-State = Literal["ok", "behind", "drifted", "missing", "over", "orphaned"]
-"""`behind`: the text is not current. `drifted`: the settings differ. `missing`: it does not exist in Letta.
+State = Literal["ok", "due", "behind", "drifted", "missing", "over", "orphaned"]
+"""`due`: the text lacks the latest turns, and is written when the conversation pauses.
+`behind`: the text is not current. `drifted`: the settings differ. `missing`: it does not exist in Letta.
 `over`: its conversation is archived or deleted. `orphaned`: our tables do not know it."""
 
 
@@ -132,7 +135,7 @@ class Inspector:
             for label, id in ids.items()
             if (block := existing.blocks.get(id) or await self._server.find_block(id))
         }
-        stored = await self._store.read(lambda tx: SqlBlockStore(tx.blocks).load(conversation_id))
+        stored, copied = await self._store.read(partial(_stored_and_copied, conversation_id))
         found = []
         for label in Label:
             block = blocks.get(label)
@@ -143,7 +146,7 @@ class Inspector:
             elif drift := self._specs.block_drift(conversation_id, block):
                 state = "drifted"
             elif label in stored and not await self._has_text(block, stored[label].digest):
-                state = "behind"
+                state = "due" if digest(block.value) == copied.get(label) else "behind"
             what = _with_drift(f"block {label}", drift)
             found.append(Finding(state, conversation_id, what, EXTRACTOR, block.id if block else ""))
         return found
@@ -190,6 +193,16 @@ def _with_drift(what: str, drift: Sequence[str]) -> str:
 
 def _conversation_of(tags: frozenset[str]) -> str:
     return next((tag.partition(":")[2] for tag in sorted(tags) if tag.startswith("conversation:")), "")
+
+
+def _stored_and_copied(
+    conversation_id: str, tx: Transaction
+) -> tuple[Mapping[Label, StoredBlock], Mapping[str, str | None]]:
+    """The blocks of a conversation, and the digests of earlier texts that Letta may have for now."""
+    may_wait = turns_behind(conversation_id, tx) is not None
+    copied = tx.letta.blocks(conversation_id) if may_wait else {}
+    stored = SqlBlockStore(tx.blocks).load(conversation_id)
+    return stored, {label: row.digest for label, row in copied.items()}
 
 
 def _read_known(tx: Transaction) -> _Known:

@@ -26,14 +26,23 @@ INTERVAL_SECONDS: Final = 5.0
 """Pause between two runs in the background."""
 
 SETTLE_TIME: Final = timedelta(seconds=5)
-"""A block written more recently than this is left to its own turn, which may still be copying it."""
+"""A block written more recently than this is left to its turn, which may still be copying it."""
 
 
 class Upkeep:
     """Keeps Letta in order, in the background or on command. Several processes may do so at the same time."""
 
-    def __init__(self, registry: AgentRegistry, store: Store, sync: BlockSync, *, holder: str) -> None:
+    def __init__(
+        self,
+        registry: AgentRegistry,
+        store: Store,
+        sync: BlockSync,
+        *,
+        holder: str,
+        settle_time: timedelta = SETTLE_TIME,
+    ) -> None:
         self._registry, self._store, self._sync = registry, store, sync
+        self._settle_time = max(settle_time, SETTLE_TIME)
         self._inspector = Inspector(registry, store)
         self._passages = PassageArchive(registry, store, holder=holder)
 
@@ -41,7 +50,7 @@ class Upkeep:
         """Run until cancelled: do what is due, every few seconds."""
         while True:
             try:
-                await self.run_once(SETTLE_TIME)
+                await self.run_once(self._settle_time)
             except (AnamnesisError, TimeoutError) as error:
                 kind = error.problem.name if isinstance(error, AnamnesisError) else "timed_out"
                 log.warning("letta_upkeep_failed", error=kind)
@@ -115,7 +124,7 @@ class Upkeep:
         for conversation_id, role in sorted(to_repair, key=lambda each: each[1] != EXTRACTOR):
             await self._registry.repair(conversation_id, role)
         for each in await self.inspect():
-            if each.state == "behind":
+            if each.state in ("behind", "due"):
                 await self.update_blocks(each.conversation_id)
         await self.run_once()
         return [each for each in await self.inspect() if each.state in ("behind", "drifted", "missing")]

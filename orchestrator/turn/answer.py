@@ -197,7 +197,7 @@ class Answer:
             return reading, self._record.keep(reading, urgent=self.in_danger)
 
         reading, situation = await uninterrupted(start_and_read())
-        await self._services.sync.copy(self._record.conversation, reading.stored, changes)
+        await self._services.sync.copy_if_due(self._record.conversation, reading.stored, changes)
         turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
         self._own_words = (self.message, *_quotable(situation))
@@ -321,8 +321,9 @@ class Answer:
         last = "" if problem or stopped else self._stream.held_back or ""
         in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
         steps = self._steps(*self._usage.take_reasoning()) if problem is None else []
-        sync = self._services.sync
-        changes = await sync.foreign_changes(self._turn.conversation_id) if in_blocks else ()
+        sync, here = self._services.sync, self._turn.conversation_id
+        by_agent = self._usage.used_own_tools
+        changes = await sync.changes_during_turn(here, by_agent=by_agent) if in_blocks else ()
         for attempt in range(1, MAX_WRITES + 2):
             close = partial(
                 self._close,
@@ -353,7 +354,7 @@ class Answer:
                     sentences=len(self._stream.said) + bool(last),
                 )
                 if written is not None:
-                    await sync.copy(self._record.conversation, written.stored, changes)
+                    await sync.copy_if_due(self._record.conversation, written.stored, changes)
                 return
 
     def _steps(self, *reasons: str) -> list[tuple[int, SentenceDecision]]:

@@ -5,7 +5,7 @@ for a while: for no conversation if it does not answer at all, else not for the 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Final
@@ -31,8 +31,15 @@ ROUNDS: Final = 5
 """How often a copy is written again because it was changed meanwhile; then the next turn does it."""
 
 
+MayWait = Callable[[str], Awaitable[bool]]
+
+
 class BlockSync:
-    """A mirror of the blocks, kept equal to the store."""
+    """A mirror of the blocks, kept equal to the store.
+
+    Without `may_wait`, the copies are written after every turn. With it, they are written when it returns
+    False for the conversation; the upkeep writes them when the conversation pauses.
+    """
 
     def __init__(
         self,
@@ -42,14 +49,35 @@ class BlockSync:
         waiting: Waiting = DEFAULT_WAITING,
         *,
         rest_seconds: float = REST_SECONDS,
+        may_wait: MayWait | None = None,
     ) -> None:
         self._mirror, self._ledger, self._outbox = mirror, ledger, outbox
         self._waiting, self._rest_seconds = waiting, rest_seconds
         self._rests_until: dict[str, float] = {}
+        self._may_wait = may_wait
 
     async def foreign_changes(self, conversation_id: str) -> Sequence[ForeignChange]:
         """What others changed in the copies; nothing if the mirror does not answer."""
         return await self._ask(conversation_id, partial(self._mirror.foreign_changes, conversation_id))
+
+    async def changes_during_turn(self, conversation_id: str, *, by_agent: bool) -> Sequence[ForeignChange]:
+        """What was changed in the copies during a turn; `by_agent` if an agent may have done so.
+
+        If nothing is written there after the turn, changes by others are left to the next turn.
+        """
+        if self._may_wait is not None and not by_agent:
+            return ()
+        return await self.foreign_changes(conversation_id)
+
+    async def copy_if_due(
+        self,
+        conversation: Conversation,
+        stored: Mapping[Label, StoredBlock],
+        adopted: Sequence[ForeignChange] = (),
+    ) -> None:
+        """Copy these blocks, unless nobody changed the copies and they may wait."""
+        if adopted or self._may_wait is None or not await self._may_wait(conversation.id):
+            await self.copy(conversation, stored, adopted)
 
     async def copy(
         self,

@@ -184,10 +184,10 @@ async def test_a_failure_in_one_conversation_does_not_count_against_the_model() 
     breaker = Breaker(failures=1)
 
     async def blocks_are_outdated() -> None:
-        raise ModelTrouble("blocks_not_shown", counts_against_model=False)
+        raise ModelTrouble("blocks_not_current", counts_against_model=False)
 
     for _ in range(3):
-        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+        with pytest.raises(ModelTrouble, match="blocks_not_current"):
             await call_with_retries(blocks_are_outdated, breaker, RetryPolicy(), deadline=0.0)
 
     assert not breaker.is_open

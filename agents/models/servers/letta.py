@@ -36,6 +36,10 @@ _OF_ONE_AGENT: Final = (
 """Failures whose cause is one agent: the server and its model may be well for all others."""
 
 
+async def _none_behind(conversation_id: str) -> int:
+    return 0
+
+
 async def _never_healed(conversation_id: str, role: str, agent_id: str) -> bool:
     return False
 
@@ -58,6 +62,7 @@ class LettaAgents:
 
     `agent_for` returns an agent's id by conversation and role. `forget_missing` is called with conversation,
     role and id of an agent that the server does not find; if it returns True, `agent_for` makes a new one.
+    `turns_behind` says how many of the latest turns the blocks of a conversation's agents lack.
     """
 
     repeatable = False
@@ -70,10 +75,11 @@ class LettaAgents:
         agent_for: Callable[[str, str], Awaitable[str]],
         forget_missing: Callable[[str, str, str], Awaitable[bool]] = _never_healed,
         make_breaker: Callable[[], Breaker] = Breaker,
+        turns_behind: Callable[[str], Awaitable[int]] = _none_behind,
     ) -> None:
         self._http = HttpClient(base_url, key, repeatable=False)
         self._model, self._agent_for, self._forget_missing = model, agent_for, forget_missing
-        self._breakers = AgentBreakers(make_breaker)
+        self._turns_behind, self._breakers = turns_behind, AgentBreakers(make_breaker)
         self._cancellations: set[asyncio.Task[None]] = set()
 
     @property
@@ -92,11 +98,11 @@ class LettaAgents:
 
     async def decide(self, request: ModelRequest) -> str:
         """Return the agent's last message as a whole. Its schema is a setting of the agent."""
-        agent_id = await self._agent(request)
+        agent_id, message = await self._agent(request)
         texts: dict[str, str] = {}
         async with (
             self._watching(agent_id, request),
-            aclosing(self._run(agent_id, request, request.agent_message, (), _Run())) as messages,
+            aclosing(self._run(agent_id, request, message, (), _Run())) as messages,
         ):
             async for message_id, fragment in messages:
                 texts[message_id] = texts.get(message_id, "") + fragment
@@ -104,8 +110,8 @@ class LettaAgents:
 
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """Yield the agent's text as it arrives. Run the tools it calls and send the results back."""
-        agent_id = await self._agent(request)
-        message, said = request.agent_message, ""
+        agent_id, first_message = await self._agent(request)
+        message, said = first_message, ""
         all_results: list[tuple[str, str]] = []
         for number in range(MAX_ROUNDS):
             run = _Run()
@@ -126,13 +132,13 @@ class LettaAgents:
                 return
             results = await run_tool_calls(run.calls.values(), tools)
             all_results += [(call.name, result) for call, result in results]
-            message = message_with_results(request.agent_message, said, all_results)
+            message = message_with_results(first_message, said, all_results)
 
-    async def _agent(self, request: ModelRequest) -> str:
-        """The id of the agent to ask, unless it keeps failing."""
+    async def _agent(self, request: ModelRequest) -> tuple[str, str]:
+        """The id of the agent to ask, unless it keeps failing, and the message to it."""
         agent_id = await self._agent_for(request.conversation_id, request.role)
         self._breakers.check(agent_id)
-        return agent_id
+        return agent_id, request.message_for_agent(await self._turns_behind(request.conversation_id))
 
     @asynccontextmanager
     async def _watching(self, agent_id: str, request: ModelRequest) -> AsyncIterator[None]:
@@ -210,6 +216,8 @@ def _add_event(run: _Run, event: Mapping[str, Any]) -> str:
             return _content_text(event.get("content"))
         case "reasoning_message":
             run.reasoning += text_or_empty(event.get("reasoning"))
+        case "tool_call_message":
+            usage.current().used_own_tools = True
         case "approval_request_message":
             _add_calls(run, event)
         case "usage_statistics":

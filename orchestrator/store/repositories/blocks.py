@@ -62,6 +62,13 @@ _UP_TO = Statement(
     .order_by(_revisions.c.revision),
     BlockRevision,
 )
+_LATEST = Statement(
+    select(_revisions.c.digest, _revisions.c.turn)
+    .where(*_of_label)
+    .order_by(_revisions.c.revision.desc())
+    .limit(bindparam("most")),
+    lambda digest, turn: (digest, turn),
+)
 _AT_TURN = Statement(
     select(func.max(_revisions.c.revision)).where(*_of_label, _revisions.c.turn <= bindparam("turn")),
     lambda revision: revision,
@@ -200,6 +207,10 @@ class Blocks:
     def revisions(self, conversation_id: str, label: str) -> list[BlockRevision]:
         """All revisions of a block, oldest first."""
         return self._unit.find(BlockRevision, "revision", conversation_id=conversation_id, label=label)
+
+    def latest_revisions(self, conversation_id: str, label: str, most: int) -> list[tuple[str, int | None]]:
+        """Digest and turn of a block's latest revisions, newest first. An edit has no turn."""
+        return self._unit.all(_LATEST, conversation_id=conversation_id, label=label, most=most)
 
     def text_at(self, conversation_id: str, label: str, revision: int) -> str | None:
         """The text of a revision; None if there is none or it does not match its digest."""

@@ -1,5 +1,6 @@
 """Edits of others in a mirror are adopted as their revisions, or quarantined and undone."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -239,9 +240,26 @@ async def test_a_second_edit_of_the_same_value_in_the_earlier_text_is_undone(mir
     assert mirrored.shows_what_stands()
 
 
-async def test_an_edit_of_an_outdated_text_is_undone(mirrored: Mirrored) -> None:
+async def test_an_edit_of_a_text_that_a_turn_has_replaced_is_merged_into_the_new_text(
+    mirrored: Mirrored,
+) -> None:
     await mirrored.take_turns(1)
-    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Too late.", actor=AGENT)
+    mirrored.mirror.append(HERE, Label.CONTEXT_SUMMARY, "Prefers tea.", actor=AGENT)
+    turn = mirrored.take_turn()
+
+    adopted = await mirrored.follow()
+
+    assert mirrored.store.quarantined == []
+    assert adopted.blocks.context_summary == f"{turn.blocks.context_summary}\n\n--- NOTES ---\nPrefers tea."
+    assert adopted.blocks.conversation_history == turn.blocks.conversation_history
+    assert mirrored.shows_what_stands()
+
+
+async def test_an_edit_of_a_value_that_a_turn_has_changed_too_is_undone(mirrored: Mirrored) -> None:
+    await mirrored.take_turns(1)
+    text = mirrored.mirror.text(HERE, Label.ACTIVE_SESSION)
+    old = str(json.loads(text)["session_info"]["last_activity"])
+    mirrored.mirror.replace(HERE, Label.ACTIVE_SESSION, old, old.replace("2024", "2025"), actor=AGENT)
     mirrored.take_turn()
 
     await mirrored.follow()

@@ -40,6 +40,7 @@ def over_letta(letta: Address, tag: str) -> dict[str, object]:
         "letta_embedding": LETTA_EMBEDDING,
         "letta_tag": tag,
         "letta_sync_seconds": TIMEOUT,
+        "letta_copy_seconds": 0,
     }
 
 
@@ -99,17 +100,17 @@ async def test_a_copy_of_the_blocks_that_a_kill_interrupted_is_completed_by_the_
 class Syncing:
     """Runs `anamnesis letta sync` in its own processes, over the same store and server."""
 
-    def __init__(self, forker: Forker, result: dict[str, object], data: Path) -> None:
-        self._nursery, self._told, self._data = forker, result, data
+    def __init__(self, forker: Forker, settings: dict[str, object], data: Path) -> None:
+        self._forker, self._settings, self._data = forker, settings, data
 
     async def ends(self, fault: str = "") -> int:
         """Run it with a fault at that point. Returns the exit code."""
-        result = {**self._told, "fault": fault}
-        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in result.items()}
+        settings = {**self._settings, "fault": fault}
+        environment = {f"ANAMNESIS_{name.upper()}": str(value) for name, value in settings.items()}
         with (self._data / "log").open("ab") as log:
             arguments = ["--data", str(self._data), "letta", "sync"]
-            pid = self._nursery.fork(arguments, environment, (), log.fileno(), log.fileno())
-        return await asyncio.to_thread(self._nursery.exit_code, pid)
+            pid = self._forker.fork(arguments, environment, (), log.fileno(), log.fileno())
+        return await asyncio.to_thread(self._forker.exit_code, pid)
 
 
 @pytest.fixture

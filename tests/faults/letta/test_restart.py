@@ -113,7 +113,7 @@ async def test_every_turn_ends_nothing_is_lost_and_the_digests_agree_afterwards(
     monkeypatch.setattr("orchestrator.letta.upkeep.INTERVAL_SECONDS", 0.5)
     with a_restarted_letta() as server:
         address = await asyncio.to_thread(server.start)
-        async with a_letta_orchestrator(address.base_url, tmp_path, TAG) as orchestrator:
+        async with a_letta_orchestrator(address.base_url, tmp_path, TAG, copy_seconds=0) as orchestrator:
             async with AsyncExitStack() as line:
                 talks = [
                     Talk(await line.enter_async_context(conversing(orchestrator, f"person_{number}")))

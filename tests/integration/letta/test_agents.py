@@ -314,12 +314,12 @@ async def test_no_agent_is_asked_while_its_blocks_may_be_outdated(
     letta: Address, tag: str, opened: Store
 ) -> None:
     async with a_registry(letta.base_url, opened, tag) as registry:
-        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+        with pytest.raises(ModelTrouble, match="blocks_not_current"):
             await registry.agent_for("c1", EXTRACTOR)
         made = await registry.agent("c1", EXTRACTOR)
         shown = await registry.agent_for("c1", EXTRACTOR)
         opened.write_now(lambda tx: tx.letta.record_intent("c1", {Label.ACTIVE_SESSION.value: "1" * 64}))
-        with pytest.raises(ModelTrouble, match="blocks_not_shown"):
+        with pytest.raises(ModelTrouble, match="blocks_not_current"):
             await registry.agent_for("c1", EXTRACTOR)
 
     assert shown == made

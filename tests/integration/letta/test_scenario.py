@@ -57,9 +57,12 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 
 @asynccontextmanager
 async def a_letta_orchestrator(
-    base_url: str, folder: Path, tag: str, *, patient: bool = True
+    base_url: str, folder: Path, tag: str, *, patient: bool = True, copy_seconds: float | None = None
 ) -> AsyncIterator[Orchestrator]:
-    """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`."""
+    """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`.
+
+    With 0 `copy_seconds` the blocks are copied to Letta after every turn; by default, every few turns.
+    """
     given: dict[str, object] = {
         "data.dir": str(folder),
         "letta.base_url": base_url,
@@ -67,6 +70,8 @@ async def a_letta_orchestrator(
         "letta.embedding": LETTA_EMBEDDING,
         "letta.tag": tag,
     }
+    if copy_seconds is not None:
+        given["letta.copy_seconds"] = copy_seconds
     if patient:
         waits = ("letta.sync_seconds", "brain.reply_seconds", "brain.budget_seconds")
         given.update(dict.fromkeys(waits, 60.0))
@@ -91,7 +96,7 @@ async def test_the_whole_seed_scenario_is_answered_by_letta_agents_and_every_rea
     letta: Address, tag: str, tmp_path: Path
 ) -> None:  # F21
     with Letta(base_url=letta.base_url, max_retries=0) as client:
-        async with a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator:
+        async with a_letta_orchestrator(letta.base_url, tmp_path, tag, copy_seconds=0) as orchestrator:
             async with a_conversation(orchestrator, tmp_path) as (peer, opening):
                 conversation_id = peer.conversation_id
                 first = await peer.ask("I am having a headache")

@@ -12,6 +12,15 @@ from tests.unit.memory_blocks.test_ledger import LedgerWorld
 METADATA = Label.MEMORY_METADATA
 
 
+def turns(*said: str) -> dict[str, list[dict[str, object]]]:
+    """A history with these turns."""
+    return {"turns": [{"turn_id": number, "said": each} for number, each in enumerate(said, 1)]}
+
+
+TURNS_2_AND_3 = {"turns": turns("a", "B", "c")["turns"][1:]}
+"""The first turn has left the history, the second was edited, the third is new."""
+
+
 @pytest.mark.parametrize(
     ("base", "edited", "standing", "merged"),
     [
@@ -23,7 +32,13 @@ METADATA = Label.MEMORY_METADATA
         ({"a": 1}, {"a": 2}, {"a": 2}, {"a": 2}),
         ({"a": 1}, {"a": 2}, {"a": 3}, None),
         ({"a": 1}, {}, {"a": 3}, None),
-        ({"turns": [1]}, {"turns": [2]}, {"turns": [1, 3]}, None),
+        ({"facts": [1]}, {"facts": [2]}, {"facts": [1, 3]}, {"facts": [3, 2]}),
+        ({"facts": [1, 2]}, {"facts": [1]}, {"facts": [1, 2, 3]}, {"facts": [1, 3]}),
+        ({"facts": [1, 2]}, {"facts": [1, 4]}, {"facts": [1, 3]}, None),
+        (turns("a"), turns("A"), turns("a", "b"), turns("A", "b")),
+        (turns("a", "b"), turns("a", "B"), turns("a", "c"), None),
+        (turns("a", "b"), turns("A", "b"), {"turns": turns("a", "b")["turns"][1:]}, None),
+        (turns("a", "b"), turns("a", "B"), {"turns": turns("a", "b", "c")["turns"][1:]}, TURNS_2_AND_3),
     ],
 )
 def test_changes_of_one_side_are_merged_and_changes_of_both_are_refused(
