@@ -5,7 +5,7 @@ hold now from all of them. So a reading by a model, an edit by an operator and a
 until another change replaces them, also after the turns they come from have left the history.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
@@ -136,19 +136,25 @@ class CurrentFact(Model):
 def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
     """The facts that hold after these changes, which are in the order in which they were made.
 
-    A change whose target does not hold any more changes nothing, except that a replacement adds its fact: the
-    person has stated it either way.
+    If the target of a change was replaced meanwhile, the change applies to the fact that replaced it. If it
+    was retracted, the change does nothing, except that a replacement adds its fact: the person has stated it
+    either way.
     """
     counted = _not_withdrawn(list(changes))
     facts: dict[str, CurrentFact] = {}
+    replaced_by: dict[str, str] = {}
     for change in counted:
-        target = facts.get(change.target) if change.target else None
+        target_id = change.target or ""
+        while target_id in replaced_by:
+            target_id = replaced_by[target_id]
+        target = facts.get(target_id)
         match change.op:
             case Op.ADD if target is not None:
                 facts[target.id] = _repeated(target, change.said_at)
             case Op.ADD:
                 facts[change.id] = _fact(change)
             case Op.REPLACE:
+                replaced_by[target_id] = change.id
                 facts = _put_in_place(facts, target, _fact(change))
             case Op.RETRACT | Op.FORGET if target is not None:
                 del facts[target.id]
@@ -182,6 +188,28 @@ def withdrawals(
         for change in _not_withdrawn(list(changes))
         if change.message_id is not None and change.message_id in message_ids
     )
+
+
+def after_others(
+    changes: Sequence[FactChange], known: Container[str], facts: Iterable[CurrentFact]
+) -> tuple[FactChange, ...]:
+    """The changes of a message whose reading knew only the facts with the ids `known`.
+
+    Somebody may have added other `facts` since. Where a kind has one value, an addition of the message
+    replaces theirs, so that there are not two. Both changes stay stored.
+    """
+    others = {_place(fact): fact.id for fact in facts if fact.id not in known and fact.kind not in LISTS}
+    return tuple(
+        change.model_copy(update={"op": Op.REPLACE, "target": others[_place(change)]})
+        if change.op is Op.ADD and change.target is None and _place(change) in others
+        else change
+        for change in changes
+    )
+
+
+def _place(fact: FactChange | CurrentFact) -> tuple[str, str, str]:
+    """What two values have in common of which only one can hold."""
+    return fact.kind, fact.subject.casefold(), fact.about.casefold()
 
 
 def derived_id(*parts: str) -> str:

@@ -12,7 +12,7 @@ from agents.roster import Specialist
 from agents.specialist import asked_before, next_topics
 from agents.values import COORDINATOR, EMERGENCY, ActKind, FactReading, Understanding
 from memory_blocks.edits import CompletedTurn, complete_turn
-from memory_blocks.facts.changes import CurrentFact, FactChange, current_facts, withdrawals
+from memory_blocks.facts.changes import CurrentFact, FactChange, after_others, current_facts, withdrawals
 from memory_blocks.facts.view import concern_now
 from memory_blocks.ledger.adopt import adopt
 from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
@@ -74,7 +74,7 @@ class TurnRecord:
         """Those of them that no earlier turn of this conversation was given."""
         self._follow_up: EarlierSession | None = None
         self._readings: tuple[FactReading, ...] | None = None
-        self._answer_id = ""
+        self._answer_id, self._facts_read = "", frozenset[str]()
         self._read_at: datetime = turn.message.created_at
         self.conversation = Conversation(
             turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
@@ -104,6 +104,7 @@ class TurnRecord:
     def change_facts(self, readings: tuple[FactReading, ...], answer_id: str) -> tuple[CurrentFact, ...]:
         """Take what was read from the message as changes; the facts that hold after them."""
         self._readings, self._answer_id = readings, answer_id
+        self._facts_read = frozenset(fact.id for fact in current_facts(self._stored))
         blocks = self._reading.blocks if self._reading else None
         return with_known(self.known, (*self._stored, *self._changes(self._stored, blocks)))
 
@@ -126,6 +127,8 @@ class TurnRecord:
         reading = self.adopt(write, changes) or self._reading or self.read(write)
         stored = self._stored if reading is self._reading else self._fact_changes(write, reading.blocks)
         made = self._changes(stored, reading.blocks)
+        if self._readings is not None:
+            made = after_others(made, self._facts_read, current_facts(stored))
         facts = current_facts((*stored, *made))
         completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result, facts)
         blocks = complete_turn(reading.blocks, completed, write.tx.now, self._ledger.limits)

@@ -8,7 +8,8 @@ from typing import Any, Final
 import pytest
 
 from agents.models.retries import RetryPolicy
-from memory_blocks.facts.changes import CurrentFact, current_facts
+from memory_blocks.facts.changes import CurrentFact, Decider, FactChange, Op, current_facts
+from memory_blocks.facts.edits import change_facts
 from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Conversation, Label
@@ -22,7 +23,7 @@ from orchestrator.turn.traces import of_block
 from tests.support.brains import chat_brain
 from tests.support.models import minilm
 from tests.support.orchestrators import an_orchestrator, local_brain
-from tests.support.protocol_client import Peer, conversing
+from tests.support.protocol_client import SENTENCE, Peer, conversing
 from tools.model_endpoint import ModelEndpoint, Step
 
 ATTEMPTS: Final = RetryPolicy().attempts
@@ -258,3 +259,69 @@ async def test_an_answer_that_is_made_again_takes_back_what_the_first_one_read(
         assert [change.op for change in changes] == ["add", "withdraw", "add"]
         assert [fact.value for fact in current_facts(changes)] == ["cold"]
         assert check(orchestrator.store) == []
+
+
+async def test_a_fact_that_an_operator_and_the_message_change_in_the_same_turn_has_one_value(
+    embedded: str, model_endpoint: ModelEndpoint, word: str
+) -> None:
+    """The message is stored last, so its value holds; the operator's change stays in the table."""
+    talk = Talk(model_endpoint, word)
+    async with (
+        chat_brain(model_endpoint) as brain,
+        an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        here = peer.conversation_id
+        back = add("concern", "back pain"), add("severity", "8/10", about="back pain")
+        await talk.say(peer, "My back hurts, 8 out of 10", a_reading("User has back pain", back))
+        (severity,) = [fact for fact in await stored_facts(orchestrator, here) if fact.kind == "severity"]
+        model_endpoint.script(
+            f"{word}slow",
+            a_reading(
+                "User rates it 6 and is 34",
+                (replace("f2", "severity", "6/10", about="back pain"), add("age", "34")),
+            ),
+            Step(text="One. " + "Two. " * 20, drip=0.05),
+        )
+        await peer.say(f"more like 6, and I am 34 {word}slow")
+        await peer.until_type(SENTENCE)  # the message was read; its turn is not stored yet
+        by_operator = {"severity": severity.id, "age": None}
+        await orchestrator.store.write(lambda tx: change_by_hand(tx, here, by_operator))
+        await peer.answer()
+
+        facts = await stored_facts(orchestrator, here)
+        changes = await orchestrator.store.read(lambda tx: tx.facts.changes(here))
+        blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
+        shown = json.loads(blocks["active_session"].value or "")["facts"]
+        problems = check(orchestrator.store)
+
+    expected = {("concern", "back pain"), ("severity", "6/10"), ("age", "34")}
+    assert {(fact.kind, fact.value) for fact in facts} == expected
+    assert {(each["kind"], each["value"]) for each in shown} == expected
+    assert [each.value for each in changes if each.decided_by is Decider.OPERATOR] == ["7", "7"]
+    assert problems == []
+
+
+def change_by_hand(tx: Transaction, conversation_id: str, targets: Mapping[str, str | None]) -> None:
+    """Set facts to 7 as `anamnesis facts` does: replace the target, or add a fact if there is none."""
+    row = tx.conversations.lock(conversation_id)
+    here = Conversation(row.id, row.user_id, row.created_at)
+    changes = [
+        FactChange(
+            id=tx.ids.new("fact_"),
+            op=Op.REPLACE if target else Op.ADD,
+            target=target,
+            kind=kind,
+            subject="person",
+            about="back pain" if target else "",
+            value="7",
+            said_at=tx.now,
+            decided_by=Decider.OPERATOR,
+        )
+        for kind, target in targets.items()
+    ]
+    with in_transaction(tx, conversation_id) as write:
+        store = SqlBlockStore(tx.blocks)
+        written = change_facts(Ledger(SystemClock()), store, here, changes, actor="operator")
+        for receipt in written.receipts:
+            write.say(of_block(receipt, tx.ids.new("trace_"), row.id))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memory_blocks.facts.changes import Decider, FactChange, Op, current_facts
+from memory_blocks.facts.changes import Decider, FactChange, Op, after_others, current_facts
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -89,6 +89,49 @@ def test_a_replacement_of_what_no_longer_holds_is_still_a_fact() -> None:
     assert values(*changes) == ["5/10"]
 
 
+def test_of_two_replacements_of_one_fact_the_later_one_holds() -> None:
+    by_both = [
+        change(1, Op.ADD),
+        change(2, Op.REPLACE, "6/10", target="c1", decided_by=Decider.OPERATOR),
+        change(3, Op.REPLACE, "7/10", target="c1"),
+    ]
+
+    assert values(*by_both) == ["7/10"]
+    assert values(*by_both, change(4, Op.RETRACT, target="c2")) == []
+    assert values(*by_both, change(4, Op.WITHDRAW, target="c3")) == ["6/10"]
+
+
+def test_a_doubt_about_a_fact_that_somebody_replaced_meanwhile_is_about_the_new_value() -> None:
+    changes = [
+        change(1, Op.ADD),
+        change(2, Op.REPLACE, "6/10", target="c1", decided_by=Decider.OPERATOR),
+        change(3, Op.UNSURE, target="c1"),
+    ]
+
+    assert [(fact.value, fact.sure) for fact in current_facts(changes)] == [("6/10", False)]
+
+
+def test_an_addition_replaces_what_somebody_added_while_the_message_was_read() -> None:
+    knee = change(1, Op.ADD, about="knee")
+    theirs = change(2, Op.ADD, "6/10", about="Headache", decided_by=Decider.OPERATOR)
+    allergy = change(3, Op.ADD, "nuts", kind="allergies", decided_by=Decider.OPERATOR)
+    stored = [knee, theirs, allergy]
+    made = [
+        change(4, Op.ADD, "7/10", about="headache"),
+        change(5, Op.ADD, "eggs", kind="allergies"),
+        change(6, Op.ADD, "5/10", about="knee"),
+    ]
+
+    changes = after_others(made, {"c1"}, current_facts(stored))
+
+    assert [(each.op, each.target) for each in changes] == [
+        (Op.REPLACE, "c2"),
+        (Op.ADD, None),  # there can be several allergies
+        (Op.ADD, None),  # the reading knew this fact and chose to add another one
+    ]
+    assert values(*stored, *changes) == ["8/10", "7/10", "nuts", "eggs", "5/10"]
+
+
 @pytest.mark.parametrize("op", [Op.REPLACE, Op.RETRACT, Op.WITHDRAW])
 def test_a_change_of_something_needs_its_target(op: Op) -> None:
     with pytest.raises(ValidationError):
@@ -116,6 +159,8 @@ def test_facts_come_only_from_changes_that_state_a_value(changes: list[FactChang
     facts = current_facts(changes)
 
     assert len({fact.id for fact in facts}) == len(facts)
+    replaced = [fact.replaced for fact in facts if by_id[fact.id].op is Op.REPLACE]
+    assert len(set(replaced)) == len(replaced)  # of two replacements of one fact, only the later one holds
     for fact in facts:
         origin = by_id[fact.id]
         assert origin.op in (Op.ADD, Op.REPLACE, Op.UNSURE)
