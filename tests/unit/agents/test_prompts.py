@@ -65,6 +65,13 @@ def test_the_prompt_of_the_reading_leaves_room_for_facts_and_a_dialogue(in_block
     assert estimated_tokens(text) < MOST_TOKENS * 0.55
 
 
+def test_an_agent_with_blocks_is_told_what_its_message_can_have_beside_them() -> None:
+    prompts = shipped_prompts("GB", in_blocks=True)
+    texts = [prompts.prompt(each).text for each in agents().agents.values()]
+
+    assert all("`<since>`" in text for text in (*texts, prompts.prompt_named("context_extractor").text))
+
+
 @pytest.mark.parametrize("agent_type", sorted(agents().agents))
 def test_every_rule_that_is_enforced_is_told(agent_type: str) -> None:
     text, specialist = rendered(agent_type), agents().agents[agent_type]
