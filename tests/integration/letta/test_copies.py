@@ -110,10 +110,10 @@ async def test_an_agent_is_sent_the_turns_and_facts_that_its_blocks_lack(
     ):
         await peer.ask(HEADACHE[0])
         await peer.ask("My daughter is allergic to kiwis & nuts")
-        await peer.ask("it throbs (mark 7)")
+        await peer.ask(f"it throbs ({tag})")
         lacking = await orchestrator.store.read(partial(turns_behind, peer.conversation_id))
 
-    requests = ModelEndpoint(letta.models_url).asked("(mark 7)")
+    requests = ModelEndpoint(letta.models_url).asked(f"({tag})")
     reading, answering = [each["messages"] for each in requests]
     assert lacking == 2
     for messages in (reading, answering):
@@ -141,7 +141,7 @@ async def test_a_fact_that_somebody_adds_to_an_older_copy_is_used_by_the_next_tu
             session = json.loads(copy.value)
             session["facts"].append({"kind": "allergies", "value": "penicillin", "turn": 1})
             client.blocks.update(block_id=copy.id, value=json.dumps(session))
-            frames = await peer.ask("it throbs (mark 8)")
+            frames = await peer.ask(f"it throbs ({tag})")
             await until_synced(orchestrator.store, peer.conversation_id)
             facts = await orchestrator.store.read(partial(facts_of, peer.conversation_id))
             quarantined = await orchestrator.store.read(
@@ -150,7 +150,7 @@ async def test_a_fact_that_somebody_adds_to_an_older_copy_is_used_by_the_next_tu
             blocks = blocks_of(client, the_extractor(client, tag))
             assert_all_stand(blocks.values(), orchestrator.store, peer.conversation_id)
 
-    answering = ModelEndpoint(letta.models_url).asked("(mark 8)")[-1]["messages"]
+    answering = ModelEndpoint(letta.models_url).asked(f"({tag})")[-1]["messages"]
     actors = {frame.body["metadata"]["agent"] for frame in frames if frame.type == TRACE}
     assert {("allergies", "penicillin"), ("medications", "ibuprofen")} <= facts
     assert not quarantined
