@@ -216,6 +216,19 @@ MEMORY_NOT_SEARCHED: Final = _row(503, "memory_not_searched", 503, recoverable=F
 BAD_RECIPE: Final = _row(403, "bad_recipe", 422)(
     "{where}: {rule}.", "Name a recipe of config/recall.toml, or correct that file."
 )
+WORKFLOW_INVALID: Final = _row(403, "workflow_invalid", 422)(
+    "The workflow {where} cannot be used: {rule}.", "Correct the file; `anamnesis workflow check FILE` reads it."
+)
+WORKFLOW_FAILED: Final = _row(403, "workflow_failed", 502)(
+    "Node {node} of the workflow {where} failed: {rule}.", "Run it again; what was stored before stays."
+)
+MEMORY_NOT_MADE: Final = _row(403, "memory_not_made", 502)(
+    "No memory could be made of these messages: {rule}.", "They are tried again with the next run."
+)
+LEDGER_UNREADABLE: Final = _row(403, "ledger_unreadable", 500)(
+    "A ledger of memories cannot be read or written ({rule}).",
+    "Check the folder `memories` in the data folder; `anamnesis memory status` shows which ledger it is.",
+)
 
 # --- 5xx: the server --------------------------------------------------------------------------------------
 

@@ -717,6 +717,85 @@ class Retrieval(Row):
     created_at: datetime
 
 
+@stored_in(
+    "memory_lines",
+    key("user_id", "conversation_id", "kind", "number"),
+    of_conversation,
+    of_message("last_message_id", "last_message"),
+    ("user_id", "user_id <> ''"),
+    one_of("kind", "file", "vector"),
+    one_of("action", "memory", "empty", "deleted", "restored", "erased"),
+    ("number", "number >= 1"),
+    ("chunk", "chunk >= 0"),
+    ("last_number", "last_number >= 1"),
+    ("hash", "length(hash) = 64"),
+    ("maker", "maker <> ''"),
+    ("dropped", "dropped >= 0"),
+    ("body_and_salt", same("body IS NULL", "salt IS NULL")),
+    ("body_digest", "length(body_digest) = 64"),
+    ("digest", "length(digest) = 64"),
+    ("previous", same("number = 1", "previous IS NULL")),
+    index("memory", "memory_id"),
+    index("conversation", "conversation_id"),
+)
+@dataclass(frozen=True, slots=True)
+class MemoryLine(Row):
+    """A line of the ledger of memories made from a conversation, if the ledger is kept in tables.
+
+    `messages` are those of the chunk that it was made of, `rests_on` those whose words it has. `hash` is the
+    SHA-256 of the last message. `digest` covers `body_digest` instead of the body, so that erasing the body
+    does not break the chain.
+    """
+
+    user_id: str
+    conversation_id: str
+    kind: str
+    number: int
+    action: str
+    memory_id: str
+    chunk: int
+    last_message_id: str
+    last_number: int
+    hash: str
+    messages: tuple[str, ...]
+    rests_on: tuple[str, ...]
+    maker: str
+    dropped: int
+    body: JsonObject | None
+    salt: str | None
+    body_digest: str
+    previous: str | None
+    digest: str
+    created_at: datetime
+
+
+@stored_in(
+    "memory_summaries",
+    key("user_id", "conversation_id", "number"),
+    of_conversation,
+    ("user_id", "user_id <> ''"),
+    ("number", "number >= 1"),
+    ("hash", "length(hash) = 64"),
+    ("maker", "maker <> ''"),
+    ("digest", "length(digest) = 64"),
+    ("previous", same("number = 1", "previous IS NULL")),
+    index("conversation", "conversation_id"),
+)
+@dataclass(frozen=True, slots=True)
+class MemorySummary(Row):
+    """A version of the rolling summary of a conversation. `hash` names the last memory line that it holds."""
+
+    user_id: str
+    conversation_id: str
+    number: int
+    text: str | None
+    hash: str
+    maker: str
+    previous: str | None
+    digest: str
+    created_at: datetime
+
+
 # --- tables for safety -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,178 @@
+"""The ledger in tables, so that any process can serve any conversation. It passes the same tests as the files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, cast
+
+from orchestrator.ops import faults
+from orchestrator.ops.clock import as_text
+from orchestrator.remember.ledger import vector_db
+from orchestrator.remember.ledger.lines import (
+    Action,
+    Body,
+    Discussion,
+    Kind,
+    Line,
+    NewLine,
+    Point,
+    Summary,
+    chained,
+    point_of,
+)
+from orchestrator.remember.ledger.marks import mark_of
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.rows import MemoryLine, MemorySummary
+
+
+class TableLedger:
+    """The ledgers in the tables `memory_lines` and `memory_summaries`."""
+
+    def __init__(self, store: Store, weights: Mapping[str, float] = vector_db.WEIGHTS) -> None:
+        self._store, self._weights = store, weights
+
+    def lines(self, of: Discussion, kind: Kind) -> list[Line]:
+        """All lines in their order; none if there is no ledger."""
+        return self._store.read_now(lambda tx: _lines(tx, of, kind))
+
+    def point(self, of: Discussion, kind: Kind) -> Point | None:
+        """The last message that was processed."""
+        return point_of(self.lines(of, kind))
+
+    def summaries(self, of: Discussion) -> list[Summary]:
+        """All versions of the rolling summary. The last one is current."""
+        return self._store.read_now(lambda tx: _summaries(tx, of))
+
+    def search(self, of: Discussion, keywords: str, limit: int) -> list[Line]:
+        """The memories of kind `vector` that have any of the keywords, best first."""
+        return vector_db.search_lines(self.lines(of, "vector"), keywords, limit, self._weights)
+
+    def append(self, of: Discussion, kind: Kind, after: Point | None, new: Sequence[NewLine]) -> bool:
+        """Append the lines of one chunk. Returns False, and appends nothing, if `after` is not the point."""
+
+        def work(tx: Transaction) -> bool:
+            if not _lock(tx, of):
+                return False
+            known = _lines(tx, of, kind)
+            if point_of(known) != after:
+                return False
+            _insert(tx, of, kind, chained(known[-1] if known else None, new))
+            faults.point("before_line")
+            return True
+
+        appended = self._store.write_now(work)
+        faults.point("after_line")
+        return appended
+
+    def mark(self, of: Discussion, kind: Kind, memory_id: str, action: Action, at: str) -> None:
+        """Append that a memory was deleted, restored or erased. Erasing also removes its words."""
+
+        def work(tx: Transaction) -> None:
+            if not _lock(tx, of):
+                return
+            known = _lines(tx, of, kind)
+            new = mark_of(known, memory_id, action, at)
+            if new is None:
+                return
+            _insert(tx, of, kind, chained(known[-1], [new]))
+            if action == "erased":
+                which = {**_of(of), "kind": kind, "memory_id": memory_id}
+                tx.unit.change(MemoryLine, which, body=None, salt=None)
+
+        self._store.write_now(work)
+
+    def add_summary(self, of: Discussion, summary: Summary) -> bool:
+        """Append a version of the rolling summary. Returns False if its number is taken."""
+
+        def work(tx: Transaction) -> bool:
+            if not _lock(tx, of) or summary.number != len(_summaries(tx, of)) + 1:
+                return False
+            values = {**asdict(summary), "created_at": datetime.fromisoformat(summary.at)}
+            del values["at"]
+            tx.unit.insert(MemorySummary(**_of(of), **values))
+            return True
+
+        return self._store.write_now(work)
+
+    def erase_summaries(self, of: Discussion) -> None:
+        """Remove the words of all versions of the rolling summary."""
+        self._store.write_now(lambda tx: tx.unit.change(MemorySummary, _of(of), text=None))
+
+
+def _of(of: Discussion) -> dict[str, str]:
+    return {"user_id": of.user_id, "conversation_id": of.id}
+
+
+def _lock(tx: Transaction, of: Discussion) -> bool:
+    """Lock the conversation until the transaction ends; False if it is not this person's."""
+    return tx.conversations.lock(of.id).user_id == of.user_id
+
+
+def _lines(tx: Transaction, of: Discussion, kind: Kind) -> list[Line]:
+    return [_line(row) for row in tx.unit.find(MemoryLine, "number", **_of(of), kind=kind)]
+
+
+def _summaries(tx: Transaction, of: Discussion) -> list[Summary]:
+    rows = tx.unit.find(MemorySummary, "number", **_of(of))
+    return [
+        Summary(row.number, row.text, row.hash, row.maker, as_text(row.created_at), row.previous, row.digest)
+        for row in rows
+    ]
+
+
+def _line(row: MemoryLine) -> Line:
+    body: dict[str, Any] | None = cast("dict[str, Any] | None", row.body)
+    return Line(
+        action=cast(Action, row.action),
+        memory_id=row.memory_id,
+        chunk=row.chunk,
+        point=Point(row.last_message_id, row.last_number, row.hash),
+        messages=row.messages,
+        rests_on=row.rests_on,
+        maker=row.maker,
+        dropped=row.dropped,
+        at=as_text(row.created_at),
+        body=None
+        if body is None
+        else Body(
+            body["text"],
+            body["title"],
+            body["summary"],
+            tuple(body["entities"]),
+            tuple(body["key_phrases"]),
+        ),
+        number=row.number,
+        salt=row.salt,
+        body_digest=row.body_digest,
+        previous=row.previous,
+        digest=row.digest,
+    )
+
+
+def _insert(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) -> None:
+    tx.unit.insert(
+        *(
+            MemoryLine(
+                **_of(of),
+                kind=kind,
+                number=line.number,
+                action=line.action,
+                memory_id=line.memory_id,
+                chunk=line.chunk,
+                last_message_id=line.point.message_id,
+                last_number=line.point.number,
+                hash=line.point.hash,
+                messages=line.messages,
+                rests_on=line.rests_on,
+                maker=line.maker,
+                dropped=line.dropped,
+                body=asdict(line.body) if line.body else None,
+                salt=line.salt,
+                body_digest=line.body_digest,
+                previous=line.previous,
+                digest=line.digest,
+                created_at=datetime.fromisoformat(line.at),
+            )
+            for line in lines
+        )
+    )

@@ -1,0 +1,19 @@
+"""The ledger of memories made from conversations.
+
+The SQL of each database is in a file next to this one, as it was released.
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    """Create the tables and indexes."""
+    bind = op.get_bind()
+    script = Path(__file__).with_suffix(f".{bind.dialect.name}.sql").read_text(encoding="utf-8")
+    for statement in filter(str.strip, script.split(";\n")):
+        bind.exec_driver_sql(statement)
