@@ -66,13 +66,21 @@ async def sentences(fragments: AsyncIterator[str]) -> AsyncGenerator[str, None]:
                         break
                     yield text[:end]
                     text, seen = text[end:], 0
-        while text:
-            end, _ = _first_end(text, 0, more=False)
-            yield text[: end or len(text)]
-            text = text[end:] if end else ""
+        for sentence in cut(text):
+            yield sentence
     finally:
         if isinstance(fragments, AsyncGenerator):
             await fragments.aclose()
+
+
+def cut(text: str) -> list[str]:
+    """The sentences of a whole text, each with the white space after it."""
+    found = []
+    while text:
+        end, _ = _first_end(text, 0, more=False)
+        found.append(text[: end or len(text)])
+        text = text[end:] if end else ""
+    return found
 
 
 def has_whole_sentence(text: str) -> bool:

@@ -217,7 +217,8 @@ BAD_RECIPE: Final = _row(403, "bad_recipe", 422)(
     "{where}: {rule}.", "Name a recipe of config/recall.toml, or correct that file."
 )
 WORKFLOW_INVALID: Final = _row(403, "workflow_invalid", 422)(
-    "The workflow {where} cannot be used: {rule}.", "Correct the file; `anamnesis workflow check FILE` reads it."
+    "The workflow {where} cannot be used: {rule}.",
+    "Correct the file; `anamnesis workflow check FILE` reads it.",
 )
 WORKFLOW_FAILED: Final = _row(403, "workflow_failed", 502)(
     "Node {node} of the workflow {where} failed: {rule}.", "Run it again; what was stored before stays."

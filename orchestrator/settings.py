@@ -214,6 +214,16 @@ class Recall(Section):
     trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
 
 
+class Memory(Section):
+    """Where memories of conversations are kept, and when they are made."""
+
+    ledger: Literal["auto", "files", "tables"]
+    in_background: bool
+    check_seconds: Seconds
+    reply_seconds: Seconds
+    tokens_per_day: Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
 class Brain(Section):
     """How long a model may take, and how often it is asked again."""
 
@@ -311,6 +321,7 @@ class Settings(Section):
     limits: Limits
     blocks: Blocks
     recall: Recall
+    memory: Memory
     brain: Brain
     chat: Chat
     safety: Safety
@@ -398,7 +409,7 @@ COMMAND_LINE: Final = "the command line"
 FOLDERS: Final = ("data.dir", "models.dir", "recall.trace_dir")
 """The settings whose value is a folder."""
 
-CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "prompts")
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "memory.json", "prompts", "workflows")
 """The files that are read from a configuration folder."""
 
 
@@ -412,6 +423,13 @@ def shipped_config() -> Path:
     """The folder of the shipped configuration: in an installed wheel, or `config/` of the checkout."""
     installed = Path(__file__).parent / "_config"
     return installed if installed.is_dir() else Path(__file__).parents[1] / "config"
+
+
+def configured(name: str, overlay: Path | None) -> Path:
+    """The path of a configuration file or folder: in the overlay if it is there, else as shipped."""
+    if overlay is not None and (overlay / name).exists():
+        return overlay / name
+    return shipped_config() / name
 
 
 def load(

@@ -1,11 +1,11 @@
 """Builds an orchestrator from the settings: the only place that chooses an adapter for each port."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents import roster
 from agents.ports import Brain, Embedder
@@ -27,6 +27,7 @@ from orchestrator.brain_selection import EMBEDDED, SelectedBrain, choose, our_er
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
 from orchestrator.local_models import NO_MODEL
+from orchestrator.memory_wiring import build_creator, memory_model
 from orchestrator.model_files import ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
@@ -38,10 +39,11 @@ from orchestrator.recall.context.collector import TraceConfig
 from orchestrator.recall.port import LongTermRecall
 from orchestrator.recall.searcher import Searcher
 from orchestrator.recall.service import MemoryService
+from orchestrator.remember.creators.background import BackgroundMemories
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
 from orchestrator.safety.monitor import SafetyMonitor
-from orchestrator.settings import Settings, shipped_config
+from orchestrator.settings import Settings, configured, shipped_config
 from orchestrator.store.engine.database import Store
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
@@ -71,13 +73,6 @@ def open_store(settings: Settings) -> Store:
         busy_seconds=settings.database.busy_timeout_seconds,
         synchronous=settings.database.synchronous,
     )
-
-
-def configured(name: str, overlay: Path | None) -> Path:
-    """The path of a configuration file or folder: in the overlay if it is there, else as shipped."""
-    if overlay is not None and (overlay / name).exists():
-        return overlay / name
-    return shipped_config() / name
 
 
 def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roster:
@@ -261,7 +256,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             notice=NO_MODEL if now.backend == EMBEDDED else None,
         )
 
-    options = _options(settings, store, selected, registry)
+    options = _options(settings, store, selected, registry, overlay)
     orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
     orchestrator.memory = memory
     if registry is not None:
@@ -273,9 +268,23 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
 
 def _options(
-    settings: Settings, store: Store, selected: SelectedBrain, registry: "AgentRegistry | None"
+    settings: Settings,
+    store: Store,
+    selected: SelectedBrain,
+    registry: "AgentRegistry | None",
+    overlay: Path | None,
 ) -> OrchestratorOptions:
     background: list[BackgroundWork] = [_catch_up]
+    idle = timedelta(minutes=settings.session.idle_minutes)
+    writer = memory_model(settings) if settings.memory.in_background else None
+    if settings.memory.in_background:
+
+        def make_memories(services: TurnServices) -> Coroutine[Any, Any, None]:
+            creator, _ = build_creator(settings, store, services.embedder, services.outbox, writer, overlay)
+            seconds = settings.memory.check_seconds
+            return BackgroundMemories(store, creator, idle=idle, seconds=seconds).run()
+
+        background.append(make_memories)
     if registry is not None:
         background.append(lambda services: build_upkeep(settings, registry, store, services.sync).run())
     if (status := selected.status) is not None:
@@ -283,13 +292,15 @@ def _options(
 
     async def close() -> None:
         await selected.close()
+        if writer is not None:
+            await writer.close()
         if registry is not None:
             await registry.close()
 
     return OrchestratorOptions(
         lease_seconds=settings.turn.lease_seconds,
         bad_frames_per_minute=settings.limits.bad_frames_per_minute,
-        idle=timedelta(minutes=settings.session.idle_minutes),
+        idle=idle,
         limits=ConversationLimits(settings.limits.waiting_messages, settings.limits.trace_content_characters),
         presence=_presence(settings),
         alerts=_alerts(settings),

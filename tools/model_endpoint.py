@@ -32,8 +32,8 @@ from agents.local import LocalBrain
 from agents.ports import Brief, Embedder, Prompt, Recalled, Situation
 from agents.roster import Roster
 from agents.tools.requests import ToolRequest, find_tool_request, result_sentence
-from orchestrator.settings import load
-from orchestrator.wiring import configured, load_embedder, load_roster, load_router
+from orchestrator.settings import configured, load
+from orchestrator.wiring import load_embedder, load_roster, load_router
 from tools.model_view import View, view_of
 from tools.servers.keeper import keep
 

@@ -27,6 +27,19 @@ IN_LETTA: Final = (
 IN_IDLE_SESSIONS: Final = ("before_settle_commit", "after_settle_commit")
 """The points where an idle session is paused or ended."""
 
+IN_MEMORIES: Final = (
+    "after_generate",
+    "before_line",
+    "half_line",
+    "before_tracker",
+    "after_line",
+    "before_memory_commit",
+    "after_memory_commit",
+    "before_summary",
+    "after_summary",
+)
+"""The steps of a run that makes memories; `half_line` and `before_tracker` only if they are kept in files."""
+
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),
     "after_understand",
@@ -37,6 +50,7 @@ POINTS: Final = (
     "after_tool_commit",
     *IN_IDLE_SESSIONS,
     *IN_LETTA,
+    *IN_MEMORIES,
 )
 
 _name, _left, _signal = "", 0, signal.SIGKILL

@@ -98,7 +98,8 @@ class FileLedger:
             known = _read(memories, line_of)
             if point_of(known) != after:
                 return False
-            (line,) = chained(known[-1] if known else None, new)  # one write: whole or, after a crash, not there
+            # One line is written, so that after a crash the chunk is there as a whole or not at all.
+            (line,) = chained(known[-1] if known else None, new)
             _append(memories, [line_json(line)])
             return True
 

@@ -1,4 +1,4 @@
-"""The ledger in tables, so that any process can serve any conversation. It passes the same tests as the files."""
+"""The ledger in tables of the database, so that any process can serve any conversation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -99,7 +99,7 @@ class TableLedger:
         self._store.write_now(lambda tx: tx.unit.change(MemorySummary, _of(of), text=None))
 
 
-def _of(of: Discussion) -> dict[str, str]:
+def _of(of: Discussion) -> dict[str, Any]:
     return {"user_id": of.user_id, "conversation_id": of.id}
 
 

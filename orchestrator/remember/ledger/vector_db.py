@@ -151,11 +151,10 @@ def _found(
     if not query:
         return []
     values = ", ".join(str(float(weights[name])) for name in COLUMNS)
-    rows = connection.execute(
-        "SELECT metadata_json FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid"
-        f" WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts, {values}), memories.id LIMIT ?",  # noqa: S608  numbers
-        (query, limit),
-    ).fetchall()
+    statement = f"""
+        SELECT metadata_json FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid
+        WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts, {values}), memories.id LIMIT ?"""  # noqa: S608
+    rows = connection.execute(statement, (query, limit)).fetchall()
     return [line_of(json.loads(text)) for (text,) in rows]
 
 

@@ -13,12 +13,23 @@ from orchestrator.store.rows import Conversation, ModelCall
 SHORTEST_DIGEST: Final = 8
 """How many characters of a digest identify a request."""
 
+MEMORY_ROLE: Final = "memory"
+"""The role of a model that makes memories in the background. Its tokens do not count as the person's."""
+
 _calls, _conversations = ModelCall.table, Conversation.table
 _TOKENS = Statement(
     select(func.coalesce(func.sum(_calls.c.prompt_tokens + _calls.c.completion_tokens), 0))
     .join(_conversations, _conversations.c.id == _calls.c.conversation_id)
     .where(
         _conversations.c.user_id == bindparam("user_id"),
+        _calls.c.role != MEMORY_ROLE,
+        _calls.c.created_at >= bindparam("since", type_=_calls.c.created_at.type),
+    ),
+    int,
+)
+_MEMORY_TOKENS = Statement(
+    select(func.coalesce(func.sum(_calls.c.prompt_tokens + _calls.c.completion_tokens), 0)).where(
+        _calls.c.role == MEMORY_ROLE,
         _calls.c.created_at >= bindparam("since", type_=_calls.c.created_at.type),
     ),
     int,
@@ -100,8 +111,13 @@ class ModelCalls:
         return self._unit.run(_ERASE, user_id=user_id, nothing=b"")
 
     def tokens_since(self, user_id: str, since: datetime) -> int:
-        """How many tokens models have used for a person since then."""
+        """How many tokens models have used for a person's turns since then."""
         tokens: int | None = self._unit.first(_TOKENS, user_id=user_id, since=since)
+        return tokens or 0
+
+    def memory_tokens_since(self, since: datetime) -> int:
+        """How many tokens models have used since then to make memories of anybody."""
+        tokens: int | None = self._unit.first(_MEMORY_TOKENS, since=since)
         return tokens or 0
 
 

@@ -216,7 +216,9 @@ def test_the_weights_can_be_changed(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("004-035", "004-038")
 def test_keywords_are_phrases_joined_by_or(ledger: MemoryLedger) -> None:
-    fill_bodies(ledger, Body("blood is red"), Body("high blood pressure"), Body("pressure of blood"), Body("tea"))
+    fill_bodies(
+        ledger, Body("blood is red"), Body("high blood pressure"), Body("pressure of blood"), Body("tea")
+    )
 
     assert set(found(ledger, "tea;blood pressure")) == {"mem2", "mem4"}
     assert found(ledger, "  ;; ") == found(ledger, "") == []

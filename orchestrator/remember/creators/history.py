@@ -1,0 +1,81 @@
+"""The history of a conversation as the creators of memories read it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from orchestrator.remember.ledger.lines import Point, sha256
+from orchestrator.remember.utterances import utterance_id
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.rows import Message
+
+PERSON: Final = "user"
+_UNFINISHED: Final = ("pending", "streaming")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the person, or an answer. `number` is its place in the conversation.
+
+    `forgotten`: the person deleted it from their memories, so that no memory may be made of its words.
+    """
+
+    id: str
+    number: int
+    role: str
+    text: str
+    at: datetime
+    forgotten: bool = False
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the person said it."""
+        return self.role == PERSON
+
+    @property
+    def words(self) -> str:
+        """The text that memories may use."""
+        return "" if self.forgotten else self.text
+
+    @property
+    def point(self) -> Point:
+        """This message as the last one that was processed."""
+        return Point(self.id, self.number, sha256(self.text))
+
+
+def history_after(tx: Transaction, conversation_id: str, after: Point | None) -> list[Said]:
+    """The messages after a point, up to the first that is not complete yet; replaced ones are left out."""
+    found: list[Said] = []
+    for message in tx.messages.in_order(conversation_id):
+        if after is not None and message.sequence_number <= after.number:
+            continue
+        if message.completion_status in _UNFINISHED and message.message_role != PERSON:
+            break
+        if message.message_role != "system" and not _is_superseded(tx, message):
+            found.append(_said(tx, message))
+    return found
+
+
+def _is_superseded(tx: Transaction, message: Message) -> bool:
+    return any(pair.key == "superseded" for pair in tx.meta.of(message.id))
+
+
+def _said(tx: Transaction, message: Message) -> Said:
+    memory = tx.memories.get_even_deleted(utterance_id(message.id))
+    return Said(
+        message.id,
+        message.sequence_number,
+        message.message_role,
+        message.contents,
+        message.created_at,
+        forgotten=memory is not None and memory.deleted_at is not None,
+    )
+
+
+def transcript(chunk: tuple[Said, ...]) -> str:
+    """A chunk as text, with the speaker before each message. Forgotten messages are left out."""
+    return "\n".join(f"{_speaker(said)}: {said.words}" for said in chunk if said.words.strip())
+
+
+def _speaker(said: Said) -> str:
+    return "Person" if said.is_person else "Assistant"

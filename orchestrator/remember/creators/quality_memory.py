@@ -1,0 +1,225 @@
+"""Makes the memories of a conversation, each message in exactly one chunk. The only writer of the ledger.
+
+One run compares the history with the last processed point, cuts what is new into chunks, makes memories of
+each chunk, appends them to the ledger, and then stores them in the index. The ledger moves the point in the
+same step in which it keeps a chunk. A run that fails or dies is therefore completed by the next one: a chunk
+that is not in the ledger is made again, and one that is in the ledger is only brought into the index.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agents.ports import Embedder
+from memory_blocks.ports import Clock
+from orchestrator.errors import AnamnesisError
+from orchestrator.ops import faults
+from orchestrator.ops.clock import as_text
+from orchestrator.ops.logs import get_logger
+from orchestrator.remember import indexing
+from orchestrator.remember.creators import projection
+from orchestrator.remember.creators.chunking import Chunk, chunks
+from orchestrator.remember.creators.generation import Caller, Context, Generator, Made
+from orchestrator.remember.creators.history import Said, history_after
+from orchestrator.remember.ledger.lines import (
+    Discussion,
+    Kind,
+    Line,
+    NewLine,
+    Point,
+    Summary,
+    alive,
+    next_summary,
+)
+from orchestrator.remember.ledger.port import MemoryLedger
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.rows import Memory
+
+log = get_logger()
+
+Keep: TypeAlias = Callable[[str, Callable[[Transaction], Sequence[Memory]]], Awaitable[None]]
+"""Stores memories of a conversation in one transaction, each with a trace."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run did. `error` is the name of the error that ended it early."""
+
+    chunks: int = 0
+    messages: int = 0
+    memories: list[str] = field(default_factory=list)
+    dropped: int = 0
+    error: str = ""
+
+
+class QualityMemory:
+    """The creator of memories (the source document calls it SlowButQualityRAGTool)."""
+
+    def __init__(
+        self,
+        store: Store,
+        ledger: MemoryLedger,
+        embedder: Embedder,
+        generator: Generator,
+        keep: Keep,
+        clock: Clock,
+    ) -> None:
+        self._store, self.ledger, self._embedder = store, ledger, embedder
+        self._generator, self._keep, self._clock = generator, keep, clock
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of memories that it makes."""
+        return self._generator.config.kind
+
+    async def handle_discussion_id_flow(
+        self, of: Discussion, *, whole: bool = False, eager: bool = False
+    ) -> Run:
+        """Bring the memories of a conversation up to date.
+
+        With `whole`, the newest messages do not wait; with `eager`, a last chunk that is not full does not.
+        A chunk that fails ends the run; the next run tries it again. Errors are in the result, not raised.
+        """
+        run = Run()
+        try:
+            await self.settle(of)
+            point = await asyncio.to_thread(self.ledger.point, of, self.kind)
+            for chunk in await self._chunks_after(of, point, whole=whole, eager=eager):
+                if not await self._remember(of, point, chunk, run):
+                    break
+                point = chunk[-1].point
+        except AnamnesisError as error:
+            run.error = error.problem.name
+            log.warning("memories_not_made", conversation_id=of.id, error=run.error)
+        try:
+            await self._roll(of)
+        except AnamnesisError as error:
+            run.error = run.error or error.problem.name
+            log.warning("summary_not_made", conversation_id=of.id, error=error.problem.name)
+        return run
+
+    async def without_discussion(self, messages: Sequence[Said]) -> str:
+        """The memories of messages that belong to no conversation. Nothing is stored."""
+        if not messages:
+            return ""
+        made = await self._generator.generate(tuple(messages), self.kind, Context(), Caller())
+        return "\n\n".join(body.text for body in made.bodies)
+
+    async def settle(self, of: Discussion) -> None:
+        """Bring deletions into the ledger, and what an earlier run left undone into the index."""
+        for kind in ("file", "vector"):
+            lines = await asyncio.to_thread(self.ledger.lines, of, kind)
+            if lines:
+                await self._take_deletions(of, kind, lines)
+                await self._project(of, kind)
+
+    async def _chunks_after(
+        self, of: Discussion, point: Point | None, *, whole: bool, eager: bool
+    ) -> list[Chunk]:
+        config = self._generator.config
+        return chunks(
+            await self._store.read(lambda tx: history_after(tx, of.id, point)),
+            tokens=config.chunk_estimated_token_size,
+            lookback=config.lookback_messages,
+            least=1 if eager else config.messages_between_chunks,
+            whole=whole,
+        )
+
+    async def _remember(self, of: Discussion, point: Point | None, chunk: Chunk, run: Run) -> bool:
+        """Make and keep the memories of the chunk after a point; False if another process was faster."""
+        lines = await asyncio.to_thread(self.ledger.lines, of, self.kind)
+        summaries = await asyncio.to_thread(self.ledger.summaries, of)
+        current = summaries[-1].text or "" if summaries else ""
+        known = Context(tuple(line.body.text for line in alive(lines) if line.body), current)
+        made = await self._generator.generate(chunk, self.kind, known, Caller(of, chunk[-1].id))
+        faults.point("after_generate")
+        new = self._lines(of, chunk, made, number=1 + max((line.chunk for line in lines), default=0))
+        if not await asyncio.to_thread(self.ledger.append, of, self.kind, point, new):
+            return False
+        run.chunks += 1
+        run.messages += len(chunk)
+        run.dropped += made.dropped
+        run.memories += [line.memory_id for line in new if line.memory_id]
+        log.info("chunk_remembered", conversation_id=of.id, count=len(chunk), number=new[0].chunk)
+        await self._project(of, self.kind)
+        return True
+
+    def _lines(self, of: Discussion, chunk: Chunk, made: Made, number: int) -> list[NewLine]:
+        point, at = chunk[-1].point, as_text(self._clock.now())
+        messages = tuple(said.id for said in chunk)
+        lines = [
+            NewLine(
+                action="memory",
+                memory_id=projection.memory_id(of, self.kind, number, point.message_id, place),
+                chunk=number,
+                point=point,
+                messages=messages,
+                rests_on=made.rests_on,
+                maker=made.maker,
+                dropped=made.dropped if place == 0 else 0,
+                at=at,
+                body=body,
+            )
+            for place, body in enumerate(made.bodies)
+        ]
+        empty = NewLine("empty", "", number, point, messages, (), made.maker, made.dropped, at, None)
+        return lines or [empty]
+
+    async def _project(self, of: Discussion, kind: Kind) -> None:
+        """Store the memories of the ledger that are not in the index yet."""
+        lines = await asyncio.to_thread(self.ledger.lines, of, kind)
+        items = await self._store.read(lambda tx: projection.missing(tx, of, kind, lines))
+        if not items:
+            return
+        embeddings = await asyncio.to_thread(indexing.embed, items, self._embedder)
+        await self._keep(of.id, lambda tx: projection.store_missing(tx, of, items, embeddings))
+
+    async def _take_deletions(self, of: Discussion, kind: Kind, lines: Sequence[Line]) -> None:
+        changed = await self._store.read(lambda tx: projection.changes(tx, lines))
+        if not changed:
+            return
+        await self._store.write(lambda tx: projection.delete_dependents(tx, changed))
+        at = as_text(self._clock.now())
+        for memory_id, action in changed:
+            await asyncio.to_thread(self.ledger.mark, of, kind, memory_id, action, at)
+        if any(action == "erased" for _, action in changed):
+            await asyncio.to_thread(self.ledger.erase_summaries, of)
+
+    async def _roll(self, of: Discussion) -> None:
+        """Bring the rolling summary up to date with the memories of kind `file`."""
+        lines = await asyncio.to_thread(self.ledger.lines, of, "file")
+        summaries = await asyncio.to_thread(self.ledger.summaries, of)
+        last = summaries[-1] if summaries else None
+        living = alive(lines)
+        held = next((line for line in reversed(lines) if line.action == "memory"), None)
+        if held is None or (living and _is_current(last, living[-1], lines)):
+            return
+        memories = [line.body.text for line in living if line.body]
+        new = _unheld(last, living)
+        current = (last.text if last and new is not None else "") or ""
+        caller = Caller(of, held.point.message_id)
+        made = await self._generator.roll(memories, current, new or (), caller)
+        text = made.bodies[0].text
+        link = (living[-1] if living else held).digest
+        if last is not None and (last.text, last.hash) == (text, link):
+            return
+        faults.point("before_summary")
+        summary = next_summary(last, text, link, made.maker, self._clock.now())
+        await asyncio.to_thread(self.ledger.add_summary, of, summary)
+        faults.point("after_summary")
+
+
+def _is_current(last: Summary | None, newest: Line, lines: Sequence[Line]) -> bool:
+    """Whether a summary holds the newest memory, and nothing was deleted or restored since it was made."""
+    if last is None or last.text is None or last.hash != newest.digest:
+        return False
+    return not any(line.action in ("deleted", "restored", "erased") and line.at >= last.at for line in lines)
+
+
+def _unheld(last: Summary | None, living: Sequence[Line]) -> list[str] | None:
+    """The memories after the last one that the summary holds; None if it must be made anew."""
+    places = [place for place, line in enumerate(living) if last is not None and line.digest == last.hash]
+    if not places or last is None or last.text is None:
+        return None
+    return [line.body.text for line in living[places[0] + 1 :] if line.body]
