@@ -356,7 +356,7 @@ async def test_the_memories_of_two_people_do_not_mix(store: Store, ledger: Memor
 
     await creator.handle_discussion_id_flow(HERE)
 
-    assert ledger.lines(other, "file") == ledger.summaries(other) == []
+    assert (ledger.lines(other, "file"), ledger.summaries(other)) == ([], [])
     assert store.read_now(lambda tx: tx.memories.of_person_ever("bob")) == []
 
 
@@ -458,9 +458,9 @@ async def test_a_message_that_the_person_deleted_is_in_no_memory(store: Store, l
     await creator.handle_discussion_id_flow(HERE)
     talk(store, "Another zebra, and 5 cups of tea.", "Ok.")
     await remembering.after_turn(HERE.user_id, HERE.id)
-    for memory in store.read_now(lambda tx: tx.memories.of_person("ann")):
-        if memory.source_type == "utterance":
-            store.write_now(lambda tx, id=memory.id: tx.memories.delete(id))
+    known = store.read_now(lambda tx: tx.memories.of_person("ann"))
+    said = [memory.id for memory in known if memory.source_type == "utterance"]
+    store.write_now(lambda tx: [tx.memories.delete(id) for id in said])
 
     await creator.handle_discussion_id_flow(HERE)
 

@@ -44,12 +44,10 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryLed
     with empty_store(request.param, request, tmp_path) as url:
         store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=1)
         store.write_now(lambda tx: tx.conversations.create(HERE.user_id, id=HERE.id))
-        for number in range(1, 9):
-            store.write_now(
-                lambda tx, number=number: tx.messages.append(
-                    HERE.id, "user", f"message {number}", id=f"m{number}"
-                )
-            )
+        texts = {f"m{number}": f"message {number}" for number in range(1, 9)}
+        store.write_now(
+            lambda tx: [tx.messages.append(HERE.id, "user", text, id=id) for id, text in texts.items()]
+        )
         yield TableLedger(store)
         store.close_now()
 

@@ -1,0 +1,351 @@
+"""Workflows: what their nodes read and return, and that reading changes nothing and asks no model."""
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import WORKFLOW_INVALID, AnamnesisError
+from orchestrator.remember.creators import quality_memory
+from orchestrator.remember.creators.generation import CHUNK_BREAK, filled
+from orchestrator.remember.creators.history import Said
+from orchestrator.remember.ledger import vector_db
+from orchestrator.remember.ledger.files import FileLedger
+from orchestrator.remember.ledger.lines import alive
+from orchestrator.remember.ledger.port import MemoryLedger
+from orchestrator.remember.ledger.tables import TableLedger
+from orchestrator.store.engine.database import Store
+from orchestrator.store.rows import metadata
+from orchestrator.workflows import manager, memory_nodes, retrievers
+from orchestrator.workflows.manager import WorkflowManager
+from orchestrator.workflows.memory_nodes import Scope
+from orchestrator.workflows.retrievers import NO_DISCUSSION, NO_MEMORIES, NO_SUMMARY, Reading, Retrieved
+from tests.support.builders import START, CountedIds, HandClock
+from tests.support.creators import HERE, ScriptedModel, a_creator, talk, texts_of
+from tests.support.stores import empty_store
+
+IN_CONVERSATION = Scope(HERE)
+
+
+@pytest.fixture(params=["files", "sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, MemoryLedger]]:
+    kind = "sqlite" if request.param == "files" else request.param
+    with empty_store(kind, request, tmp_path) as url:
+        store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=2)
+        yield store, FileLedger(tmp_path / "memories") if request.param == "files" else TableLedger(store)
+        store.close_now()
+
+
+@pytest.fixture
+def store(opened: tuple[Store, MemoryLedger]) -> Store:
+    return opened[0]
+
+
+@pytest.fixture
+def ledger(opened: tuple[Store, MemoryLedger]) -> MemoryLedger:
+    return opened[1]
+
+
+async def remembered(store: Store, ledger: MemoryLedger, *said: str, **changes: Any) -> WorkflowManager:
+    """A conversation in which each of these messages is a memory."""
+    creator, workflows = a_creator(store, ledger, chunkEstimatedTokenSize=1, **changes)
+    talk(store, *(text for each in said for text in (each, "Ok.")))
+    await creator.handle_discussion_id_flow(HERE)
+    return workflows
+
+
+async def run(
+    workflows: WorkflowManager, folder: Path, *nodes: dict[str, Any], scope: Scope = IN_CONVERSATION
+) -> str:
+    """Write a workflow to a file, and run it. The last node returns to the user, unless another says so."""
+    made = [{"id": f"node{number}", **node} for number, node in enumerate(nodes, 1)]
+    if not any("returnToUser" in node for node in made):
+        made[-1]["returnToUser"] = True
+    path = folder / "test.json"
+    path.write_text(json.dumps(made))
+    output, _ = await workflows.run(workflows.load(path), scope)
+    return output
+
+
+# --- the retrievers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("004-033", "004-007", "004-008")
+@pytest.mark.parametrize("node_type", ["RecentMemory", "RecentMemorySummarizerTool"])
+async def test_recent_memory_reads_the_last_memories(
+    store: Store, ledger: MemoryLedger, tmp_path: Path, node_type: str
+) -> None:
+    workflows = await remembered(store, ledger, *(f"Message {number}." for number in range(1, 6)))
+
+    two = await run(workflows, tmp_path, {"type": node_type, "limit": 2})
+    four = await run(workflows, tmp_path, {"type": node_type, "limit": 4})
+
+    assert two == CHUNK_BREAK.join(("Person: Message 4.", "Person: Message 5."))
+    assert four.count(CHUNK_BREAK) == 3
+
+
+@pytest.mark.requirement("004-002", "004-034", "004-040")
+async def test_without_a_conversation_nodes_read_only_the_messages(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    workflows = await remembered(store, ledger, "A memory.")
+    said = [Said(f"m{number}", number, "user", f"Turn {number}.", START) for number in range(1, 6)]
+    scope = Scope(None, said)
+
+    recent = await run(workflows, tmp_path, {"type": "RecentMemory", "limit": 2}, scope=scope)
+    search = await run(workflows, tmp_path, {"type": "VectorMemorySearch", "input": "memory"}, scope=scope)
+    summary = await run(workflows, tmp_path, {"type": "FullChatSummary"}, scope=scope)
+    made = await run(workflows, tmp_path, {"type": "QualityMemory"}, scope=scope)
+
+    assert recent == "Person: Turn 4.\nPerson: Turn 5."
+    assert search == NO_DISCUSSION
+    assert "memory" not in summary + made
+    assert "Turn 3." in made
+
+
+@pytest.mark.requirement("004-041", "004-014")
+async def test_the_full_chat_summary_is_the_rolling_summary(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    workflows = await remembered(store, ledger, "I take 5 mg of tea.", "I like Paris.")
+
+    output = await run(workflows, tmp_path, {"type": "FullChatSummary"})
+
+    assert output == ledger.summaries(HERE)[-1].text == "Person: I take 5 mg of tea.\nPerson: I like Paris."
+
+
+@pytest.mark.requirement("004-039", "004-035")
+async def test_the_vector_search_returns_summaries_best_first(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    workflows = await remembered(
+        store, ledger, "Tea is nice.", "Blood pressure 140.", "Cake.", useVectorForQualityMemory=True
+    )
+    scope = Scope(HERE, inputs=("blood pressure;cake",))
+
+    output = await run(
+        workflows, tmp_path, {"type": "VectorMemorySearch", "input": "{agent1Input}", "limit": 5}, scope=scope
+    )
+
+    found = output.split(CHUNK_BREAK)
+    assert set(found) == {"Person: Blood pressure 140.", "Person: Cake."}
+    assert found == [line.body.text for line in ledger.search(HERE, "blood pressure;cake", 5) if line.body]
+
+
+async def test_a_conversation_without_memories_is_answered_with_a_plain_sentence(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    _, workflows = a_creator(store, ledger)
+    talk(store, "Hello.")
+
+    assert await run(workflows, tmp_path, {"type": "RecentMemory"}) == NO_MEMORIES
+    assert await run(workflows, tmp_path, {"type": "FullChatSummary"}) == NO_SUMMARY
+
+
+@pytest.mark.requirement("004-006", "004-003")
+async def test_retrieval_asks_no_model_and_changes_no_memory(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    model = ScriptedModel()
+    for vector in (False, True):
+        model.replies = [
+            json.dumps(dict.fromkeys(("title", "summary", "entities", "key_phrases"), "tea"))
+        ] * vector
+        workflows = await remembered(
+            store, ledger, "Tea, and more of it.", complete=model, useVectorForQualityMemory=vector
+        )
+    before, asked = everything(store, tmp_path), len(model.prompts)
+
+    for node in ("RecentMemory", "RecentMemorySummarizerTool", "FullChatSummary"):
+        await run(workflows, tmp_path, {"type": node})
+    await run(workflows, tmp_path, {"type": "VectorMemorySearch", "input": "tea"})
+
+    after = everything(store, tmp_path)
+    assert asked == len(model.prompts) > 0
+    assert {name for name in after if after[name] != before.get(name)} == {
+        *("alicia_memory_used", "frames", "alicia_conversations")
+    }
+    read = store.read_now(lambda tx: tx.traces.of_conversation(HERE.id))[len(before["alicia_memory_used"]) :]
+    assert len(read) == 4
+    assert {(trace.action, trace.actor, (trace.meta or {})["background"]) for trace in read} == {
+        ("retrieved", "workflow", True)
+    }
+
+
+def everything(store: Store, folder: Path) -> dict[str, Any]:
+    """All rows of all tables, and the contents of all files of the ledger."""
+
+    def rows(tx: Any) -> dict[str, Any]:
+        return {
+            name: sorted(map(repr, tx.unit.connection.execute(f"SELECT * FROM {name}").fetchall()))  # noqa: S608
+            for name in metadata.tables
+        }
+
+    files = [path for path in (folder / "memories").rglob("*") if path.is_file()]
+    return store.read_now(rows) | {path.name: path.read_bytes() for path in files}
+
+
+# --- a new retriever ----------------------------------------------------------------------------------------
+
+
+def first_five_memories(reading: Reading) -> Retrieved:
+    """The first five memories of a conversation: the example of the source document."""
+    lines = alive(reading.ledger.lines(reading.discussion, "file")) if reading.discussion else []
+    return retrievers.joined(lines[:5])
+
+
+@pytest.mark.requirement("004-044", "004-045", "004-046")
+async def test_a_new_retriever_is_one_function_and_one_registration(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    _, workflows = a_creator(store, ledger)
+    talk(store, "Hello.")
+    workflows.register("FirstFiveMemories", first_five_memories)
+    none = await run(workflows, tmp_path, {"type": "FirstFiveMemories"})
+    await remembered(store, ledger, *(f"Message {number}." for number in range(1, 8)))
+
+    seven = await run(workflows, tmp_path, {"type": "FirstFiveMemories"})
+
+    assert none == "No memories have been generated yet"
+    assert seven == "--ChunkBreak--".join(texts_of(ledger)[:5])
+    assert len(texts_of(ledger)) > 5
+
+
+# --- loading and running ------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("004-009", "004-008")
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([{"id": "a", "type": "Nonsense", "returnToUser": True}], "unknown type Nonsense"),
+        ([{"id": "a", "type": "RecentMemory"}], "no node has returnToUser"),
+        ([{"id": "a", "type": "Standard", "returnToUser": True}], "has no prompt"),
+        ([{"id": "a", "type": "RecentMemory", "colour": "red", "returnToUser": True}], "colour"),
+        (
+            [{"id": "a", "type": "Standard", "prompt": "{agent1Output}", "returnToUser": True}],
+            "{agent1Output}",
+        ),
+        ([{"id": "a", "type": "Standard", "prompt": "{agent5Input}", "returnToUser": True}], "{agent5Input}"),
+        ([{"id": "a", "type": "RecentMemory", "returnToUser": True}] * 2, "the same id"),
+        ([], "not a list of nodes"),
+        ({"nodes": []}, "not a list of nodes"),
+        ("not json", "cannot be read as JSON"),
+    ],
+)
+def test_a_workflow_that_cannot_run_is_refused_when_it_is_loaded(
+    tmp_path: Path, nodes: Any, says: str
+) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(nodes if isinstance(nodes, str) else json.dumps(nodes))
+
+    with pytest.raises(AnamnesisError) as refused:
+        WorkflowManager([tmp_path]).load(path)
+
+    assert refused.value.problem is WORKFLOW_INVALID
+    assert says in str(refused.value)
+
+
+def test_a_name_of_a_workflow_is_never_a_path(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "outside.json").write_text("[]")
+
+    with pytest.raises(AnamnesisError, match="no such file"):
+        WorkflowManager([tmp_path / "inside"]).named("../outside")
+
+
+@pytest.mark.requirement("004-051", "004-049")
+async def test_the_last_node_that_returns_to_the_user_is_the_result(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    model = ScriptedModel("first", "second", "third")
+    _, workflows = a_creator(store, ledger, complete=model)
+
+    output = await run(
+        workflows,
+        tmp_path,
+        {"type": "Standard", "prompt": "one", "returnToUser": True},
+        {"type": "Standard", "prompt": "after {agent1Output}", "returnToUser": True},
+        {"type": "Standard", "prompt": "{agent1Output} and {agent2Output}", "returnToUser": False},
+        scope=Scope(),
+    )
+
+    assert output == "second"
+    assert model.prompts == ["one", "after first", "first and second"]
+
+
+@pytest.mark.requirement("004-048", "004-049")
+def test_placeholders_are_replaced_once_and_what_is_put_in_is_not_read() -> None:
+    prompt = '{agent1Input} {agent4Input} {agent2Output} {agent9Input} {other} {"json": 1}'
+
+    result = filled(prompt, ("{agent2Output}", "", "", "four"), ("x", "two"))
+
+    assert result == '{agent2Output} four two  {other} {"json": 1}'
+
+
+async def test_a_workflow_that_makes_memories_may_not_call_itself(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    (tmp_path / "circle.json").write_text('[{"id": "a", "type": "QualityMemory", "returnToUser": true}]')
+    creator, _ = a_creator(store, ledger, folder=tmp_path, fileMemoryWorkflowName="circle")
+    talk(store, "Hello, tea.")
+
+    made = await creator.handle_discussion_id_flow(HERE)
+
+    assert (made.error, ledger.lines(HERE, "file")) == ("workflow_invalid", [])
+
+
+@pytest.mark.requirement("004-007", "004-043")
+async def test_the_shipped_workflow_makes_memories_and_returns_the_summary(
+    store: Store, ledger: MemoryLedger
+) -> None:
+    _, workflows = a_creator(store, ledger)
+    talk(store, "I like tea.")
+
+    output, steps = await workflows.run(workflows.named("remember"), IN_CONVERSATION)
+
+    assert output == "Person: I like tea."
+    assert [step.type for step in steps] == ["QualityMemory", "FullChatSummary"]
+
+
+# --- who writes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("004-042")
+def test_each_of_the_five_components_is_a_module_of_its_own() -> None:
+    parts = [
+        quality_memory.QualityMemory,
+        retrievers.Reading,
+        memory_nodes.MemoryNodes,
+        manager.WorkflowManager,
+    ]
+    modules = {inspect.getfile(part) for part in parts} | {str(vector_db.__file__)}
+
+    assert len(modules) == 5
+
+
+WRITING = {"append", "mark", "add_summary", "erase_summaries"}
+
+
+@pytest.mark.requirement("004-003", "004-004")
+def test_only_the_creator_writes_the_ledger() -> None:
+    root = Path(str(quality_memory.__file__)).parents[2]
+    writers = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in WRITING
+        and ast.unparse(node.value).endswith("ledger")
+        and "store/" not in path.as_posix()
+    }
+
+    assert writers == {"remember/creators/quality_memory.py"}
+    used = {
+        node.id for node in ast.walk(ast.parse(inspect.getsource(retrievers))) if isinstance(node, ast.Name)
+    }
+    assert {"MemoryLedger", "QualityMemory", "Store", "Complete"} & used == set()
