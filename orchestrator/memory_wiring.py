@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from agents.models.servers.openai import ChatModel
 
 
+def load_memory_config(overlay: Path | None = None) -> MemoryConfig:
+    """How memories are made, by `memory.json`."""
+    return memory_config.load(configured("memory.json", overlay))
+
+
 def build_memory_ledger(settings: Settings, store: Store, config: MemoryConfig) -> MemoryLedger:
     """The ledger of memories: in files or in tables, as the settings say."""
     weights = config.search_weights.model_dump()
@@ -52,7 +57,7 @@ def build_creator(
     overlay: Path | None = None,
 ) -> tuple[QualityMemory, WorkflowManager]:
     """The creator of memories, and the workflows that it runs and that run it."""
-    config = memory_config.load(configured("memory.json", overlay))
+    config = load_memory_config(overlay)
     workflows = build_workflows(overlay)
     traced = TracedMemories(outbox, characters=settings.limits.trace_content_characters)
     chosen = settings.memory

@@ -17,6 +17,7 @@ from orchestrator.cli import (
     keys,
     letta,
     memory,
+    memory_making,  # noqa: F401  adds commands to `memory`
     memory_records,  # noqa: F401  adds commands to `memory`
     models,
     open,
@@ -24,6 +25,7 @@ from orchestrator.cli import (
     safety,
     serve,
     traces,
+    workflow,
 )
 from orchestrator.cli.options import Invocation, RootCommand, shared_options
 
@@ -44,7 +46,7 @@ from orchestrator.cli.options import Invocation, RootCommand, shared_options
             "check",
         ),
         "Evaluate it": ("safety", "route", "extract", "eval"),
-        "Maintain it": ("keys", "models", "letta", "db"),
+        "Maintain it": ("workflow", "keys", "models", "letta", "db"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
@@ -65,6 +67,7 @@ Examples:
   anamnesis extract said.jsonl         show what messages mean in their context
   anamnesis --data ./data db upgrade   create the database in that folder
   anamnesis memory search USER QUERY   search what is remembered of a person
+  anamnesis workflow run FILE          run a workflow of memory nodes and model calls
   anamnesis letta status               compare Letta with the database
   anamnesis check --json               check the database, as JSON
 
@@ -98,6 +101,7 @@ for _command in (
     safety.safety,
     keys.keys,
     models.models,
+    workflow.workflow,
     letta.letta,
     database.db,
 ):

@@ -44,7 +44,7 @@ def answer(
         )[:_MOST_LISTED]
     if asked.kinds[:1] == (CONCERN,):
         return listed(facts, now)
-    remembered = [_as_fact(hit, now) for hit in hits if hit.is_current and "?" not in hit.content]
+    remembered = [_as_fact(hit, now) for hit in hits if _can_be_quoted(hit)]
     return _unique(told(each.fact, now) for each in search.find(asked, remembered))
 
 
@@ -191,6 +191,11 @@ def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: dateti
     ):
         return (told(max(facts, key=lambda fact: fact.turn or 0), now),)
     return ()
+
+
+def _can_be_quoted(hit: MemoryHit) -> bool:
+    """Whether a memory has only the person's own words. A summary may hold answers, too."""
+    return hit.is_current and hit.memory_type != "summary" and "?" not in hit.content
 
 
 def _as_fact(hit: MemoryHit, now: datetime) -> CurrentFact:

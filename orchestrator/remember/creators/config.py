@@ -30,7 +30,8 @@ class MemoryConfig(BaseModel):
     """The configuration of a QualityMemory run.
 
     A workflow's name is that of a file in `workflows/`, without `.json`. If it is empty, a model is asked
-    directly; without a model, sentences are picked.
+    directly; without a model, sentences are picked. With `find_in_searches`, searches of long-term memory
+    find the memories beside the messages they were made of; VectorMemorySearch finds its own in any case.
     """
 
     model_config = ConfigDict(
@@ -51,6 +52,7 @@ class MemoryConfig(BaseModel):
     memory_characters: Count
     summary_characters: Count
     recent_memories: Count
+    find_in_searches: bool
     search_weights: SearchWeights
 
     @property

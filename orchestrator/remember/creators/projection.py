@@ -10,11 +10,8 @@ from orchestrator.remember.ledger.lines import Action, Discussion, Kind, Line, a
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memories import SUMMARY, NewMemory
 from orchestrator.store.rows import Memory
-
-SUMMARY: Final = "summary"
-"""The `source_type` of a memory that was made of several messages."""
 
 CREATOR: Final = "quality_memory"
 """The name under which memories are made."""
@@ -41,13 +38,18 @@ def missing(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) 
 
 
 def store_missing(
-    tx: Transaction, of: Discussion, items: Sequence[Item], embeddings: indexing.Embeddings
+    tx: Transaction, of: Discussion, items: Sequence[Item], embeddings: indexing.Embeddings | None
 ) -> list[Memory]:
-    """Store the items that no other process has stored meanwhile; returns their memories."""
+    """Store the items that no other process has stored meanwhile; returns their memories.
+
+    Without embeddings, searches do not find them.
+    """
     tx.memories.ledger.next_version(of.user_id)  # locks: another process that stores the same waits
     new = [n for n, item in enumerate(items) if tx.memories.get_even_deleted(item.memory_id) is None]
     if not new:
         return []
+    if embeddings is None:
+        return tx.memories.add_all([each for n in new if (each := items[n].new) is not None])
     left = indexing.Embeddings(embeddings.model, embeddings.own[new], embeddings.window[new])
     indexing.write(tx, of.user_id, [items[n] for n in new], left)
     stored = (tx.memories.get(items[n].memory_id) for n in new)
@@ -110,6 +112,7 @@ def _item(tx: Transaction, of: Discussion, kind: Kind, line: Line) -> Item:
             "chunk": line.chunk,
             "line": line.digest,
             "messages": list(line.rests_on),
+            "members": [utterance_id(id) for id in line.rests_on],
             "maker": line.maker,
         },
     )

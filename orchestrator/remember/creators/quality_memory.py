@@ -172,7 +172,9 @@ class QualityMemory:
         items = await self._store.read(lambda tx: projection.missing(tx, of, kind, lines))
         if not items:
             return
-        embeddings = await asyncio.to_thread(indexing.embed, items, self._embedder)
+        embeddings = None
+        if self._generator.config.find_in_searches:
+            embeddings = await asyncio.to_thread(indexing.embed, items, self._embedder)
         await self._keep(of.id, lambda tx: projection.store_missing(tx, of, items, embeddings))
 
     async def _take_deletions(self, of: Discussion, kind: Kind, lines: Sequence[Line]) -> None:

@@ -20,6 +20,9 @@ from orchestrator.store.rows import IndexedMemory, Memory
 MEMORY_BLOCK = "memory_block"
 """The `source_type` of a row that represents a block. Searches do not find it."""
 
+SUMMARY: Final = "summary"
+"""The `source_type` of a memory that was made of several messages. Its creator decides if it is indexed."""
+
 PERSON: Final = "person"
 """The actor of a change that the person asked for."""
 
@@ -90,6 +93,11 @@ _NOT_INDEXED = Statement(
         _alive,
         _is_memory,
         IndexedMemory.table.c.model.is_(None),  # never indexed, or changed since
+        or_(
+            _table.c.source_type.is_(None),
+            _table.c.source_type != SUMMARY,
+            IndexedMemory.table.c.memory_id.is_not(None),
+        ),
     )
     .order_by(_table.c.created_at, _table.c.id)
     .limit(bindparam("limit")),

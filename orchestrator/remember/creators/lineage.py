@@ -1,0 +1,144 @@
+"""From a message, a turn, a chunk, a memory or a rolling summary to all the others that belong to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
+from orchestrator.remember.creators.background import message_of
+from orchestrator.remember.ledger.lines import CHUNK_ACTIONS, Discussion, Kind, Line, states
+from orchestrator.remember.ledger.port import LedgerReader
+from orchestrator.remember.utterances import utterance_id
+from orchestrator.store.engine.database import Store, Transaction
+from orchestrator.store.rows import ArchivedTurn, Conversation
+
+KINDS: Final[tuple[Kind, ...]] = ("file", "vector")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What an id names: a conversation, and in it some messages, a chunk, or everything."""
+
+    conversation: Conversation
+    messages: frozenset[str] | None = None
+    chunk: int | None = None
+
+    def has(self, line: Line) -> bool:
+        if self.chunk is not None:
+            return line.chunk == self.chunk
+        return self.messages is None or not self.messages.isdisjoint(line.messages)
+
+
+def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
+    """The chunks that an id belongs to, each with its messages and memories, and the rolling summary.
+
+    `id` is that of a message, a memory or a conversation; CONVERSATION:TURN is a turn, CONVERSATION#NUMBER a
+    chunk. Raises if there is no such thing.
+    """
+    wanted = store.read_now(lambda tx: _wanted(tx, id))
+    if wanted is None:
+        raise AnamnesisError(ITEM_NOT_FOUND, what="message, memory, turn, chunk or conversation")
+    of = Discussion(wanted.conversation.user_id, wanted.conversation.id)
+    found = []
+    for kind in KINDS:
+        lines = ledger.lines(of, kind)
+        made = [line for line in lines if line.action in CHUNK_ACTIONS and wanted.has(line)]
+        for number in dict.fromkeys(line.chunk for line in made):
+            of_chunk = [line for line in made if line.chunk == number]
+            found.append(_chunk(store, of, kind, of_chunk, states(lines)))
+    summaries = ledger.summaries(of)
+    shown = None
+    if summaries:
+        last = summaries[-1]
+        shown = {"number": last.number, "text": last.text, "hash": last.hash, "maker": last.maker}
+        shown["memory"] = next(
+            (line.memory_id for line in ledger.lines(of, "file") if line.digest == last.hash), None
+        )
+    unprocessed = []
+    if not found and wanted.messages:
+        unprocessed = store.read_now(lambda tx: _messages(tx, of.id, tuple(sorted(wanted.messages or ()))))
+    return {"conversation": of.id, "chunks": found, "summary": shown, "notInAMemoryYet": unprocessed}
+
+
+def _wanted(tx: Transaction, id: str) -> _Wanted | None:
+    start, separator, rest = id.partition("#" if "#" in id else ":")
+    if separator:
+        conversation = tx.conversations.get(start)
+        if conversation is None or not rest.isdecimal():
+            return None
+        if separator == "#":
+            return _Wanted(conversation, chunk=int(rest))
+        return _Wanted(conversation, _of_turn(tx, start, int(rest)))
+    if conversation := tx.conversations.get(id):
+        return _Wanted(conversation)
+    if message := tx.messages.get(id):
+        return _of_messages(tx, message.conversation_id, message.id)
+    memory = tx.memories.get_even_deleted(id)
+    source: Mapping[str, Any] = memory.source_info or {} if memory else {}
+    conversation = tx.conversations.get(str(source.get("conversation", "")))
+    if conversation is None:
+        return None
+    if isinstance(chunk := source.get("chunk"), int):
+        return _Wanted(conversation, chunk=chunk)
+    return _Wanted(conversation, frozenset((str(source.get("message", "")),)))
+
+
+def _of_messages(tx: Transaction, conversation_id: str, *ids: str) -> _Wanted | None:
+    conversation = tx.conversations.get(conversation_id)
+    return None if conversation is None else _Wanted(conversation, frozenset(ids))
+
+
+def _of_turn(tx: Transaction, conversation_id: str, number: int) -> frozenset[str]:
+    """The messages of a turn, archived or not."""
+    archived = tx.unit.find_one(ArchivedTurn, conversation_id=conversation_id, turn_id=number)
+    if archived is not None:
+        said = message_of(archived)
+        answers = tx.messages.answers_to(conversation_id, said)
+        return frozenset((said, *(answer.id for answer in answers)))
+    turn = tx.turns.get(conversation_id, number)
+    return frozenset(id for id in (turn.user_message_id, turn.answer_id) if id) if turn else frozenset()
+
+
+def _chunk(
+    store: Store, of: Discussion, kind: Kind, lines: list[Line], now: Mapping[str, str]
+) -> dict[str, Any]:
+    first = lines[0]
+    memories = [
+        {"id": line.memory_id, "text": line.body.text if line.body else None, "state": now[line.memory_id]}
+        for line in lines
+        if line.memory_id
+    ]
+    return {
+        "id": f"{of.id}#{first.chunk}",
+        "kind": kind,
+        "line": first.digest,
+        "hash": first.point.hash,
+        "maker": first.maker,
+        "dropped": sum(line.dropped for line in lines),
+        "messages": store.read_now(lambda tx: _messages(tx, of.id, first.messages)),
+        "restsOn": list(first.rests_on),
+        "memories": memories,
+    }
+
+
+def _messages(tx: Transaction, conversation_id: str, ids: tuple[str, ...]) -> list[dict[str, Any]]:
+    archived = tx.unit.find(ArchivedTurn, "turn_id", conversation_id=conversation_id)
+    turns = {message_of(turn): turn.turn_id for turn in archived if turn.has_left}
+    found = []
+    for id in ids:
+        message = tx.messages.get(id)
+        if message is None:
+            continue
+        memory = tx.memories.get_even_deleted(utterance_id(id))
+        turn = turns.get(id, turns.get(message.previous_id or ""))
+        found.append(
+            {
+                "id": id,
+                "number": message.sequence_number,
+                "role": message.message_role,
+                "text": message.contents,
+                "archivedTurn": None if turn is None else f"{conversation_id}:{turn}",
+                "utterance": memory.id if memory is not None else None,
+            }
+        )
+    return found
