@@ -140,8 +140,9 @@ def _summaries(given: Sequence[str]) -> dict[str, tuple[str, tuple[str, ...]]]:
             extract = summarise(chunk, chosen.memory_characters)
             if extract.body is not None:
                 text = extract.body.text.replace("Person: ", "")
-                line = {"id": f"S{len(made)}", "text": text, "date": told[0]["date"]}
-                made[line["id"]] = (json.dumps({**line, "episode": f"summary:{episode}"}), extract.rests_on)
+                id = f"S{len(made)}"
+                new = {"id": id, "text": text, "date": told[0]["date"]}
+                made[id] = (json.dumps({**new, "episode": f"summary:{episode}"}), extract.rests_on)
     return made
 
 

@@ -72,19 +72,17 @@ def match_query(keywords: str) -> str:
 
 def read_lines(path: Path) -> list[Line]:
     """All lines of a database; none if the file does not exist."""
-    if not path.exists():
-        return []
     with _reading(path) as connection:
+        if connection is None:
+            return []
         rows = connection.execute("SELECT metadata_json FROM memories ORDER BY id").fetchall()
     return [line_of(json.loads(text)) for (text,) in rows]
 
 
 def read_point(path: Path, discussion_id: str) -> Point | None:
     """The last processed message, as the tracker has it."""
-    if not path.exists():
-        return None
     with _reading(path) as connection:
-        return _point(connection, discussion_id)
+        return None if connection is None else _point(connection, discussion_id)
 
 
 def append(path: Path, discussion_id: str, after: Point | None, new: Sequence[NewLine]) -> bool:
@@ -125,10 +123,8 @@ def mark(path: Path, new: NewLine) -> None:
 
 def search(path: Path, keywords: str, limit: int, weights: Mapping[str, float]) -> list[Line]:
     """The memories with any of the keywords, best first; none if the file does not exist."""
-    if not path.exists():
-        return []
     with _reading(path) as connection:
-        return _found(connection, keywords, limit, weights)
+        return [] if connection is None else _found(connection, keywords, limit, weights)
 
 
 def search_lines(
@@ -215,10 +211,18 @@ def _move(connection: sqlite3.Connection, discussion_id: str, line: Line) -> Non
 
 
 @contextmanager
-def _reading(path: Path) -> "Iterator[sqlite3.Connection]":
-    """A connection that cannot write."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as connection:
-        yield connection
+def _reading(path: Path) -> "Iterator[sqlite3.Connection | None]":
+    """A connection that does not change the database; None if nothing was ever committed to the file.
+
+    The file is opened for writing, because SQLite may have to undo what a process left that has crashed.
+    """
+    if not path.exists():
+        yield None
+        return
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'memories'").fetchone()
+        yield connection if tables[0] else None
 
 
 @contextmanager

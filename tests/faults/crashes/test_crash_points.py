@@ -27,7 +27,7 @@ WITH_A_TOOL = ("I weigh 80 kg and I am 180 cm tall, what is my BMI?", "Thank you
 CHANGED = b"session_info.status"
 """The field that a pause changes, as its trace names it."""
 
-ELSEWHERE = (*faults.IN_IDLE_SESSIONS, *faults.IN_LETTA)
+ELSEWHERE = (*faults.IN_IDLE_SESSIONS, *faults.IN_LETTA, *faults.IN_MEMORIES)
 IN_EVERY_TURN = [point for point in faults.POINTS if "_tool_" not in point and point not in ELSEWHERE]
 
 SWEEPS = [

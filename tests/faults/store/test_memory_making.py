@@ -1,0 +1,124 @@
+"""Memories are made exactly once, whatever fails in between: by `kill -9`, and by an error in one process."""
+
+import asyncio
+import json
+import random
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ops import faults
+from orchestrator.remember.ledger.files import FileLedger
+from orchestrator.remember.ledger.lines import Discussion, Kind
+from orchestrator.remember.ledger.port import MemoryLedger
+from orchestrator.remember.ledger.tables import TableLedger
+from orchestrator.store.engine.database import Store
+from orchestrator.wire.ids import RandomIds
+from tests.support.builders import HandClock
+from tests.support.creators import a_creator, problems, talk
+from tools.toolchain import CHECKOUT
+
+ONLY_FILES = {"half_line", "before_tracker"}
+OF_SUMMARIES = {"before_summary", "after_summary"}
+LENGTHS = (0, 1, 3, 10, 40, 300)
+WORDS = ("tea", "knee", "20 mg", "Maria", "yes", "no.", "Since May?", "ärger", "痛い", "\n", "  ")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "kind", "reached"),
+    [
+        ("files", "file", set(faults.IN_MEMORIES) - {"before_tracker"}),
+        ("files", "vector", set(faults.IN_MEMORIES) - {"half_line"} - OF_SUMMARIES),
+        ("tables", "file", set(faults.IN_MEMORIES) - ONLY_FILES),
+        ("tables", "vector", set(faults.IN_MEMORIES) - ONLY_FILES - OF_SUMMARIES),
+    ],
+)
+def test_a_process_that_is_killed_at_any_step_loses_and_repeats_nothing(
+    tmp_path: Path, ledger: str, kind: str, reached: set[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.store.memory_deaths", str(tmp_path), ledger, kind],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert [each for each in found if each[3]] == []
+    assert {point for point, _, died, _ in found if died} == reached
+
+
+class Broken(Exception):
+    """An error in the middle of a run."""
+
+
+def fail_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the step with that number raise, whichever it is."""
+    left = [steps]
+
+    def point(name: str) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Broken(name)
+
+    monkeypatch.setattr(faults, "point", point)
+
+
+def a_text(chance: random.Random) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(chance.choice(LENGTHS) // 3))
+
+
+def live(seed: int, store: Store, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A random conversation whose memories are made in runs that fail at random steps; what is wrong then."""
+    chance = random.Random(seed)
+    kind: Kind = chance.choice(("file", "vector"))
+    of = Discussion("ann", f"conv_{seed}")
+    creator, _ = a_creator(
+        store,
+        ledger,
+        useVectorForQualityMemory=kind == "vector",
+        chunkEstimatedTokenSize=chance.choice((1, 10, 50, 500)),
+        lookbackMessages=chance.choice((0, 1, 3)),
+        messagesBetweenChunks=chance.choice((1, 4, 10)),
+        findInSearches=chance.choice((True, False)),
+    )
+    for _ in range(chance.randint(1, 5)):
+        talk(store, *(a_text(chance) for _ in range(chance.randint(0, 6))), of=of)
+        fail_after(chance.randint(1, 12), monkeypatch)
+        with suppress(Broken):
+            asyncio.run(creator.handle_discussion_id_flow(of, whole=chance.random() < 0.3))
+        monkeypatch.undo()
+    asyncio.run(creator.handle_discussion_id_flow(of, whole=True))
+    return problems(store, ledger, of, kind)
+
+
+def histories(
+    seeds: range, template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[int, list[str]]:
+    """What is wrong after each of many random conversations, with the ledger in files and in tables."""
+    shutil.copyfile(template, folder / "store.db")
+    url = f"sqlite:///{folder / 'store.db'}"
+    store = Store.open(url, clock=HandClock(), ids=RandomIds(), synchronous="OFF", connections=1)
+    ledgers = (FileLedger(folder / "memories"), TableLedger(store))
+    found = {seed: live(seed, store, ledgers[seed % 2], monkeypatch) for seed in seeds}
+    store.close_now()
+    return {seed: wrong for seed, wrong in found.items() if wrong}
+
+
+def test_steps_that_fail_lose_and_repeat_nothing(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert histories(range(30), sqlite_template, tmp_path, monkeypatch) == {}
+
+
+@pytest.mark.soak
+def test_steps_that_fail_lose_and_repeat_nothing_in_a_thousand_conversations(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert histories(range(1000), sqlite_template, tmp_path, monkeypatch) == {}
