@@ -26,10 +26,9 @@ from memory_blocks.models import AgentResponse, Blocks, Conversation, UserMessag
 from orchestrator.ops.clock import SystemClock
 from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage
 from orchestrator.safety.monitor import SafetyMonitor
-from orchestrator.settings import load, shipped_config
+from orchestrator.settings import configured, load, shipped_config
 from orchestrator.wiring import (
     build_monitor,
-    configured,
     load_embedder,
     load_guard,
     load_prompts,

@@ -19,7 +19,6 @@ from typing import Any
 from agents.models.usage import estimated_tokens
 from agents.ports import Embedder
 from benchmarks.recall import DEFAULT, FIRST, Question, conversations, evidence, interval, lines
-from orchestrator.memory_wiring import build_creator
 from orchestrator.ops.clock import SystemClock
 from orchestrator.recall import recipe
 from orchestrator.recall.recipe import Recipe
@@ -35,6 +34,7 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.turn.outbox import Outbox
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wiring import load_embedder
+from orchestrator.workflows.building import build_creator
 
 MESSAGES = 1000
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -409,7 +409,7 @@ COMMAND_LINE: Final = "the command line"
 FOLDERS: Final = ("data.dir", "models.dir", "recall.trace_dir")
 """The settings whose value is a folder."""
 
-CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "memory.json", "prompts", "workflows")
+CONFIG_FILES: Final = ("default.toml", "agents.toml", "recall.toml", "prompts", "memory.json", "workflows")
 """The files that are read from a configuration folder."""
 
 

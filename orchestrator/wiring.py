@@ -23,11 +23,10 @@ from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
 from orchestrator import letta_settings
-from orchestrator.brain_selection import EMBEDDED, SelectedBrain, choose, our_errors
+from orchestrator.brain_selection import EMBEDDED, SelectedBrain, chat_model, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
 from orchestrator.local_models import NO_MODEL
-from orchestrator.memory_wiring import build_creator, memory_model
 from orchestrator.model_files import ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
@@ -50,9 +49,11 @@ from orchestrator.turn.outbox import Outbox
 from orchestrator.turn.services import TurnServices
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ServerInfo
+from orchestrator.workflows.building import build_creator
 
 if TYPE_CHECKING:
     from agents.evaluation.follow_ups import Enrich
+    from agents.models.servers.openai import ChatModel
     from agents.routing.router import Router
     from orchestrator.api.access.oidc import OidcTokens
     from orchestrator.connection.rooms import Rooms
@@ -200,6 +201,11 @@ def build_memory(
     searcher = Searcher(store, embedder, SystemClock(), cache_bytes=chosen.cache_megabytes * 1024 * 1024)
     tracing = TraceConfig(chosen.trace_enabled, chosen.trace_dir)
     return MemoryService(store, searcher, recipes, recipe=chosen.recipe, tracing=tracing)
+
+
+def memory_model(settings: Settings) -> "ChatModel | None":
+    """The model that makes memories: the chat endpoint's, if one is configured and Letta is not."""
+    return chat_model(settings) if settings.chat.model and not settings.letta.base_url else None
 
 
 def build_ledger(settings: Settings, agents: Roster) -> Ledger:

@@ -22,8 +22,8 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for
 
 @contextmanager
 def _ledger(invocation: Invocation) -> "Iterator[tuple[Store, MemoryLedger, MemoryConfig]]":
-    from orchestrator.memory_wiring import build_memory_ledger, load_memory_config
     from orchestrator.wiring import open_store
+    from orchestrator.workflows.building import build_memory_ledger, load_memory_config
 
     settings = invocation.settings(quietly=True)
     config = load_memory_config(invocation.config)
@@ -69,11 +69,11 @@ def status(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @with_invocation
 def reindex(invocation: Invocation, user: str, as_json: bool) -> None:
     """Rebuild the index of USER's memories from the ledger and the messages. Deleted ones stay deleted."""
-    from orchestrator.memory_wiring import build_creator
     from orchestrator.remember.ledger.lines import Discussion
     from orchestrator.remember.reindexing import rebuild_index
     from orchestrator.remember.utterances import Remembering
     from orchestrator.turn.outbox import Outbox
+    from orchestrator.workflows.building import build_creator
 
     async def settle(access: Any) -> tuple[int, int]:
         settings = invocation.settings(quietly=True)

@@ -27,7 +27,7 @@ def workflow() -> None:
 @with_invocation
 def check(invocation: Invocation, file: Path) -> None:
     """Check that FILE can be used. Names the node that is wrong."""
-    from orchestrator.memory_wiring import build_workflows
+    from orchestrator.workflows.building import build_workflows
 
     loaded = build_workflows(invocation.config).load(file)
     click.echo(f"{len(loaded.nodes)} nodes: {', '.join(node.type for node in loaded.nodes)}")
@@ -79,11 +79,11 @@ async def _run(
     inputs: tuple[str, ...],
 ) -> "tuple[str, list[Step]]":
     from orchestrator.errors import NOT_FOUND, AnamnesisError
-    from orchestrator.memory_wiring import build_creator, memory_model
     from orchestrator.remember.creators.history import history_after
     from orchestrator.remember.ledger.lines import Discussion
     from orchestrator.turn.outbox import Outbox
-    from orchestrator.wiring import load_embedder, open_store
+    from orchestrator.wiring import load_embedder, memory_model, open_store
+    from orchestrator.workflows.building import build_creator
     from orchestrator.workflows.memory_nodes import Scope
 
     settings = invocation.settings(options, quietly=True)

@@ -23,10 +23,10 @@ from orchestrator.remember.ledger.lines import (
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.settings import shipped_config
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.turn.background_memories import TracedMemories
 from orchestrator.turn.outbox import Outbox
 from orchestrator.workflows.manager import WorkflowManager
 from orchestrator.workflows.memory_nodes import MemoryNodes
+from orchestrator.workflows.traced import TracedMemories
 from tests.support.builders import HandClock
 from tests.support.memories import EMBEDDER
 

@@ -31,6 +31,7 @@ REVISIONS: Final = (
     "0011",
     "0012",
     "0013",
+    "0014",
 )
 """All versions of the schema, oldest first. This program needs the last."""
 

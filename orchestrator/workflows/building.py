@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.ports import Embedder
-from orchestrator.brain_selection import chat_model
 from orchestrator.ops.clock import SystemClock
 from orchestrator.prompts import PromptFiles
 from orchestrator.remember.creators import config as memory_config
@@ -18,10 +17,10 @@ from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.settings import Settings, configured, shipped_config
 from orchestrator.store.engine.database import Store
-from orchestrator.turn.background_memories import TracedMemories
 from orchestrator.turn.outbox import Outbox
 from orchestrator.workflows.manager import WorkflowManager
 from orchestrator.workflows.memory_nodes import MemoryNodes
+from orchestrator.workflows.traced import TracedMemories
 
 if TYPE_CHECKING:
     from agents.models.servers.openai import ChatModel
@@ -88,8 +87,3 @@ def _health_terms(overlay: Path | None) -> frozenset[str]:
     """The names of medicines and conditions, which a summary may have only if somebody said them."""
     words = tomllib.loads((configured("local", overlay) / "lexicon.toml").read_text(encoding="utf-8"))
     return frozenset((*words["medicines"]["names"], *words["conditions"]["names"]))
-
-
-def memory_model(settings: Settings) -> "ChatModel | None":
-    """The model that makes memories: the chat endpoint's, if one is configured and Letta is not."""
-    return chat_model(settings) if settings.chat.model and not settings.letta.base_url else None
