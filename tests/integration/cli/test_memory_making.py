@@ -1,0 +1,146 @@
+"""`anamnesis memory status`, `lineage` and `reindex`, and `anamnesis workflow`, as scripts use them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.ops.clock import SystemClock
+from orchestrator.store.engine.database import Store
+from orchestrator.wire.ids import RandomIds
+from tests.support.commands import run
+from tests.support.creators import talk
+
+pytestmark = pytest.mark.usefixtures("nothing_configured")
+
+SAID = (
+    "I take 20 mg of lisinopril every morning.",
+    "Thank you. Anything else?",
+    "Penicillin gives me a rash.",
+    "I will remember that.",
+)
+MAKE = [{"id": "a", "type": "QualityMemory"}, {"id": "b", "type": "FullChatSummary", "returnToUser": True}]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> list[str]:
+    """A conversation with four messages; returns their ids."""
+    (tmp_path / "config").mkdir()
+    shipped = json.loads(Path("config/memory.json").read_text())
+    changes = {"lookbackMessages": 0, "messagesBetweenChunks": 1, "chunkEstimatedTokenSize": 20}
+    (tmp_path / "config" / "memory.json").write_text(json.dumps({**shipped, **changes}))
+    (tmp_path / "make.json").write_text(json.dumps(MAKE))
+    (tmp_path / "data").mkdir(mode=0o700)
+    url = f"sqlite:///{tmp_path / 'data' / 'anamnesis.db'}"
+    store = Store.open(url, clock=SystemClock(), ids=RandomIds(), create=True)
+    ids = talk(store, *SAID)
+    store.close_now()
+    return ids
+
+
+def ours(tmp_path: Path, *arguments: str | Path) -> Any:
+    done = run("--config", tmp_path / "config", *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return (
+        [json.loads(line) for line in done.stdout.splitlines()]
+        if "status" in arguments
+        else json.loads(done.stdout)
+    )
+
+
+def make(tmp_path: Path) -> Any:
+    return ours(tmp_path, "workflow", "run", tmp_path / "make.json", "--conversation", "conv_1")
+
+
+def test_status_shows_what_is_behind(told: list[str], tmp_path: Path) -> None:
+    (before,) = ours(tmp_path, "memory", "status")
+    made = make(tmp_path)
+    (after,) = ours(tmp_path, "memory", "status")
+
+    assert (before["messages"], before["behind"], before["memories"]) == (4, 4, 0)
+    assert (after["behind"], after["memories"], after["broken"]) == (0, 2, [])
+    assert made["output"] == f"Person: {SAID[0]}\nPerson: {SAID[2]}"
+    assert [node["type"] for node in made["nodes"]] == ["QualityMemory", "FullChatSummary"]
+
+
+def test_status_reports_a_ledger_that_was_changed(told: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    (file,) = (tmp_path / "data" / "memories").rglob("*_memories.jsonl")
+    file.write_text(file.read_text().replace("20 mg", "90 mg"))
+
+    done = run("memory", "status")
+
+    assert (done.exit_code, "line 1: a line's text is not the one it was written with" in done.stdout) == (
+        1,
+        True,
+    )
+    assert "90 mg" not in done.output
+
+
+def test_lineage_leads_from_each_to_all_the_others(told: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    whole = ours(tmp_path, "memory", "lineage", "conv_1")
+
+    first = whole["chunks"][0]
+    memory = first["memories"][0]["id"]
+    found = [ours(tmp_path, "memory", "lineage", id) for id in (memory, told[0], told[1], first["id"])]
+    of_turn = run("memory", "lineage", "conv_1:7", "--json")
+    shown = run("memory", "lineage", memory)
+
+    assert [each["chunks"] for each in found] == [[first]] * 4
+    assert [message["text"] for message in first["messages"]] == list(SAID[:2])
+    assert whole["summary"]["memory"] == whole["chunks"][-1]["memories"][0]["id"]
+    assert json.loads(of_turn.stdout)["chunks"] == []
+    assert f"memory {memory}  memory" in shown.stdout
+    assert run("memory", "lineage", "nonsense").exit_code == 2
+
+
+def test_lineage_says_if_a_message_is_in_no_memory_yet(told: list[str], tmp_path: Path) -> None:
+    found = ours(tmp_path, "memory", "lineage", told[2])
+
+    assert found["chunks"] == []
+    assert [message["text"] for message in found["notInAMemoryYet"]] == [SAID[2]]
+
+
+def test_reindex_stores_what_is_missing_and_brings_nothing_back(told: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    run("memory", "reindex", "ann")
+    gone, kept = [
+        each["memories"][0]["id"] for each in ours(tmp_path, "memory", "lineage", "conv_1")["chunks"]
+    ]
+    assert run("memory", "delete", "ann", gone).exit_code == 0
+
+    first = run("memory", "reindex", "ann", "--json")
+    (file,) = (tmp_path / "data" / "memories").rglob("*_memories.jsonl")
+    again = run("memory", "reindex", "ann", "--json")
+
+    listed = run("memory", "list", "ann", "--json").stdout
+    assert json.loads(first.stdout)["stored"] == json.loads(again.stdout)["stored"] == 0
+    assert (gone in listed, kept in listed) == (False, True)
+    assert [json.loads(line)["action"] for line in file.read_text().splitlines()][-1] == "deleted"
+
+
+def test_a_workflow_is_checked_without_running_it(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps([{"id": "a", "type": "Nonsense", "returnToUser": True}]))
+
+    good = run("workflow", "check", "config/workflows/topics.json")
+    bad = run("workflow", "check", wrong)
+
+    assert (good.exit_code, good.stdout) == (0, "2 nodes: Standard, Standard\n")
+    assert (bad.exit_code, "unknown type Nonsense" in bad.output) == (2, True)
+
+
+def test_without_a_conversation_a_workflow_reads_only_the_messages(tmp_path: Path) -> None:
+    messages = tmp_path / "messages.json"
+    messages.write_text(json.dumps([{"role": "user", "content": "I like tea."}]))
+    file = tmp_path / "make.json"
+    file.write_text(json.dumps(MAKE))
+
+    done = run("workflow", "run", file, "--messages", messages)
+    asked = run("workflow", "run", "config/workflows/topics.json", "--input", "x")
+
+    assert (done.exit_code, done.stdout) == (0, "Person: I like tea.\n")
+    assert not (tmp_path / "data" / "memories").exists()
+    assert (asked.exit_code, "no model is configured" in asked.output) == (2, True)
