@@ -36,6 +36,7 @@ from orchestrator.api.routes.memory import (
     archived_turns,
     blocks,
     explanations,
+    exports,
     memories,
     retrievals,
     search,
@@ -116,6 +117,7 @@ def _add_resources(
         messages.build_router(resources),
         blocks.build_router(resources),
         archived_turns.build_router(resources),
+        exports.build_router(resources),  # before `/v1/traces/{trace_id}`
         traces.build_router(resources, app.state.feed, access),
         explanations.build_router(resources),
         tool_uses.build_router(resources),

@@ -142,6 +142,7 @@ class TurnRecord:
             changes=made,
         )
         self._trace(write, written.receipts)
+        self._give_title(write, facts)
         kept_or_forgotten = remember_facts(write.tx, self._turn.conversation.user_id, made)
         kept_or_forgotten += self._forget(write, made, reading.blocks, result.routing)
         for kept in kept_or_forgotten:
@@ -164,6 +165,13 @@ class TurnRecord:
         turns = self._before_this_turn(blocks).conversation_history.turns
         asked = turns[-1].user_message.content if turns else ""
         return forget(write.tx, user_id, facts, final=is_for_good(message.contents, asked))
+
+    def _give_title(self, write: ConversationWrite, facts: Sequence[CurrentFact]) -> None:
+        """Name a conversation without a title after its first concern."""
+        concern = concern_now(facts)
+        if write.conversation.title is None and concern is not None:
+            title = f"{concern.value[:1].upper()}{concern.value[1:]}"
+            write.tx.conversations.update(write.conversation.id, title=title)
 
     def _fact_changes(self, write: ConversationWrite, blocks: Blocks) -> tuple[FactChange, ...]:
         return self._ledger.fact_changes(SqlBlockStore(write.tx.blocks), self.conversation, blocks)

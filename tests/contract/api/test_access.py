@@ -36,6 +36,7 @@ TABLE = {
     ("POST", CONVERSATION + "/token"): (200, 404, 200, 403, 403, 403, 403),
     ("GET", CONVERSATION + "/messages"): (200, 404, 403, 200, 200, 200, 403),
     ("GET", CONVERSATION + "/transcript"): (200, 404, 403, 403, 200, 200, 403),
+    ("GET", CONVERSATION + "/export"): (200, 404, 403, 403, 403, 200, 403),
     ("GET", "/v1/messages/{message_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/messages/{message_id}/explanation"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", CONVERSATION + "/blocks"): (200, 404, 403, 200, 200, 200, 403),
@@ -62,6 +63,7 @@ TABLE = {
     ("GET", "/v1/overview"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/turns"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/traces"): (200, 200, 403, 200, 200, 200, 200),
+    ("GET", "/v1/traces/export"): (200, 200, 403, 200, 200, 200, 200),
     ("GET", "/v1/traces/stream"): (200, 200, 403, 200, 200, 200, 200),
     ("GET", "/v1/traces/{trace_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", CONVERSATION + "/traces"): (200, 404, 403, 200, 200, 200, 403),
@@ -83,6 +85,7 @@ PUBLIC = {
 LISTS = (
     "/v1/conversations",
     "/v1/traces",
+    "/v1/traces/export",
     "/v1/traces/stream",
     "/v1/safety-events",
     "/v1/retrievals",

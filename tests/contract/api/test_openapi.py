@@ -140,6 +140,30 @@ def test_no_request_gets_a_server_error_or_an_undocumented_answer(
     assert called >= 35
 
 
+UNKEYED = {
+    "POST /v1/session",  # nobody is signed in yet, and a code works only once
+    "DELETE /v1/session",  # ends nothing twice
+    "POST /v1/livekit/webhook",  # LiveKit sends no such header
+    "POST /v1/conversations/{conversation_id}/token",  # a kept answer would keep the token
+    "POST /v1/memories/search",  # only reads
+}
+
+
+def test_every_route_that_writes_takes_an_idempotency_key(
+    server: tuple[str, dict[str, str], dict[str, str]],
+) -> None:
+    schema: dict[str, Any] = schemathesis.openapi.from_url(f"{server[0]}/openapi.json").raw_schema
+    without = {
+        f"{method.upper()} {path}"
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+        if method != "get"
+        and "idempotency-key" not in {each["name"] for each in operation.get("parameters", ())}
+    }
+
+    assert without == UNKEYED
+
+
 def takes_data(operation: Any) -> bool:
     """Whether a request can be wrong: it has parameters or a body."""
     return bool([*operation.iter_parameters(), *operation.body])

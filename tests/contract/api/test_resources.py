@@ -1,6 +1,8 @@
 """What each resource of the API shows, what it changes, and which trace a look leaves."""
 
 import asyncio
+import csv
+import io
 import json
 import shutil
 from hashlib import sha256
@@ -11,8 +13,11 @@ import httpx
 import pytest
 
 from agents.models.scripted import ScriptedBrain
+from agents.values import FactReading
+from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import Label
 from orchestrator.api.access.roles import Role
+from orchestrator.api.routes.memory import exports
 from orchestrator.api.server import listening
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Trace
@@ -112,6 +117,26 @@ async def test_the_items_of_another_person_seem_not_to_exist(embedded: str, tmp_
 
             assert foreign.text == unknown.text
             assert problem(foreign) == (404, "item_not_found")
+
+
+async def test_a_conversation_is_named_after_its_first_concern_unless_it_has_a_title(
+    embedded: str, tmp_path: Path
+) -> None:
+    def concern(value: str) -> tuple[FactReading, ...]:
+        reading = FactReading(
+            op=Op.ADD, kind="concern", subject="person", value=value, decided_by=Decider.LOCAL
+        )
+        return (reading,)
+
+    brain = ScriptedBrain(changes=[(), concern("headache"), concern("a sore knee")])
+    async with a_site(embedded, tmp_path, brain) as site, a_talk(site, "Hello") as peer:
+        path = f"{HERE}/{peer.conversation_id}"
+        before = (await site.get(path))["title"]
+        await peer.ask(SAID)
+        named = (await site.get(path))["title"]
+        await peer.ask("My knee hurts, too")
+
+        assert (before, named, (await site.get(path))["title"]) == (None, "Headache", "Headache")
 
 
 # --- idempotency -------------------------------------------------------------------------------------------
@@ -548,6 +573,49 @@ async def test_the_overview_counts_and_its_rows_can_be_listed(address: str, tmp_
         order = {"since": "2024-02-01T00:00:00Z", "until": "2024-01-01T00:00:00Z"}
         refused = await site.http.get("/v1/overview", headers=site.person(), params=order)
         assert problem(refused) == (422, "invalid_field")
+
+
+# --- downloads ---------------------------------------------------------------------------------------------
+
+
+@on_both_databases
+async def test_traces_are_downloaded_all_at_once_with_the_filters_of_the_list(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "BATCH", 3)
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        listed = (await site.get("/v1/traces"))["items"]
+        path, mine = "/v1/traces/export", site.person()
+        lines = await site.http.get(path, headers=mine)
+        table = await site.http.get(path, headers=mine, params={"format": "csv", "action": "stored"})
+        of_bob = await site.http.get(path, headers=site.person(BOB))
+        elsewhere = await site.http.get(
+            path, headers=site.person(BOB), params={"conversation": peer.conversation_id}
+        )
+
+        assert [json.loads(line) for line in lines.text.splitlines()] == listed
+        rows = list(csv.DictReader(io.StringIO(table.text)))
+        assert [row["id"] for row in rows] == [each["id"] for each in listed if each["action"] == "stored"]
+        assert list(rows[0]) == list(listed[0])
+        assert lines.headers["content-disposition"] == 'attachment; filename="traces.jsonl"'
+        assert of_bob.text == elsewhere.text == ""
+
+
+async def test_a_conversation_is_downloaded_by_its_person_and_by_privacy_with_a_trace(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        path = f"{HERE}/{peer.conversation_id}/export"
+        pia = await site.staff(Role.PRIVACY, name="pia", reason="request 12")
+
+        whole = await site.get(path)
+        for_reading = await site.http.get(path, headers=pia, params={"format": "md"})
+
+        assert whole["messages"][0]["contents"] == SAID
+        assert f"> {SAID}" in for_reading.text
+        assert {(each.meta or {})["reason"] for each in await traces_by(site, "privacy:pia")} == {
+            "request 12"
+        }
 
 
 # --- looking -----------------------------------------------------------------------------------------------

@@ -107,15 +107,9 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
     ) -> Page[TraceFacts]:
         """List traces, newest first, without their contents. An auditor gets the reads of staff."""
         caller, after = caller_of(request), read_position(cursor)
-        which = _within_reach(caller, of, which)
+        which = within_reach(caller, of, which)
 
-        def read(tx: Transaction) -> list[TraceEntry]:
-            if which.user_id is not None:
-                person, rest = which.user_id, replace(which, user_id=None)
-                return tx.pages.traces_of_person(person, rest, after, limit + 1)
-            return tx.pages.traces(which, after, limit + 1)
-
-        return _page(await store.read(read), limit)
+        return _page(await store.read(lambda tx: read_page(tx, which, after, limit + 1)), limit)
 
     @router.get("/v1/conversations/{conversation_id}/traces", responses=problems(404))
     async def show_list(
@@ -146,7 +140,7 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
         last_event_id: Annotated[str | None, Header(max_length=500)] = None,
     ) -> StreamingResponse:
         """Send new traces as server-sent events. The id of an event is the cursor to go on from."""
-        which = _within_reach(caller_of(request), of, which)
+        which = within_reach(caller_of(request), of, which)
         after = read_position(last_event_id)
         stream = _events(feed, which, after, request, access)
         return StreamingResponse(stream, media_type="text/event-stream")
@@ -165,13 +159,13 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
             return found
 
         row = await store.write(read)
-        facts = _facts(_entry(row))
+        facts = trace_facts(_entry(row))
         return WholeTrace(**dict(facts), content=row.content, metadata=row.meta)
 
     return router
 
 
-def _within_reach(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
+def within_reach(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
     """Narrow a filter to what the caller may see."""
     if of == "me":
         if Role.PERSON in caller.roles:
@@ -186,6 +180,13 @@ def _within_reach(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
     raise AnamnesisError(MISSING_ROLE, roles=", ".join(sorted(needed)))
 
 
+def read_page(tx: Transaction, which: TraceFilter, after: Position | None, limit: int) -> list[TraceEntry]:
+    """Part of a list of traces, of one person or of all."""
+    if which.user_id is None:
+        return tx.pages.traces(which, after, limit)
+    return tx.pages.traces_of_person(which.user_id, replace(which, user_id=None), after, limit)
+
+
 async def _events(
     feed: TraceFeed, which: TraceFilter, after: Position | None, request: Request, access: AccessCheck
 ) -> AsyncIterator[str]:
@@ -198,15 +199,15 @@ async def _events(
                     return
                 yield ": still here\n\n"
                 continue
-            body = _facts(entry).model_dump_json(by_alias=True)
+            body = trace_facts(entry).model_dump_json(by_alias=True)
             yield f"id: {position_cursor(entry.position)}\nevent: trace\ndata: {body}\n\n"
 
 
 def _page(found: list[TraceEntry], limit: int) -> Page[TraceFacts]:
-    return page_of(found, limit, lambda entry: position_cursor(entry.position), _facts)
+    return page_of(found, limit, lambda entry: position_cursor(entry.position), trace_facts)
 
 
-def _facts(entry: TraceEntry) -> TraceFacts:
+def trace_facts(entry: TraceEntry) -> TraceFacts:
     """What of a trace may be in a list: only such keys of its metadata that quote nobody."""
     about: dict[str, Any] = entry.meta or {}
     return TraceFacts(
