@@ -76,7 +76,7 @@ class Visitor:
         """Read until the connection is closed."""
         with suppress(ConnectionClosed):
             await self._read()
-        self._measured.errors["connection closed"] += 1
+        self._measured.errors[f"closed with {self._socket.close_code}"] += 1
         self.is_idle.set()
 
     async def _read(self) -> None:
@@ -191,7 +191,7 @@ def main() -> None:
     print(f"{measured.answered / total:.0f} answers per second")
     print(f"errors: {dict(measured.errors) or 'none'}")
     for what, seconds in (("first sentence", measured.first), ("whole answer", measured.whole)):
-        cuts = quantiles(seconds, n=100)
+        cuts = quantiles(seconds or [0.0, 0.0], n=100)
         print(f"{what:<15} p50 {cuts[49] * 1000:8.0f} ms   p99 {cuts[98] * 1000:8.0f} ms")
     print("memory of the server: " + ", ".join(f"{each:.0f} MB" for each in measured.megabytes))
 

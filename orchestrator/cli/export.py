@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @with_invocation
 def export(invocation: Invocation, conversation: str, form: str, output: Path | None) -> None:
-    """Export a conversation: messages, blocks, archived turns, traces, tool calls, safety events and notes.
+    """Export a conversation: messages, blocks, archived turns, traces, tool calls, model requests and more.
 
     csv and md hold the messages only; md also has the summary. Exporting leaves traces with your name.
     """

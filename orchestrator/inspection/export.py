@@ -15,9 +15,22 @@ from orchestrator.inspection.blocks import BlockInspector
 from orchestrator.inspection.looks import Look, trace_text
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.rows import Conversation, Note, SafetyEvent, Turn
+from orchestrator.store.repositories.model_calls import request_text
+from orchestrator.store.rows import Conversation, ModelCall, Note, Retrieval, SafetyEvent, Turn, TurnRun
 
 MESSAGE_COLUMNS: Final = ("sequence_number", "message_role", "created_at", "completion_status", "contents")
+_LISTS: Final = (
+    "messages",
+    "turns",
+    "notes",
+    "archived_turns",
+    "traces",
+    "tool_uses",
+    "safety_events",
+    "runs",
+    "retrievals",
+    "model_requests",
+)
 _NAMES: Final = {"user": "Person", "assistant": "Answer", "system": "System"}
 
 
@@ -37,6 +50,12 @@ def gather(tx: Transaction, ledger: Ledger, conversation: Conversation, look: Lo
         "traces": _rows(tx.traces.of_conversation(here)),
         "tool_uses": _rows(tx.tools.of_conversation(here)),
         "safety_events": _rows(tx.unit.find(SafetyEvent, "created_at", "id", conversation_id=here)),
+        "runs": [_run(tx, run) for run in tx.unit.find(TurnRun, "created_at", "id", conversation_id=here)],
+        "retrievals": _rows(tx.unit.find(Retrieval, "created_at", "id", conversation_id=here)),
+        "model_requests": [
+            _request(call)
+            for call in tx.unit.find(ModelCall, "created_at", "number", "id", conversation_id=here)
+        ],
     }
 
 
@@ -87,9 +106,24 @@ def _records(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"kind": "conversation", **whole["conversation"]}
     for label, block in whole["blocks"].items():
         yield {"kind": "block", "label": label, **block}
-    for name in ("messages", "turns", "notes", "archived_turns", "traces", "tool_uses", "safety_events"):
+    for name in _LISTS:
         for row in whole[name]:
             yield {"kind": name.removesuffix("s"), **row}
+
+
+def _run(tx: Transaction, run: TurnRun) -> dict[str, Any]:
+    """An attempt at a turn with its stations."""
+    stations = [
+        {"station": each.station, "start_ms": each.start_ms, "milliseconds": each.milliseconds}
+        for each in tx.runs.stations(run.id)
+    ]
+    return {**_plain(asdict(run)), "stations": stations}
+
+
+def _request(call: ModelCall) -> dict[str, Any]:
+    """What a model was sent, as text; None if it was erased."""
+    row = {name: value for name, value in asdict(call).items() if name != "packed"}
+    return {**_plain(row), "request": request_text(call)}
 
 
 def _rows(rows: Iterable[Any]) -> list[dict[str, Any]]:

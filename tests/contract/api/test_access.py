@@ -12,9 +12,10 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from orchestrator.api.access.roles import ALL_SCOPES, Role, Scope
+from orchestrator.api.access.roles import ALL_SCOPES, Caller, Role, Scope
 from orchestrator.api.access.rules import RULES
 from orchestrator.store.engine.database import Transaction
+from orchestrator.wire.ids import PersonId
 from tests.contract.api.serving import REASON, RoomsDouble, Site, a_site, a_talk
 from tests.support.memories import told
 from tests.support.orchestrators import ANN, BOB
@@ -266,6 +267,39 @@ async def test_the_local_key_has_all_roles_on_the_loopback_only(scene: Scene) ->
     assert elsewhere.json() == {"person": "local", "roles": ["person"]}
     assert somebody.json() == {"person": ANN, "roles": ["person"]}
     assert read.status_code == 200
+
+
+class IssuerStub:
+    """Knows one token of an issuer, that of Carl."""
+
+    async def caller_of(self, token: str) -> Caller | None:
+        return Caller(PersonId("carl")) if token == "a.b.c" else None
+
+
+async def test_several_people_sign_in_at_one_installation_and_each_sees_only_their_own(
+    embedded: str, tmp_path: Path
+) -> None:
+    async with a_site(embedded, tmp_path, oidc=IssuerStub()) as site:
+        own = {"Origin": "http://127.0.0.1:8321"}
+        signed_in: dict[str, dict[str, str]] = {"carl": {"Authorization": "Bearer a.b.c"}}
+        for person in (ANN, BOB):
+            code = site.authentication.sessions.issue_code(PersonId(person))
+            answer = await site.http.post("/v1/session", json={"code": code}, headers=own)
+            signed_in[person] = {"Cookie": answer.headers["set-cookie"].partition(";")[0], **own}
+            site.http.cookies.clear()
+        made = {}
+        for person, headers in signed_in.items():
+            made[person] = (await site.http.post("/v1/conversations", headers=headers)).json()["id"]
+            await asyncio.to_thread(told, site.orchestrator.store, person, f"{person} likes tea")
+
+        for person, headers in signed_in.items():
+            here = await site.get("/v1/session", headers)
+            listed = (await site.get("/v1/conversations", headers))["items"]
+            memories = (await site.get("/v1/memories", headers, texts="true"))["items"]
+
+            assert here == {"person": person, "roles": ["person"]}
+            assert [(each["id"], each["person"]) for each in listed] == [(made[person], person)]
+            assert [each["content"] for each in memories] == [f"{person} likes tea"]
 
 
 async def test_all_scopes_do_not_include_the_texts_of_others(scene: Scene) -> None:

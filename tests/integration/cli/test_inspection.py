@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.store.engine.database import Store
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import a_site
 from tests.support.commands import run, start
@@ -95,11 +95,39 @@ def test_an_answer_is_explained_and_the_look_is_traced(talk: tuple[str, str], tm
         "updated   conversation_history revision 2",
         "I understand.",
         "first_sentence",
+        "with the prompt general_health, revision ",
+        " ms  understand",
     ):
         assert expected in shown
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert "There is no such message." in unknown.stderr
     assert {trace.content.partition(" ")[0] for trace in looks(tmp_path)} >= {"read"}
+
+
+def test_what_a_model_was_sent_is_shown_with_its_difference_from_the_turn_before(
+    talk: tuple[str, str], tmp_path: Path
+) -> None:
+    conversation, message = talk
+    store = stored(tmp_path)
+    first = store.read_now(lambda tx: tx.messages.in_order(conversation))[0].id
+
+    def keep(tx: Transaction) -> None:
+        for id, said in ((first, SAID), (message, "8")):
+            request = json.dumps({"content": f"Rules.\nThey say: {said}"})
+            tx.model_calls.add(conversation, id, 1, role="SLEEP", model="m", digest="0" * 64, request=request)
+
+    store.write_now(keep)
+    store.close_now()
+
+    plain = run("explain", message).stdout
+    shown = run("explain", message, "--requests", "--diff").stdout
+    of_first = run("explain", first, "--diff").stdout
+
+    assert "Request 1 to m as SLEEP: pending" in plain
+    assert "They say: 8" not in plain
+    assert "\n-They say: I am having a headache" in shown
+    assert "\n+They say: 8" in shown
+    assert "(there is no such request in the turn before, or it is the same)" in of_first
 
 
 def test_traces_are_filtered_and_those_of_all_conversations_are_listed(talk: tuple[str, str]) -> None:
@@ -168,6 +196,8 @@ def test_a_conversation_is_exported_in_each_format(talk: tuple[str, str], tmp_pa
             assert len(whole["blocks"]) == 4
             assert len(whole["turns"]) == 2
             assert whole["traces"]
+            assert [each["specialist"] for each in whole["runs"]] == ["GENERAL_HEALTH"] * 2
+            assert whole["runs"][0]["stations"][0]["station"] == "read"
         case "jsonl":
             kinds = [json.loads(line)["kind"] for line in text.splitlines()]
             assert (kinds.count("message"), kinds.count("block"), kinds.count("turn")) == (4, 4, 2)
