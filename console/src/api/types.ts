@@ -15,15 +15,6 @@ export interface ConversationFacts {
   readonly updatedAt: string;
 }
 
-export interface WholeMessage {
-  readonly id: string;
-  readonly conversationId: string;
-  readonly role: string;
-  readonly status: string;
-  readonly content: string;
-  readonly createdAt: string;
-}
-
 export interface TraceFacts {
   readonly id: string;
   readonly conversationId: string;
@@ -238,5 +229,78 @@ export interface TurnFacts {
   readonly specialist: string | null;
   readonly error: string | null;
   readonly milliseconds: number;
+  readonly createdAt: string;
+}
+
+export const MEMORY_KINDS = ["fact", "utterance", "user", "imported"] as const;
+export type MemoryKind = (typeof MEMORY_KINDS)[number];
+
+/** A memory in a list. Texts are null unless they were asked for, which one can do for one's own only. */
+export interface MemoryFacts {
+  readonly id: string;
+  readonly kind: string | null;
+  readonly about: string | null;
+  readonly content: string | null;
+  readonly saidAt: string | null;
+  readonly speaker: string | null;
+  readonly source: { readonly conversationId: string | null; readonly messageId: string | null; readonly words: string | null } | null;
+  readonly pinned: boolean;
+  readonly archived: boolean;
+  readonly rating: number | null;
+  readonly confidence: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface WholeMemory extends MemoryFacts {
+  readonly subject: string | null;
+  /** What a fact says, such as `penicillin`; null for other memories. */
+  readonly value: string | null;
+  readonly timesSaid: number | null;
+  readonly current: boolean;
+  readonly conflict: string | null;
+  readonly history: readonly { readonly value: string; readonly saidAt: string }[];
+}
+
+/** What deleting a memory takes along. */
+export interface Deletion {
+  readonly memories: readonly WholeMemory[];
+  readonly derived: readonly WholeMemory[];
+  readonly utterances: readonly WholeMemory[];
+}
+
+export interface Lineage {
+  readonly memory: WholeMemory;
+  readonly restsOn: readonly WholeMemory[];
+  readonly derived: readonly WholeMemory[];
+  readonly changes: readonly { readonly number: number; readonly action: string; readonly actor: string; readonly createdAt: string }[];
+  readonly uses: readonly { readonly traceId: string; readonly conversationId: string; readonly messageId: string | null; readonly action: string; readonly createdAt: string }[];
+}
+
+export interface Conflict {
+  readonly about: string | null;
+  readonly subject: string | null;
+  readonly current: WholeMemory;
+  readonly other: WholeMemory;
+}
+
+export interface TranscriptMessage {
+  readonly id: string;
+  readonly previousId: string | null;
+  readonly role: string;
+  readonly superseded: boolean;
+  readonly content: string;
+}
+
+export interface SafetyEventFacts {
+  readonly id: string;
+  readonly conversationId: string;
+  readonly messageId: string;
+  readonly turn: number | null;
+  readonly stage: string;
+  readonly kind: string;
+  readonly tier: number;
+  readonly certainty: string | null;
+  readonly rules: readonly string[];
   readonly createdAt: string;
 }

@@ -51,6 +51,15 @@ export function Shell() {
               Chat
             </Link>
           )}
+          <Link to="/memory" activeProps={{ className: "active" }}>
+            Memory
+          </Link>
+          <Link to="/traces" activeProps={{ className: "active" }}>
+            Traces
+          </Link>
+          <Link to="/overview" activeProps={{ className: "active" }}>
+            Overview
+          </Link>
         </nav>
         <p className="connection" data-state={connection.state} role="status">
           {STATES[connection.state]}

@@ -2,7 +2,7 @@
 
 import type { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, retainSearchParams } from "@tanstack/react-router";
-import { LABELS, type Label } from "../api/types.ts";
+import { LABELS, MEMORY_KINDS, type Label, type MemoryKind } from "../api/types.ts";
 import type { Chat } from "../chat/chat.ts";
 import { ChatPage } from "./chat/ChatPage.tsx";
 import { Broken, NotFound, Shell } from "./Shell.tsx";
@@ -47,6 +47,94 @@ const journey = createRoute({
   component: lazyRouteComponent(() => import("../views/journey/Journey.tsx"), "Journey"),
 });
 
+const memory = createRoute({
+  getParentRoute: () => root,
+  path: "/memory",
+  validateSearch: ({ kind, q, archived, person, id }: Record<string, unknown>): MemorySearch => ({
+    kind: MEMORY_KINDS.find((known) => known === kind),
+    q: text(q),
+    archived: archived === true ? true : undefined,
+    person: text(person),
+    id: text(id),
+  }),
+  component: lazyRouteComponent(() => import("../views/memory/Memory.tsx"), "Memory"),
+});
+
+/** Which memories are shown: of one kind, with some words, of another person, or only one. */
+interface MemorySearch {
+  readonly kind?: MemoryKind | undefined;
+  readonly q?: string | undefined;
+  readonly archived?: true | undefined;
+  readonly person?: string | undefined;
+  readonly id?: string | undefined;
+}
+
+function text(value: unknown): string | undefined {
+  return value === undefined || value === "" ? undefined : String(value);
+}
+
+const traces = createRoute({
+  getParentRoute: () => root,
+  path: "/traces",
+  validateSearch: ({ action, type, label, actor, since, until, conversation, of, id }: Record<string, unknown>): TracesSearch => ({
+    ...period({ since, until, of }),
+    action: text(action),
+    type: text(type),
+    label: text(label),
+    actor: text(actor),
+    conversation: text(conversation),
+    id: text(id),
+  }),
+  component: lazyRouteComponent(() => import("../views/traces/Traces.tsx"), "Traces"),
+});
+
+/** Which traces are listed (docs/api.md), and which one is open. */
+interface TracesSearch extends Period {
+  readonly action?: string | undefined;
+  readonly type?: string | undefined;
+  readonly label?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly conversation?: string | undefined;
+  readonly id?: string | undefined;
+}
+
+/** From when until when, and whether of oneself or of everybody. */
+interface Period {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly of?: "all" | undefined;
+}
+
+function period({ since, until, of }: Record<string, unknown>): Period {
+  return { since: text(since), until: text(until), of: of === "all" ? "all" : undefined };
+}
+
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: "/overview",
+  validateSearch: ({ days, of }: Record<string, unknown>): { days?: number | undefined; of?: "all" | undefined } => ({ days: positive(days), of: of === "all" ? "all" : undefined }),
+  component: lazyRouteComponent(() => import("../views/overview/Overview.tsx"), "Overview"),
+});
+
+const turns = createRoute({
+  getParentRoute: () => root,
+  path: "/turns",
+  validateSearch: (search: Record<string, unknown>): Period & { specialist?: string | undefined; error?: string | undefined; slowerThan?: number | undefined } => ({
+    ...period(search),
+    specialist: text(search["specialist"]),
+    error: text(search["error"]),
+    slowerThan: typeof search["slowerThan"] === "number" ? search["slowerThan"] : undefined,
+  }),
+  component: lazyRouteComponent(() => import("../views/overview/Rows.tsx"), "Turns"),
+});
+
+const alarms = createRoute({
+  getParentRoute: () => root,
+  path: "/alarms",
+  validateSearch: (search: Record<string, unknown>): Period & { certainty?: string | undefined } => ({ ...period(search), certainty: text(search["certainty"]) }),
+  component: lazyRouteComponent(() => import("../views/overview/Rows.tsx"), "Alarms"),
+});
+
 /** What the view of the blocks shows: the state after a turn, and the revisions of one block. */
 interface BlocksSearch {
   readonly turn?: number | undefined;
@@ -60,7 +148,7 @@ function positive(value: unknown): number | undefined {
 
 export function createPages(chatStore: Chat, queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([chat.addChildren([current, conversation]), blocks, why, journey]),
+    routeTree: root.addChildren([chat.addChildren([current, conversation]), blocks, why, journey, memory, traces, overview, turns, alarms]),
     context: { chat: chatStore, queries },
     defaultPreload: false,
     defaultErrorComponent: Broken,

@@ -12,9 +12,10 @@ interface ConfirmedButtonProps {
   /** Null disables the button. */
   onConfirm: (() => void) | null;
   onOpen?: () => void;
+  quiet?: boolean;
 }
 
-export function ConfirmedButton({ label, title, children, confirm, cancel = "Stay", onConfirm, onOpen }: ConfirmedButtonProps) {
+export function ConfirmedButton({ label, title, children, confirm, cancel = "Stay", onConfirm, onOpen, quiet = false }: ConfirmedButtonProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const open = () => {
     onOpen?.();
@@ -22,7 +23,7 @@ export function ConfirmedButton({ label, title, children, confirm, cancel = "Sta
   };
   return (
     <>
-      <button type="button" disabled={!onConfirm} onClick={open}>
+      <button type="button" className={quiet ? "quiet" : ""} disabled={!onConfirm} onClick={open}>
         {label}
       </button>
       <dialog ref={dialog} aria-label={title}>

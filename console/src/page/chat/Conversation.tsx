@@ -5,7 +5,7 @@ import { memo, useEffect, useRef, useState, type FormEvent, type UIEvent } from 
 import { isAwaited, recalledMemories, type Answer, type Exchange, type Question, type Safety, type Transcript } from "../../chat/transcript.ts";
 import type { MemoryDisplay } from "./MemoryMenu.tsx";
 import { Traces } from "./Traces.tsx";
-import type { Questions } from "./useEarlierQuestions.ts";
+import type { EarlierQuestion, Questions } from "./useEarlierQuestions.ts";
 
 const NEAR_THE_END = 40;
 // A sentence usually ends with a space. If it does not, one is added, or the next sentence would stick to it.
@@ -85,7 +85,7 @@ function useScrolling(messages: number) {
 interface ExchangeProps {
   exchange: Exchange;
   /** The text of the message, if it was written elsewhere. */
-  earlier: string | null;
+  earlier: EarlierQuestion | null;
   display: MemoryDisplay;
   /** The three actions are null unless it is the latest: only that can be answered again. */
   onAskAgain: ((exchange: Exchange) => void) | null;
@@ -101,7 +101,7 @@ const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAs
   const said = (
     <div className="said">
       {question && <OneQuestion id={exchange.id} question={question} onEdit={question.state === "delivered" ? onEdit : null} />}
-      {earlier !== null && <OneQuestion id={exchange.id} question={{ text: earlier, state: "delivered", why: "" }} onEdit={onEdit} />}
+      {earlier !== null && <OneQuestion id={exchange.id} question={{ text: earlier.text, state: "delivered", why: "" }} onEdit={onEdit} />}
       {answers.length > 1 && (
         <details className="before">
           <summary>{answers.length === 2 ? "The answer before" : "The answers before"}</summary>
@@ -138,7 +138,7 @@ const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAs
   );
   return (
     <section className="exchange">
-      {superseded ? (
+      {superseded || earlier?.superseded ? (
         <details className="before">
           <summary>Before you changed your message</summary>
           {said}

@@ -1,26 +1,41 @@
 /** The person's own messages of a conversation that this browser has not seen. The server replays only what it sent. */
 
-import { useQueries } from "@tanstack/react-query";
-import { get } from "../../api/http.ts";
-import type { WholeMessage } from "../../api/types.ts";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { get, type Page } from "../../api/http.ts";
+import type { TranscriptMessage } from "../../api/types.ts";
 import type { Transcript } from "../../chat/transcript.ts";
 
-export type Questions = ReadonlyMap<string, string>;
-
-/** The texts by the ids of the messages; those that are not read yet are missing. */
-export function useEarlierQuestions(conversationId: string, transcript: Transcript): Questions {
-  const missing = transcript.filter(({ id, question }) => question === null && id !== "").map(({ id }) => id);
-  return useQueries({
-    queries: missing.map((id) => ({
-      queryKey: ["message", conversationId, id],
-      queryFn: () => get<WholeMessage>(`/v1/messages/${id}`),
-      staleTime: Infinity,
-    })),
-    combine: toQuestions,
-  });
+/** A message of the person; `superseded` if it was edited later. */
+export interface EarlierQuestion {
+  readonly text: string;
+  readonly superseded: boolean;
 }
 
-function toQuestions(results: readonly { data?: WholeMessage | undefined }[]): Questions {
-  const said = results.flatMap(({ data }) => (data?.role === "user" ? [data] : []));
-  return new Map(said.map(({ id, content }) => [id, content]));
+export type Questions = ReadonlyMap<string, EarlierQuestion>;
+
+const NONE: Questions = new Map();
+const PAGE = 200;
+
+/** The messages by their ids; those that are not read yet are missing. */
+export function useEarlierQuestions(conversationId: string, transcript: Transcript): Questions {
+  const missing = transcript.filter(({ id, question }) => question === null && id !== "");
+  const earlier = useQuery({
+    queryKey: ["transcript", conversationId, missing.at(-1)?.id],
+    queryFn: ({ signal }) => readQuestions(conversationId, signal),
+    enabled: missing.length > 0,
+    staleTime: Infinity,
+    placeholderData: keepPreviousData,
+  });
+  return missing.length > 0 ? (earlier.data ?? NONE) : NONE;
+}
+
+async function readQuestions(conversationId: string, signal: AbortSignal): Promise<Questions> {
+  const questions = new Map<string, EarlierQuestion>();
+  let cursor: string | undefined;
+  do {
+    const page: Page<TranscriptMessage> = await get(`/v1/conversations/${conversationId}/transcript`, { limit: PAGE, cursor }, signal);
+    for (const { id, role, content, superseded } of page.items) if (role === "user") questions.set(id, { text: content, superseded });
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  return questions;
 }

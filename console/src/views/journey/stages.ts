@@ -22,6 +22,9 @@ export function signals({ signals: all }: Candidate): { name: string; value: num
 
 const REASONS: Readonly<Record<string, string>> = {
   budget: "it did not fit into the budget",
+  repeats_another: "it repeats another memory",
+  part_of_another: "another memory contains it",
+  beyond_limit: "there were better ones",
   in_history: "it is still in the history of this conversation",
 };
 

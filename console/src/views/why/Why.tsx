@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { get } from "../../api/http.ts";
-import type { Explanation } from "../../api/types.ts";
+import { LABELS, type Explanation } from "../../api/types.ts";
 import { Json } from "../../parts/Json.tsx";
 import { Loaded } from "../../parts/States.tsx";
 import { actor, count, milliseconds, moment, percent, title, words } from "../../parts/format.ts";
@@ -189,7 +189,7 @@ interface BlocksProps {
 }
 
 function Blocks({ name, explanation: { blocks }, wanted, none }: BlocksProps) {
-  const used = blocks.filter(({ action }) => wanted(action));
+  const used = LABELS.flatMap((label) => blocks.filter((block) => block.label === label && wanted(block.action)));
   return (
     <Station name={name}>
       {used.length === 0 ? (
@@ -217,7 +217,11 @@ function Memories({ explanation: { memories, retrievalId } }: { explanation: Exp
         <ol className="rows memories">
           {memories.map((memory) => (
             <li key={memory.traceId}>
-              <p>{memory.content}</p>
+              <p>
+                <Link to="/memory" search={{ id: memory.memoryId }}>
+                  {memory.content}
+                </Link>
+              </p>
               <small>
                 {memory.role && `${words(memory.role)}`}
                 {memory.confidence !== null && ` · fits ${percent(memory.confidence)}`}

@@ -1,0 +1,42 @@
+/** Memories that contradict each other, side by side. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { get } from "../../api/http.ts";
+import type { Conflict } from "../../api/types.ts";
+import { title } from "../../parts/format.ts";
+import { Card } from "./Card.tsx";
+
+export function Conflicts() {
+  const conflicts = useQuery({ queryKey: ["conflicts"], queryFn: ({ signal }) => get<{ items: readonly Conflict[] }>("/v1/memories/conflicts", {}, signal) });
+  const items = conflicts.data?.items ?? [];
+  if (items.length === 0) return null;
+  return (
+    <section className="conflicts" aria-label="Contradictions">
+      <h3>These contradict each other</h3>
+      <p className="quiet-text">What was said later counts. Correct or forget the one that is wrong.</p>
+      {items.map(({ about, current, other }) => (
+        <div className="conflict" key={current.id + other.id}>
+          {about && <b>{title(about)}</b>}
+          <ul className="rows sides">
+            <Side name="Counts now">
+              <Card memory={current} isOwn />
+            </Side>
+            <Side name="Said before">
+              <Card memory={other} isOwn />
+            </Side>
+          </ul>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Side({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <li className="side">
+      <small>{name}</small>
+      <ul className="rows">{children}</ul>
+    </li>
+  );
+}
