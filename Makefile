@@ -18,7 +18,7 @@ help:
 	@echo "make bench          measure the project against bare libraries"
 	@echo "make soak           run the longer tests"
 	@echo "make conversations  write the kept conversations again, to read what changed"
-	@echo "make picture        take the README's picture of the page again"
+	@echo "make picture        take the pictures of the page in the documents again"
 	@echo "make requirements   list the requirements that no test covers yet"
 	@echo "make pins           choose new versions of the dependencies"
 	@echo "make wheel          build a wheel, with the page inside, in dist/"

@@ -1,7 +1,7 @@
-"""Takes the README's picture of the page: `python -m tools.picture` writes docs/images/chat.png.
+"""Takes the pictures of the page in the documents: `python -m tools.picture` writes into docs/images.
 
-It starts the real server with the default settings and an empty data folder, holds a conversation in the page
-and takes a screenshot of it.
+It starts the real server with the default settings and an empty data folder, holds conversations in the page
+and takes screenshots of it: one for the README, and one of each view for docs/console.md.
 """
 
 import asyncio
@@ -21,9 +21,20 @@ from tools.console import build_console
 from tools.progress import SetupError, step
 from tools.toolchain import CHECKOUT, cache_dir
 
-PICTURE = CHECKOUT / "docs" / "images" / "chat.png"
+IMAGES = CHECKOUT / "docs" / "images"
+PICTURE = IMAGES / "chat.png"
 MESSAGES = ("I am having a headache", "8", "since Tuesday")
+ALLERGY = "I am allergic to penicillin"
+QUESTION = "what did I tell you about my allergies?"
+VIEWS = {
+    "blocks": ("/blocks?turn=2&label=active_session", ".revisions .diff"),
+    "memory": ("/memory", ".memory"),
+    "traces": ("/traces", ".trace-rows [role=row]"),
+    "overview": ("/overview", ".chart svg"),
+}
+"""The address of each view, and what shows that it has loaded."""
 WIDTH, SHORTEST, TALLEST = 1280, 600, 1500
+VIEW_HEIGHT = 760
 SCALE = 1.0  # screen pixels per CSS pixel: sharp enough for text, and a small file
 LARGEST = 300_000  # bytes of the picture, so that the README loads quickly
 SHOW_WRITES = """panel => {
@@ -41,17 +52,24 @@ def main() -> None:
     """Take the picture, or exit with the reason why that failed."""
     try:
         build_console()
+        IMAGES.mkdir(parents=True, exist_ok=True)
         with step(f"taking {PICTURE.relative_to(CHECKOUT)}"), running_server() as address:
-            picture = asyncio.run(_take_picture(address))
+            PICTURE.write_bytes(asyncio.run(_take_picture(address)))
+        with step("taking the pictures of the views"), running_server() as address:
+            for name, picture in asyncio.run(_take_views(address)).items():
+                (IMAGES / f"console-{name}.png").write_bytes(picture)
     except SetupError as failure:
         sys.exit(f"\n{failure}")
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    PICTURE.write_bytes(picture)
 
 
 async def _take_picture(address: str) -> bytes:
     async with running_chromium() as browser:
         return await take_picture(browser, address)
+
+
+async def _take_views(address: str) -> dict[str, bytes]:
+    async with running_chromium() as browser:
+        return await take_views(browser, address)
 
 
 async def take_picture(browser: Browser, address: str) -> bytes:
@@ -63,16 +81,64 @@ async def take_picture(browser: Browser, address: str) -> bytes:
         reduced_motion="reduce",
     )
     await page.goto(address)
-    await page.locator(CONNECTED).wait_for()
-    for count, message in enumerate(MESSAGES):
-        await page.get_by_role("textbox").fill(message)
-        await page.keyboard.press("Enter")
-        await page.locator(ANSWERED).nth(count).wait_for()
-        await page.locator(CONNECTED).wait_for()
+    await _say_all(page, MESSAGES)
     await _show_everything(page)
     picture = await page.screenshot()
     await page.close()
     return picture
+
+
+async def take_views(browser: Browser, address: str) -> dict[str, bytes]:
+    """Hold two conversations at that address. Returns a screenshot of each view as PNG, by its name."""
+    page = await browser.new_page(
+        viewport={"width": WIDTH, "height": VIEW_HEIGHT}, color_scheme="light", reduced_motion="reduce"
+    )
+    await page.goto(address)
+    await _say_all(page, (*MESSAGES, ALLERGY))
+    first = page.url
+    await page.get_by_role("button", name="New conversation").click()
+    await page.locator(".exchange").first.wait_for(state="detached")
+    await _say_all(page, (QUESTION,))
+    pictures = {"chat": await page.screenshot()}
+    pictures["phone"] = await _on_a_phone(page)
+    await page.locator(".why").click()
+    pictures["why"] = await _picture_of(page, ".waterfall")
+    await page.get_by_role("link", name="How these were chosen").click()
+    pictures["journey"] = await _picture_of(page, ".funnel")
+    root = first.partition("/chat/")[0]
+    for name, (path, loaded) in VIEWS.items():
+        await page.goto((first if path.startswith("/blocks") else root) + path)
+        pictures[name] = await _picture_of(page, loaded)
+    await page.close()
+    return pictures
+
+
+async def _picture_of(page: Page, loaded: str) -> bytes:
+    """A screenshot of a view, once an element that matches `loaded` is visible and nothing else loads."""
+    await page.locator(loaded).first.wait_for()
+    await page.locator(".loading").first.wait_for(state="detached")
+    return await page.screenshot()
+
+
+async def _on_a_phone(page: Page) -> bytes:
+    await page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    await page.set_viewport_size({"width": 390, "height": VIEW_HEIGHT})
+    await page.get_by_role("button", name="Memory traces").click()
+    await page.get_by_role("menuitemradio", name="One line").click()
+    picture = await page.screenshot()
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    await page.set_viewport_size({"width": WIDTH, "height": VIEW_HEIGHT})
+    return picture
+
+
+async def _say_all(page: Page, messages: Iterable[str]) -> None:
+    """Say each message in a new conversation, after the answer to the one before."""
+    await page.locator(CONNECTED).wait_for()
+    for count, message in enumerate(messages):
+        await page.get_by_role("textbox", name="Your message").fill(message)
+        await page.keyboard.press("Enter")
+        await page.locator(ANSWERED).nth(count).wait_for()
+        await page.locator(CONNECTED).wait_for()
 
 
 async def _show_everything(page: Page) -> None:

@@ -1,83 +1,33 @@
-"""The views of the page with the real server: conversations, why an answer was given, the memory blocks."""
+"""The views of the page with the real server: what each of them shows and does."""
 
 import gzip
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, expect
+from playwright.async_api import BrowserContext, expect
 
 from tests.browser.chat import Chat
 from tests.browser.orchestrator import Orchestrator
 from tests.browser.scenes import HEADACHE
-from tests.browser.test_real_server import checked_afterwards
-from tests.support.forked_servers import Forker
+from tests.browser.signed_in import (
+    ALLERGY,
+    MEMORY_QUESTION,
+    SignedIn,
+    chat,
+    open_first_conversation,
+    orchestrator,
+    say_all,
+    signed_in,
+    start_over,
+)
 
+__all__ = ["chat", "orchestrator", "signed_in"]  # fixtures
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
-ALLERGY = "I am allergic to penicillin"
-MEMORY_QUESTION = "what did I tell you about my allergies?"
 LARGEST_START = 200_000  # bytes of JavaScript, gzipped, that the chat needs
 WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-
-@pytest.fixture(scope="module")
-def orchestrator(
-    tmp_path_factory: pytest.TempPathFactory, console: Path, forker: Forker
-) -> Iterator[Orchestrator]:
-    """A running server, shared by all tests of this file."""
-    with checked_afterwards(Orchestrator(forker, tmp_path_factory.mktemp("server") / "data")) as orchestrator:
-        yield orchestrator.start()
-
-
-@dataclass(frozen=True, slots=True)
-class SignedIn:
-    """A profile of a person, and the address of their newest conversation."""
-
-    profile: BrowserContext
-    newest: str
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def signed_in(orchestrator: Orchestrator, chromium: Browser) -> AsyncIterator[SignedIn]:
-    """A profile in which a person has told of a headache and an allergy, then asked about it later."""
-    profile = await chromium.new_context()
-    chat = await Chat.open(profile, orchestrator.address_for("ann"))
-    await chat.until_connected()
-    for number, message in enumerate((HEADACHE, "8", "since Tuesday", ALLERGY), start=1):
-        await chat.say(message)
-        await chat.until_answered(number)
-    await chat.click("New conversation")
-    await chat.until_gone(".exchange")
-    await chat.until_connected()
-    await chat.page.locator("textarea").focus()
-    await chat.say(MEMORY_QUESTION)
-    await chat.until_answered(1)
-    await chat.page.close()
-    assert chat.failures == []
-    yield SignedIn(profile, chat.page.url)
-    await profile.close()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def chat(signed_in: SignedIn) -> AsyncIterator[Chat]:
-    """A tab of that person, with the newest conversation. Nothing may fail in it."""
-    chat = await Chat.open(signed_in.profile, signed_in.newest)
-    await chat.until_answered(1)
-    yield chat
-    await chat.page.close()
-    assert chat.failures == []
-
-
-async def open_first_conversation(chat: Chat) -> None:
-    """Open the conversation with the four messages by the list."""
-    await chat.page.locator(".conversation-entry", has_text="4 messages").get_by_role("link").click()
-    await chat.until_answered(4)
-    await expect(chat.page.locator(".question > p")).to_have_count(4)
 
 
 async def test_a_memory_question_is_answered_and_its_memory_is_opened(chat: Chat) -> None:
@@ -155,6 +105,126 @@ async def test_a_diff_of_two_revisions_says_what_changed_and_who_changed_it(chat
     await expect(revisions.locator("[data-change=added]")).to_contain_text(["Severity of headache: 8/10"])
     await expect(revisions.get_by_role("button").nth(2)).to_contain_text("context extractor")
     assert "label=active_session" in chat.page.url
+
+
+async def test_the_journey_of_a_search_shows_what_was_found_and_why(chat: Chat) -> None:
+    await chat.page.locator(".why").click()
+    await chat.page.get_by_role("link", name="How these were chosen").click()
+
+    final = chat.page.get_by_role("region", name="Final")
+    await expect(final).to_contain_text("penicillin")
+    await expect(final.locator(".signals").first).to_contain_text("vector")
+    await expect(chat.page.locator(".funnel")).to_contain_text("searched")
+    await expect(chat.page.get_by_role("meter", name="Budget of the context")).to_be_visible()
+    assert "/retrievals/" in chat.page.url
+
+
+async def test_a_correction_in_the_memory_is_used_by_the_next_answer(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address_for("dora"))
+    await say_all(chat, ALLERGY)
+    await chat.page.get_by_role("link", name="Memory", exact=True).click()
+    allergies = chat.page.get_by_role("region", name="Allergies")
+    await expect(allergies).to_contain_text(f"“{ALLERGY}”")  # in whose words
+
+    await allergies.get_by_role("button", name="Correct").click()
+    await allergies.get_by_role("textbox").fill("amoxicillin")
+    await allergies.get_by_role("button", name="Save").click()
+    await chat.until_text(".undo", "Corrected.")
+    await expect(allergies).to_contain_text("allergic to amoxicillin")
+
+    await chat.page.get_by_role("link", name="Chat", exact=True).click()
+    await start_over(chat)
+    await say_all(chat, MEMORY_QUESTION)
+    assert "amoxicillin" in (await chat.texts(".answer"))[0]
+    assert chat.failures == []
+
+
+async def test_a_memory_is_pinned_forgotten_with_a_preview_and_brought_back(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address_for("emma"))
+    await say_all(chat, ALLERGY)
+    await chat.page.goto(f"{orchestrator.url}/memory")
+    memory = chat.page.locator(".memory", has_text="penicillin")
+    await memory.get_by_role("button", name="Pin").click()
+    await expect(chat.page.locator(".memory[data-pinned=true]")).to_have_count(1)
+
+    await memory.get_by_role("button", name="Forget").click()
+    dialog = chat.page.get_by_role("dialog", name="Forget this?")
+    await expect(dialog).to_contain_text("No longer found, because it rests on them")
+    await expect(dialog).to_contain_text(ALLERGY)
+    await dialog.get_by_role("button", name="Forget it").click()
+    await chat.until_text(".empty", "Nothing lasting is known yet")
+
+    await chat.click("Undo")
+    await expect(memory).to_be_visible()
+    await memory.locator("summary").click()
+    await expect(memory.locator(".origins")).to_contain_text("person:emma")
+    assert chat.failures == []
+
+
+async def test_staff_reads_the_memory_of_others_only_with_a_reason_which_is_kept(
+    orchestrator: Orchestrator, signed_in: SignedIn, profile: BrowserContext
+) -> None:
+    staff = await Chat.open(profile, orchestrator.address)
+    await staff.until_connected()
+    await staff.until_text(".roles", "all roles")
+    await staff.page.goto(f"{orchestrator.url}/memory?person=ann")
+    memory = staff.page.locator(".memory").first
+    await expect(memory).to_contain_text("The text is not shown in a list")
+
+    await memory.locator("summary").click()
+    await staff.page.get_by_role("textbox").fill("a question of ann")
+    await staff.click("Show")
+    await expect(memory.locator(".origins")).to_contain_text("penicillin")
+
+    await staff.page.goto(f"{orchestrator.url}/traces?of=all&actor=operator")
+    await staff.until_text(".trace-rows", "a question of ann")
+    assert staff.failures == []
+
+
+async def test_traces_come_live_and_are_filtered_opened_and_saved(
+    orchestrator: Orchestrator, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address_for("fred"))
+    await chat.until_connected()
+    table = await Chat.open(profile, f"{orchestrator.url}/traces?action=stored")
+    await table.until_text(".live", "Live")
+
+    await say_all(chat, HEADACHE)
+    rows = table.page.locator(".trace-rows [role=row]")
+    await expect(rows).to_have_count(4)  # the four blocks
+    await table.page.get_by_label("Block").select_option("active_session")
+    await expect(rows).to_have_count(1)
+    assert "label=active_session" in table.page.url
+    await rows.first.click()
+    await table.until_text(".open-trace", "turn 1 added")
+
+    async with table.page.expect_download() as saving:
+        await table.click("Save as CSV")
+    saved = (await (await saving.value).path()).read_text()
+    assert [line.split(",")[4] for line in saved.splitlines()] == ["label", "active_session"]
+    async with table.page.expect_download() as saving:
+        await table.click("Save as JSON Lines")
+    lines = (await (await saving.value).path()).read_text().splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["active_session"]
+    assert chat.failures == table.failures == []
+
+
+async def test_the_overview_links_its_charts_to_the_rows_behind_them(
+    orchestrator: Orchestrator, chat: Chat
+) -> None:
+    await chat.page.get_by_role("link", name="Overview").click()
+    routing = chat.page.get_by_role("region", name="Who answered")
+    await expect(routing.locator("svg").first).to_be_visible()
+    assert await chat.texts("[aria-label='Turns per day'] .small >> nth=0") == ["5 turns, 0 failed"]
+
+    await routing.get_by_role("link", name=re.compile("General health")).click()
+    await expect(chat.page.locator("tbody tr")).to_have_count(5)
+    await chat.page.get_by_role("link", name="why").last.click()
+    await chat.until_text(".story", HEADACHE)
 
 
 async def test_a_deep_link_opens_cold_and_shows_nothing_before_the_person_is_known(

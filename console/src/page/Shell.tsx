@@ -7,7 +7,7 @@ import type { Session } from "../api/types.ts";
 import type { Connection } from "../protocol/index.ts";
 import { ConfirmedButton } from "../parts/ConfirmedButton.tsx";
 import { SignInNotice } from "./SignInNotice.tsx";
-import { conversationIn } from "./router.tsx";
+import { conversationIn } from "./address.ts";
 import { useChat } from "./useChat.ts";
 
 const STATES: Record<Connection["state"], string> = {

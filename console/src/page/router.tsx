@@ -155,12 +155,6 @@ export function createPages(chatStore: Chat, queries: QueryClient) {
   });
 }
 
-/** The conversation that an address of the chat names: empty for none, null if it is an address of another view. */
-export function conversationIn(path: string): string | null {
-  if (path === "/") return "";
-  return /^\/chat\/([^/]+)\/?$/.exec(path)?.[1] ?? null;
-}
-
 declare module "@tanstack/react-router" {
   interface Register {
     router: ReturnType<typeof createPages>;

@@ -5,7 +5,7 @@ import type { Trace } from "../../chat/transcript.ts";
 
 export const Traces = memo(function Traces({ traces }: { traces: readonly Trace[] }) {
   return (
-    <aside className="traces" aria-label="Memory traces of this answer" aria-live="off">
+    <aside className="traces" tabIndex={0} aria-label="Memory traces of this answer" aria-live="off">
       {traces.length > 0 && (
         <ol>
           {traces.map((trace) => (

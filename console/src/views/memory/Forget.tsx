@@ -20,6 +20,7 @@ export function Forget({ memory }: { memory: MemoryFacts }) {
   return (
     <>
       <ConfirmedButton label="Forget" quiet title="Forget this?" confirm="Forget it" cancel="Keep it" onConfirm={() => forget.mutate()} onOpen={() => setAsked(true)}>
+        {asked && (
         <Loaded query={preview} what="what goes along">
           {({ memories, derived, utterances }) => (
             <>
@@ -30,6 +31,7 @@ export function Forget({ memory }: { memory: MemoryFacts }) {
             </>
           )}
         </Loaded>
+        )}
       </ConfirmedButton>
       {forget.error && <p className="failure">{forget.error.message}</p>}
     </>

@@ -8,7 +8,7 @@ import { get } from "../../api/http.ts";
 import type { Overview as Numbers } from "../../api/types.ts";
 import { Empty, Loaded } from "../../parts/States.tsx";
 import { actor, capital, count, milliseconds, percent, words } from "../../parts/format.ts";
-import { dayRange, everyDay, startOf } from "./days.ts";
+import { dayRange, everyDay, inOrder, startOf } from "./days.ts";
 
 const PERIODS = [1, 7, 30, 90] as const;
 const COLOURS = { main: "var(--accent)", second: "var(--chart-2)", third: "var(--chart-3)", alarm: "var(--alarm)", warn: "var(--warn)" } as const;
@@ -52,7 +52,8 @@ export function Overview() {
 type Of = "all" | undefined;
 
 function Charts({ numbers, of }: { numbers: Numbers; of: Of }) {
-  const { since, until, turnsPerDay, stations, routing, alarms, rotations, errors } = numbers;
+  const { since, until, turnsPerDay, routing, alarms, rotations, errors } = numbers;
+  const stations = inOrder(numbers.stations);
   const days = everyDay(since, until);
   const turns = days.map((day) => ({ day, turns: 0, failed: 0, ...turnsPerDay.find((one) => one.day === day) }));
   const danger = days.map((day) => ({ day, certain: 0, possible: 0, ...alarms.find((one) => one.day === day) }));
@@ -63,7 +64,7 @@ function Charts({ numbers, of }: { numbers: Numbers; of: Of }) {
       <Chart title="Turns per day" text={`${count(sum(turnsPerDay.map((one) => one.turns)), "turn")}, ${sum(turnsPerDay.map((one) => one.failed))} failed`} links={turnsPerDay.map(({ day, turns: all }) => <Link key={day} to="/turns" search={{ ...dayRange(day), of }}>{day}: {count(all, "turn")}</Link>)}>
         <Bars data={turns} name="day" bars={[["turns", "turns", COLOURS.main], ["failed", "failed", COLOURS.alarm]]} />
       </Chart>
-      <Chart title="Time per station, in milliseconds" text="Half of the turns are faster than p50, one in a hundred is slower than p99." links={stations.map(({ name, p99, count: all }) => <Link key={name} to="/turns" search={{ since, until, of, slowerThan: p99 }}>{capital(words(name))}: {milliseconds(p99)} at p99 of {all}; turns at least that slow</Link>)}>
+      <Chart title="Time per station, in milliseconds" text="Half of the turns are faster than p50, one in a hundred is slower than p99." links={stations.map(({ name, p99, count: all }) => <Link key={name} to="/turns" search={{ since, until, of, slowerThan: p99 }}>{capital(words(name))}: {milliseconds(p99)} at p99 of {count(all, "run")}; turns that took longer in all</Link>)}>
         <Bars data={stations.map((station) => ({ ...station, name: words(station.name) }))} name="name" bars={[["p50", "p50", COLOURS.main], ["p95", "p95", COLOURS.second], ["p99", "p99", COLOURS.third]]} />
       </Chart>
       <Chart title="Who answered" text="How many turns each specialist answered, and how sure the routing was on average." links={routing.map(({ specialist, turns: all, confidence }) => <Link key={specialist} to="/turns" search={{ since, until, of, specialist }}>{actor(specialist)}: {count(all, "turn")}{confidence !== null && `, ${percent(confidence)} sure`}</Link>)}>

@@ -1,4 +1,4 @@
-/** Days of the overview, in UTC as the server counts them. Pure functions only. */
+/** What the overview computes: days, in UTC as the server counts them, and the order of stations. Pure functions only. */
 
 const DAY_MS = 86_400_000;
 
@@ -17,3 +17,11 @@ export function everyDay(since: string, until: string): string[] {
 
 /** The first and last moment of a day. */
 export const dayRange = (day: string) => ({ since: `${day}T00:00:00Z`, until: `${day}T23:59:59.999Z` });
+
+const STATIONS = ["read", "understand", "guard", "embed", "recall", "pick", "answer", "write"];
+
+/** Stations in the order in which a turn passes them; unknown ones last. */
+export function inOrder<T extends { readonly name: string }>(stations: readonly T[]): T[] {
+  const place = ({ name }: T) => (STATIONS.includes(name) ? STATIONS.indexOf(name) : STATIONS.length);
+  return stations.toSorted((one, other) => place(one) - place(other));
+}

@@ -1,0 +1,178 @@
+"""Every view of the page in light, dark and on a phone; empty, loading and broken; checked with axe.
+
+The pictures are in `.cache/screenshots`, to be looked at.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, BrowserContext, Page, Route, ViewportSize, expect
+
+from tests.browser.chat import Chat
+from tests.browser.orchestrator import Orchestrator
+from tests.browser.signed_in import SignedIn, open_first_conversation, orchestrator, signed_in
+from tools.toolchain import CHECKOUT
+
+__all__ = ["orchestrator", "signed_in"]  # fixtures
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
+
+PICTURES = CHECKOUT / ".cache" / "screenshots"
+SERIOUS = ("serious", "critical")
+WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 360, "height": 740}
+
+VIEWS = {
+    "chat": ".answer",
+    "blocks": ".block .diff",
+    "why": ".story",
+    "journey": ".funnel",
+    "memory": ".memory",
+    "traces": ".trace-rows [role=row]",
+    "overview": ".chart svg",
+    "turns": "tbody tr",
+}
+"""Each view, and what shows that it has loaded."""
+
+EMPTY = {
+    "/": "What is on your mind?",
+    "/memory": "appear here when they are told in the chat",
+    "/traces": "Write a message in the chat",
+    "/overview": "write a message in the chat",
+    "/alarms": "There are none in this period",
+}
+"""What each view says to somebody who has never written anything."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def addresses(orchestrator: Orchestrator, signed_in: SignedIn) -> Mapping[str, str]:
+    """The address of each view, found as a person finds it."""
+    chat = await Chat.open(signed_in.profile, signed_in.newest)
+    await chat.page.locator(".why").click()
+    await chat.until_present(".story")
+    found = {"why": chat.page.url}
+    await chat.page.get_by_role("link", name="How these were chosen").click()
+    await chat.until_present(".funnel")
+    found["journey"] = chat.page.url
+    await chat.page.goto(signed_in.newest)
+    await open_first_conversation(chat)
+    found |= {"chat": chat.page.url, "blocks": f"{chat.page.url}/blocks?turn=2&label=active_session"}
+    await chat.page.close()
+    return found | {name: f"{orchestrator.url}/{name}" for name in VIEWS if name not in found}
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_view_can_be_used_by_everybody(
+    chromium: Browser,
+    signed_in: SignedIn,
+    addresses: Mapping[str, str],
+    view: str,
+    look: Literal["light", "dark", "phone"],
+) -> None:
+    profile = await _same_person(chromium, signed_in, look)
+    chat = await Chat.open(profile, addresses[view])
+    await chat.until_present(VIEWS[view])
+    await _until_settled(chat.page)
+
+    await chat.page.screenshot(path=PICTURES / f"{view}-{look}.png")
+    assert await chat.run(WIDER_THAN_THE_WINDOW) is False
+    assert await _serious_findings(chat.page) == []
+    assert chat.failures == []
+    await profile.close()
+
+
+@pytest.mark.parametrize("path", EMPTY)
+async def test_a_view_with_nothing_in_it_says_what_to_do(
+    orchestrator: Orchestrator, profile: BrowserContext, path: str
+) -> None:
+    chat = await Chat.open(profile, orchestrator.address_for("nobody"))
+    await chat.until_connected()
+    await chat.page.goto(orchestrator.url + path)
+
+    await chat.until_text("main", EMPTY[path])
+
+    await chat.page.screenshot(path=PICTURES / f"empty{path.replace('/', '-')}.png")
+    assert await _serious_findings(chat.page) == []
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "chat"])
+async def test_a_view_says_that_it_loads_and_what_to_do_when_that_fails(
+    chromium: Browser, signed_in: SignedIn, addresses: Mapping[str, str], view: str
+) -> None:
+    profile, answer = await _same_person(chromium, signed_in, "light"), asyncio.Event()
+
+    async def break_down(route: Route) -> None:
+        await answer.wait()
+        problem = {"type": "/problems/x", "detail": "The disk is full. Make room on it."}
+        await route.fulfill(status=507, content_type="application/problem+json", body=json.dumps(problem))
+
+    chat = await Chat.new_tab(profile)
+    data = re.compile(r"/v1/(?!session|traces/stream)")
+    await chat.page.route(data, break_down)
+    await chat.page.goto(addresses[view])
+    await chat.until_text(".state.loading", "Loading")
+    await chat.page.screenshot(path=PICTURES / f"loading-{view}.png")
+    answer.set()
+    await chat.until_text(".state.failed", "The disk is full. Make room on it.")
+
+    await chat.page.screenshot(path=PICTURES / f"error-{view}.png")
+    assert await _serious_findings(chat.page) == []
+    await chat.page.unroute(data)
+    await chat.page.get_by_role("button", name="Try again").first.click()
+    await chat.until_present(VIEWS[view])
+    await profile.close()
+
+
+async def test_the_whole_page_works_with_the_keyboard(
+    chromium: Browser, signed_in: SignedIn, addresses: Mapping[str, str]
+) -> None:
+    profile = await _same_person(chromium, signed_in, "light")
+    chat = await Chat.open(profile, addresses["why"])
+    await chat.until_present(".story")
+
+    await chat.page.keyboard.press("Tab")
+    await expect(chat.page.get_by_role("button", name="Skip to the content")).to_be_focused()
+    await chat.page.keyboard.press("Enter")
+    await expect(chat.page.locator("main")).to_be_focused()
+    await chat.page.get_by_role("link", name="Memory", exact=True).focus()
+    await chat.page.keyboard.press("Enter")
+    await chat.until_present(".memory")
+    await chat.page.get_by_role("tab", name="Facts").focus()
+    await chat.page.keyboard.press("ArrowRight")
+    await chat.until_text(".memory", "I am having a headache")
+    await profile.close()
+
+
+async def _same_person(chromium: Browser, signed_in: SignedIn, look: str) -> BrowserContext:
+    """A profile of its own with the session of that person, and with that look."""
+    state = await signed_in.profile.storage_state()
+    return await chromium.new_context(
+        storage_state=state,
+        viewport=PHONE if look == "phone" else DESKTOP,
+        color_scheme="dark" if look == "dark" else "light",
+        reduced_motion="reduce",
+    )
+
+
+async def _until_settled(page: Page) -> None:
+    """Wait until nothing on the page is being loaded any more."""
+    await page.locator(".loading, .thinking").first.wait_for(state="detached")
+
+
+async def _serious_findings(page: Page) -> list[str]:
+    """What axe finds to be a serious obstacle, with the elements that have it."""
+    found = await Axe().run(page)
+    violations: list[dict[str, Any]] = found.response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:200]}"
+        for each in violations
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
