@@ -12,7 +12,8 @@ from tests.browser.chat import Chat
 from tests.browser.orchestrator import Orchestrator
 from tests.browser.scenes import HEADACHE
 from tests.support.forked_servers import Forker
-from tools.picture import LARGEST, take_picture
+from tools.picture import LARGEST, take_picture, take_views
+from tools.toolchain import CHECKOUT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
@@ -318,6 +319,16 @@ async def test_the_picture_of_the_readme_can_be_taken(orchestrator: Orchestrator
 
     assert picture.startswith(b"\x89PNG")
     assert len(picture) < LARGEST
+
+
+async def test_the_pictures_of_the_views_can_be_taken(
+    own_orchestrator: Orchestrator, chromium: Browser
+) -> None:
+    pictures = await take_views(chromium, own_orchestrator.start().address)
+
+    text = (CHECKOUT / "docs" / "console.md").read_text()
+    assert {f"images/console-{name}.png" in text for name in pictures} == {True}
+    assert all(len(picture) < LARGEST for picture in pictures.values())
 
 
 def _actions(traces: str) -> set[str]:
