@@ -33,7 +33,7 @@ VIEWS = {
     "overview": ("/overview", ".chart svg"),
 }
 """The address of each view, and what shows that it has loaded."""
-WIDTH, SHORTEST, TALLEST = 1280, 600, 1500
+WIDTH, SHORTEST, TALLEST = 1280, 600, 1800
 VIEW_HEIGHT = 760
 SCALE = 1.0  # screen pixels per CSS pixel: sharp enough for text, and a small file
 LARGEST = 300_000  # bytes of the picture, so that the README loads quickly

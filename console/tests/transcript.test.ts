@@ -216,3 +216,10 @@ test("the memories of an answer are counted once each, without blocks and writes
 
   expect(exchange && recalledMemories(exchange)).toBe(2);
 });
+
+test("a note belongs to the exchange of its answer, and is shown once whatever its state", () => {
+  const note = (fate: Fate) => ours({ name: "UserNote", body: { id: "note_1", messageId: "msg_a", content: "not true", action: "create" } }, fate);
+  const transcript = after(asked("msg_1"), started("msg_a", "msg_1"), note({ state: "waiting" }), note(ACKNOWLEDGED), asked("msg_2"));
+
+  expect(transcript.map(({ notes }) => notes)).toEqual([[{ id: "note_1", text: "not true", state: "delivered" }], []]);
+});

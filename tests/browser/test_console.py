@@ -256,7 +256,7 @@ async def test_an_address_that_is_no_view_says_so(orchestrator: Orchestrator, ch
     await chat.until_text("main", "There is no such page")
 
 
-async def test_a_message_is_edited_and_answered_again(
+async def test_a_message_is_edited_answered_again_and_noted(
     orchestrator: Orchestrator, profile: BrowserContext
 ) -> None:
     chat = await Chat.open(profile, orchestrator.address_for("cleo"))
@@ -273,11 +273,17 @@ async def test_a_message_is_edited_and_answered_again(
     await chat.click("Answer again")
     await chat.until_text(".before summary", "The answer before")
     await chat.until_connected()
+    await chat.click("Note")
+    await chat.page.get_by_role("textbox", name="Your note about this answer").fill("it was the left side")
+    await chat.page.keyboard.press("Enter")
+    await chat.until_text(".note", "Your note: it was the left side")
+    await chat.until_gone(".note small")
     after = await chat.exchanges()
 
     await chat.reload()
     await chat.until_connected()
     assert await chat.exchanges() == after
+    assert await chat.texts(".note") == ["Your note: it was the left side"]
     assert chat.failures == []
 
 

@@ -77,6 +77,12 @@ export class Chat {
     if (newContent) this.#client.send({ name: "ControlVariation", body: { targetId, mode: "edit", newContent } });
   }
 
+  /** Keep a note about a message or an answer. */
+  note(messageId: string, text: string): void {
+    const content = sendable(text);
+    if (content) this.#client.send({ name: "UserNote", body: { id: newId("note"), messageId, content, action: "create" } });
+  }
+
   /** Open a conversation: the one with this id; without an id the current or stored one, or a new one. */
   open(conversationId?: string): void {
     this.#show({ notices: [] });

@@ -44,6 +44,14 @@ export interface Exchange {
   readonly failed: string;
   /** The person has edited the message; the exchange after this one has the new text. */
   readonly superseded: boolean;
+  /** What the person noted about the message or its answer. */
+  readonly notes: readonly Note[];
+}
+
+export interface Note {
+  readonly id: string;
+  readonly text: string;
+  readonly state: Question["state"];
 }
 
 export type Transcript = readonly Exchange[];
@@ -64,6 +72,12 @@ function addOwn(transcript: Transcript, { said, fate }: ClientEntry): Transcript
     }
     case "ControlStop":
       return fate.state === "acknowledged" && fate.success ? stop(transcript, said.body.targetId ?? "") : transcript;
+    case "UserNote": {
+      const { id, messageId, content } = said.body;
+      const about = transcript.find((exchange) => isAbout(exchange, messageId ?? ""));
+      const note: Note = { id, text: content, state: STATES[fate.state] };
+      return about ? change(transcript, about.id, ({ notes }) => ({ notes: [...notes.filter((one) => one.id !== id), note] })) : transcript;
+    }
     case "ControlVariation": {
       const { mode, targetId, newContent } = said.body;
       const edited = mode === "edit" && newContent !== undefined && fate.state === "acknowledged";
@@ -138,11 +152,15 @@ export function recalledMemories({ traces }: Exchange): number {
 
 /** Mark an answer as stopped. That may be known before the answer starts, before it ends, or after. */
 function stop(transcript: Transcript, target: string): Transcript {
-  const isTarget = ({ id, answers }: Exchange) => id === target || answers.some((answer) => answer.id === target);
-  const exchange = transcript.find(isTarget);
+  const exchange = transcript.find((one) => isAbout(one, target));
   const latest = exchange?.answers.at(-1);
   if (latest?.progress === "done") return changeAnswer(transcript, latest.id, () => ({ progress: "stopped" }));
   return exchange ? change(transcript, exchange.id, () => ({ stopping: true })) : transcript;
+}
+
+/** Whether an id is that of the message or of one of its answers. */
+function isAbout({ id, answers }: Exchange, target: string): boolean {
+  return id === target || answers.some((answer) => answer.id === target);
 }
 
 /** Whether an answer is running or expected. */
@@ -158,7 +176,7 @@ function change(transcript: Transcript, id: string, edit: (exchange: Exchange) =
 }
 
 function emptyExchange(id: string): Exchange {
-  return { id, question: null, answers: [], traces: [], stopping: false, failure: "", failed: "", superseded: false };
+  return { id, question: null, answers: [], traces: [], stopping: false, failure: "", failed: "", superseded: false, notes: [] };
 }
 
 type AnswerEdit = (answer: Answer, exchange: Exchange) => Partial<Answer>;

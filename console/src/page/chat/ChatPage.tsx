@@ -21,13 +21,14 @@ export function ChatPage() {
   const askAgain = useCallback((exchange: Exchange) => chat.askAgain(exchange), [chat]);
   const regenerate = useCallback((answer: string) => chat.regenerate(answer), [chat]);
   const edit = useCallback((message: string, text: string) => chat.edit(message, text), [chat]);
+  const note = useCallback((message: string, text: string) => chat.note(message, text), [chat]);
   const usable = ready && connection.state !== "elsewhere" && connection.state !== "refused";
   return (
     <div className="chat" data-memory={display}>
       <ConversationList
         person={person}
         current={conversationId}
-        turns={transcript.length}
+        steps={transcript.length + transcript.filter(({ answers }) => answers.at(-1)?.progress === "done").length}
         shown={listShown}
         onClose={() => setListShown(false)}
         onStartOver={ready && transcript.length > 0 ? startOver : null}
@@ -52,6 +53,7 @@ export function ChatPage() {
           onAskAgain={askAgain}
           onRegenerate={usable ? regenerate : null}
           onEdit={usable ? edit : null}
+          onNote={usable ? note : null}
         />
         <footer>
           <Notices

@@ -24,9 +24,10 @@ interface ConversationProps {
   /** Null if the conversation cannot be continued here. */
   onRegenerate: ((answer: string) => void) | null;
   onEdit: ((message: string, text: string) => void) | null;
+  onNote: ((message: string, text: string) => void) | null;
 }
 
-export function Conversation({ transcript, questions, signedIn, display, onAskAgain, onRegenerate, onEdit }: ConversationProps) {
+export function Conversation({ transcript, questions, signedIn, display, onAskAgain, onRegenerate, onEdit, onNote }: ConversationProps) {
   const { window, content, watch } = useScrolling(transcript.length);
   const idle = !transcript.some(isAwaited);
   return (
@@ -43,6 +44,7 @@ export function Conversation({ transcript, questions, signedIn, display, onAskAg
               onAskAgain={isLatest ? onAskAgain : null}
               onRegenerate={isLatest && idle ? onRegenerate : null}
               onEdit={isLatest && idle ? onEdit : null}
+              onNote={onNote}
             />
           );
         })}
@@ -91,10 +93,11 @@ interface ExchangeProps {
   onAskAgain: ((exchange: Exchange) => void) | null;
   onRegenerate: ((answer: string) => void) | null;
   onEdit: ((message: string, text: string) => void) | null;
+  onNote: ((message: string, text: string) => void) | null;
 }
 
-const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAskAgain, onRegenerate, onEdit }: ExchangeProps) {
-  const { question, answers, traces, failure, superseded } = exchange;
+const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAskAgain, onRegenerate, onEdit, onNote }: ExchangeProps) {
+  const { question, answers, traces, failure, superseded, notes } = exchange;
   const hasText = question || earlier !== null || answers.length > 0 || failure;
   if (!hasText && display !== "panel") return null;
   const latest = answers.at(-1);
@@ -121,8 +124,16 @@ const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAs
               Answer again
             </button>
           )}
+          {onNote && <NewNote onSave={(text) => onNote(latest.id, text)} />}
         </div>
       )}
+      {notes.map((note) => (
+        <p key={note.id} className="note">
+          <span className="quiet-text">Your note:</span> {note.text}
+          {note.state === "waiting" && <small>Sending …</small>}
+          {note.state === "refused" && <small className="failure">The note was not kept.</small>}
+        </p>
+      ))}
       {answers.length === 0 && isAwaited(exchange) && <Thinking />}
       {failure && (
         <p className="failure">
@@ -150,6 +161,27 @@ const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAs
     </section>
   );
 });
+
+function NewNote({ onSave }: { onSave: (text: string) => void }) {
+  const [writing, setWriting] = useState(false);
+  const save = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setWriting(false);
+    onSave(String(new FormData(event.currentTarget).get("note")));
+  };
+  if (!writing)
+    return (
+      <button type="button" className="quiet" onClick={() => setWriting(true)}>
+        Note
+      </button>
+    );
+  return (
+    <form className="new-note" onSubmit={save}>
+      <input name="note" aria-label="Your note about this answer" required maxLength={2000} autoFocus autoComplete="off" onKeyDown={({ key }) => key === "Escape" && setWriting(false)} />
+      <button type="submit">Keep</button>
+    </form>
+  );
+}
 
 const memoryLine = (memories: number) => (memories > 0 ? `from memory: ${memories} · why?` : "from this conversation · why?");
 

@@ -17,8 +17,8 @@ interface ConversationListProps {
   person: string | null;
   /** The id of the open conversation; empty if there is none. */
   current: string;
-  /** How many messages the open conversation has. A new one makes the list read again. */
-  turns: number;
+  /** Grows with each message and each complete answer of the open conversation; then the list is read again. */
+  steps: number;
   /** On a narrow screen the list covers the chat, if it is shown at all. */
   shown: boolean;
   onClose: () => void;
@@ -26,7 +26,7 @@ interface ConversationListProps {
   onStartOver: (() => void) | null;
 }
 
-export function ConversationList({ person, current, turns, shown, onClose, onStartOver }: ConversationListProps) {
+export function ConversationList({ person, current, steps, shown, onClose, onStartOver }: ConversationListProps) {
   const [search, setSearch] = useState("");
   const wanted = useDeferredValue(search.trim());
   const [archived, setArchived] = useState(false);
@@ -43,7 +43,7 @@ export function ConversationList({ person, current, turns, shown, onClose, onSta
       <label className="check">
         <input type="checkbox" checked={archived} onChange={({ target }) => setArchived(target.checked)} /> Archived
       </label>
-      {person !== null && <Found person={person} current={current} turns={turns} search={wanted} archived={archived} onOpen={onClose} />}
+      {person !== null && <Found person={person} current={current} steps={steps} search={wanted} archived={archived} onOpen={onClose} />}
     </aside>
   );
 }
@@ -51,15 +51,15 @@ export function ConversationList({ person, current, turns, shown, onClose, onSta
 interface FoundProps {
   person: string;
   current: string;
-  turns: number;
+  steps: number;
   search: string;
   archived: boolean;
   onOpen: () => void;
 }
 
-function Found({ person, current, turns, search, archived, onOpen }: FoundProps) {
+function Found({ person, current, steps, search, archived, onOpen }: FoundProps) {
   const queries = useQueryClient();
-  useEffect(() => void queries.invalidateQueries({ queryKey: [LIST] }), [queries, turns, current]);
+  useEffect(() => void queries.invalidateQueries({ queryKey: [LIST] }), [queries, steps, current]);
   const found = useInfiniteQuery({
     queryKey: [LIST, person, archived, search],
     queryFn: ({ pageParam, signal }) =>
