@@ -196,7 +196,7 @@ async def test_traces_come_live_and_are_filtered_opened_and_saved(
     await say_all(chat, HEADACHE)
     rows = table.page.locator(".trace-rows [role=row]")
     await expect(rows).to_have_count(4)  # the four blocks
-    await table.page.get_by_label("Block").select_option("active_session")
+    await table.page.locator("label:has(span:text-is('Block')) select").select_option("active_session")
     await expect(rows).to_have_count(1)
     assert "label=active_session" in table.page.url
     await rows.first.click()
