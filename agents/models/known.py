@@ -65,8 +65,9 @@ def news_of_turn(brief: Brief) -> str:
 
 
 def facts_before(situation: Situation) -> str:
-    """All facts before the message, for a specialist whose blocks lack the latest of them."""
-    return _list("facts", (f"- {fact_line(fact)}" for fact in situation.facts))
+    """This conversation's facts before the message, for a specialist whose blocks lack the latest of them."""
+    here = (fact for fact in situation.facts if fact.conversation_id is None)
+    return _list("facts", (f"- {fact_line(fact)}" for fact in here))
 
 
 def today(now: datetime) -> str:

@@ -121,8 +121,14 @@ class LettaMirror:
             await self._complete_writes(conversation_id, copies, entries)
             changes = await self._find_changes(conversation_id, copies, entries)
             if not changes:  # somebody who edits is likely to edit again
-                self._listed[conversation_id] = monotonic(), copies
+                self._remember_listed(conversation_id, copies)
             return changes
+
+    def _remember_listed(self, conversation_id: str, copies: Mapping[Label, CopiedText]) -> None:
+        """Remember what was read for a `put` that follows soon; forget what is too old for one."""
+        now = monotonic()
+        fresh = {key: each for key, each in self._listed.items() if now - each[0] <= FRESH_SECONDS}
+        self._listed = {**fresh, conversation_id: (now, copies)}
 
     def _lock(self, conversation_id: str) -> asyncio.Lock:
         return self._locks.setdefault(conversation_id, asyncio.Lock())

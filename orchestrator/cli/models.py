@@ -77,7 +77,12 @@ def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> Non
     """
     options = {"chat.model": model, "chat.endpoint": endpoint}
     given = {key: value for key, value in options.items() if value is not None}
-    report = asyncio.run(_trial(invocation, invocation.settings(given, quietly=True)))
+    settings = invocation.settings(given, quietly=True)
+    if not settings.chat.model:
+        raise click.UsageError(
+            "Name the model to try: --model NAME, and --endpoint URL unless it is OpenAI's."
+        )
+    report = asyncio.run(_trial(invocation, settings))
     raise SystemExit(0 if report.is_usable else FOUND_SOMETHING)
 
 

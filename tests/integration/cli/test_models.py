@@ -182,6 +182,7 @@ def test_a_trial_without_a_model_is_refused() -> None:
     ended = run("models", "try")
 
     assert ended.exit_code == 2
+    assert "--model NAME" in ended.output
 
 
 def test_the_requests_of_a_message_are_shown_as_they_were_sent(
