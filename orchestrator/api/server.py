@@ -29,6 +29,10 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 REQUEST_SECONDS: Final = 30.0
 """How long a client may take to send one whole request, and to read what was sent to it."""
 
+PONG_SECONDS: Final = 120.0
+"""How long a client may take to answer a ping. With 20 s, a server with more messages than it can answer took
+its own lateness for the client's, and closed every connection."""
+
 HELD_BYTES: Final = 2 * MEBIBYTE
 """How much of one WebSocket message is held in memory; the transport refuses much smaller messages."""
 
@@ -104,6 +108,7 @@ class Server(uvicorn.Server):
             ws=_WebSocketProtocol,
             ws_max_size=sys.maxsize,  # uvicorn would close without an error; we skip large frames
             ws_per_message_deflate=False,
+            ws_ping_timeout=PONG_SECONDS,
             timeout_graceful_shutdown=max(1, round(grace)),
         )
         super().__init__(config)

@@ -655,3 +655,12 @@ async def test_an_internal_error_is_a_problem_without_quotes(
     output = "".join(capfd.readouterr())
     assert "request_failed" in output
     assert SAID not in output + response.text
+
+
+async def test_a_client_has_more_than_a_minute_to_answer_a_ping(tmp_path: Path) -> None:
+    """A server that is late itself reads the answer late; with 20 s it closed all connections under load."""
+    app = create_app(EchoingOrchestrator(), Authentication(tmp_path, session_seconds=60))
+
+    async with listening(app) as server:
+        assert server.config.ws_ping_timeout is not None
+        assert server.config.ws_ping_timeout > 60
