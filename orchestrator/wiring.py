@@ -161,7 +161,8 @@ def load_languages(rules: Guard) -> Languages:
 
 def load_classifier(settings: Settings, embedder: Embedder) -> DangerClassifier:
     """The danger classifier. If it was never trained, that takes a minute."""
-    return classifier.load(shipped_config() / "safety" / "phrases", embedder, settings.models.dir)
+    models = settings.models.dir
+    return classifier.load(shipped_config() / "safety", embedder, models, load_guard(models).findings)
 
 
 def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:

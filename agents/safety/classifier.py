@@ -4,7 +4,8 @@ It has learned from the examples in `config/safety/phrases/`, most of which are 
 compared with a part of them, the landmarks, by kernel ridge regression over sentence embeddings. The
 landmarks are chosen by a digest and the solution is exact, so nothing is random.
 An embedding hardly changes with small words that reverse a meaning ("no", "lol", "in 2010"). So the words
-that a text shares with the examples count, too.
+that a text shares with the examples count, too, and so do the findings of the rules, each with whether
+something retracts it: "chest pain" and "chest pain, years ago" differ in that.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import os
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.ports import Embedder, Vectors
+from agents.safety.rules.compiled import fingerprint
 
 Class: TypeAlias = Literal["none", "emergency", "crisis"]
 CLASSES: Final[tuple[Class, ...]] = ("none", "emergency", "crisis")
@@ -33,6 +35,9 @@ FILES: Final[Mapping[str, Class]] = {
 }
 """The files whose phrases the rules are tested with, too, and the class of each."""
 
+Findings: TypeAlias = Callable[[str], Sequence[str]]
+"""Gives the names of what the rules find in a text."""
+
 _LANDMARKS: Final[Mapping[Class, int]] = {"none": 3200, "emergency": 1500, "crisis": 1500}
 """With how many examples of each class a text is compared. Half as many found a tenth fewer crises."""
 _BLOCK: Final = 2_000
@@ -41,8 +46,8 @@ _NARROWNESS: Final = 4.0
 """How quickly the influence of an example falls with distance. Chosen among 2 to 6."""
 _RIDGE: Final = 0.3
 """How strongly the solution is smoothed. Hardly any effect between 0.1 and 1."""
-_WORDS_COUNT: Final = 0.3
-"""Weight of shared words beside the meaning."""
+_WORDS_COUNT: Final = 0.6
+"""Weight of shared words and findings beside the meaning."""
 _RAREST: Final = 3
 """Minimum number of examples that must contain a word or a pair of words for it to count."""
 _WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[?!]")
@@ -57,6 +62,10 @@ MOST_PARTS: Final = 200
 """How many parts of a text are looked at; more than any message that people write has."""
 
 
+OTHER_KIND: Final = 0.25
+"""How much the likeness to an emergency counts where a crisis is asked about, and the other way round."""
+
+
 class Likeness(NamedTuple):
     """How much a text is like an emergency and like a crisis: about 1 for an example, 0 for other texts."""
 
@@ -67,6 +76,11 @@ class Likeness(NamedTuple):
     def danger(self) -> float:
         """How much it is like any danger: the greater likeness, and half of the lesser one."""
         return max(self) + 0.5 * max(min(self), 0.0)
+
+    def of(self, kind: Class) -> float:
+        """How much it is like this kind of danger. The other kind counts a little."""
+        own, other = (self.crisis, self.emergency) if kind == "crisis" else self
+        return own + OTHER_KIND * max(other, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +100,8 @@ class Learned:
 class DangerClassifier:
     """Compares texts with what was learned. Safe to use from several threads."""
 
-    def __init__(self, embedder: Embedder, learned: Learned) -> None:
-        self._embedder, self._learned = embedder, learned
+    def __init__(self, embedder: Embedder, learned: Learned, findings: Findings) -> None:
+        self._embedder, self._learned, self._findings = embedder, learned, findings
         self._places = {word: place for place, word in enumerate(learned.words.tolist())}
 
     def likeness(self, texts: Sequence[str]) -> list[Likeness]:
@@ -95,7 +109,7 @@ class DangerClassifier:
         learned = self._learned
         scores = _kernel(self._embedder.embed(texts), learned.landmarks) @ learned.landmark_weights
         for row, text in zip(scores, texts, strict=True):
-            places = [self._places[word] for word in _words(text) if word in self._places]
+            places = [self._places[word] for word in _words(text, self._findings) if word in self._places]
             if (length := np.linalg.norm(learned.rarity[places])) > 0:
                 row += learned.rarity[places] / length @ learned.word_weights[places]
         return [Likeness(float(emergency), float(crisis)) for emergency, crisis in scores]
@@ -129,26 +143,29 @@ def _thoughts(sentence: str) -> list[str]:
     return pieces
 
 
-def load(folder: Path, embedder: Embedder, cache: Path) -> DangerClassifier:
-    """The classifier for these examples and this model: from the cache, or learned, which takes a minute."""
-    examples = _examples(folder)
-    file = cache / f"classifier-{_digest(examples, embedder.name)}.npz"
+def load(folder: Path, embedder: Embedder, cache: Path, findings: Findings) -> DangerClassifier:
+    """The classifier for the examples in `folder`/phrases, the rules in `folder` and this model.
+
+    It is read from the cache, or learned, which takes a minute.
+    """
+    examples = _examples(folder / "phrases")
+    file = cache / f"classifier-{_digest(examples, embedder.name, fingerprint(folder))}.npz"
     learned = _read(file)
     if learned is None:
-        learned = learn(embedder, examples)
+        learned = learn(embedder, examples, findings)
         cache.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.npz")  # several processes may learn at once
         np.savez(part, **{field.name: getattr(learned, field.name) for field in fields(learned)})
         part.replace(file)
-    return DangerClassifier(embedder, learned)
+    return DangerClassifier(embedder, learned, findings)
 
 
-def learn(embedder: Embedder, examples: Mapping[str, Class]) -> Learned:
+def learn(embedder: Embedder, examples: Mapping[str, Class], findings: Findings) -> Learned:
     """Learn to tell the classes of these examples apart."""
     texts, classes = list(examples), list(examples.values())
     vectors = embedder.embed(texts)
     chosen = _landmarks(examples)
-    words, rarity, rows = _bags(texts)
+    words, rarity, rows = _bags([_words(text, findings) for text in texts])
     target = np.array([[each == "emergency", each == "crisis"] for each in classes], dtype=np.float64)
     among = _with_words(vectors[chosen], [rows[at] for at in chosen], vectors[chosen], rows, chosen)
     inner = np.float64(_RIDGE) * among.astype(np.float64)
@@ -185,12 +202,11 @@ _Row: TypeAlias = list[tuple[int, float]]
 """The words of a text, by their places in the vocabulary, each with its share; the squares add up to 1."""
 
 
-def _bags(texts: Sequence[str]) -> tuple[list[str], Vectors, list[_Row]]:
+def _bags(bags: Sequence[Sequence[str]]) -> tuple[list[str], Vectors, list[_Row]]:
     """The words that several texts have, how rare each is, and the words of each text."""
-    bags = [_words(text) for text in texts]
     counts = Counter(word for bag in bags for word in bag)
     words = sorted(word for word, count in counts.items() if count >= _RAREST)
-    rarity = np.log(len(texts) / np.array([counts[word] for word in words], dtype=np.float32))
+    rarity = np.log(len(bags) / np.array([counts[word] for word in words], dtype=np.float32))
     places = {word: place for place, word in enumerate(words)}
     rows: list[_Row] = []
     for bag in bags:
@@ -226,12 +242,15 @@ def _with_words(
     return kernel
 
 
-def _words(text: str) -> list[str]:
-    """The words of a text, and every two adjacent ones. The start and the end of the text count as words."""
+def _words(text: str, findings: Findings) -> list[str]:
+    """The words of a text, every two adjacent ones, and its findings.
+
+    The start and the end of the text count as words.
+    """
     found = _WORD.findall(text.lower().replace("\u2019", "'"))
     words = [_EDGE, *(_NUMBER if word.isdigit() else word for word in found), _EDGE]
     pairs = (f"{one} {other}" for one, other in pairwise(words))
-    return list(dict.fromkeys((*words[1:-1], *pairs)))
+    return list(dict.fromkeys((*words[1:-1], *pairs, *findings(text))))
 
 
 def _kernel(vectors: Vectors, landmarks: Vectors) -> Vectors:
@@ -260,7 +279,7 @@ def _examples(folder: Path) -> dict[str, Class]:
     return found
 
 
-def _digest(examples: Mapping[str, Class], model: str) -> str:
+def _digest(examples: Mapping[str, Class], model: str, rules: str) -> str:
     how = f"{_LANDMARKS} {_NARROWNESS} {_RIDGE} {_WORDS_COUNT} {_RAREST} {_WORD.pattern}"
-    parts = [model, how, *(f"{kind} {text}" for text, kind in examples.items())]
+    parts = [model, rules, how, *(f"{kind} {text}" for text, kind in examples.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -8,7 +8,6 @@ or of no one. Rules that must be heard at any price are exempt. What only the cl
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import log2
 from typing import Final, Literal, Protocol
 
@@ -17,25 +16,15 @@ from agents.safety.conversation.denials import TakesBack, denies
 from agents.safety.conversation.over_turns import told_in_parts
 from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Verdict
 
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Which likeness to danger is needed."""
-
-    agrees: float = 0.42
-    """From this likeness on, the classifier agrees with a rule: the danger is certain."""
-    doubts: float = 0.4
-    """From this likeness on, what a rule found is possible danger. Below it, the finding is dismissed."""
-    doubts_short: float = 0.2
-    """The same for a message of at most `SHORT` words: a short message hardly tells a story."""
-    alone: float = 0.49
-    """From this likeness on, a text that no rule flags is a possible danger."""
-
-
-USUAL: Final = Bar()
-ALERT: Final = Bar(agrees=0.35, doubts=0.3, doubts_short=0.1, alone=0.6)
-"""For the reply to a question about possible danger: what a rule finds is likelier to be danger than usual.
-What only the classifier finds makes it certain, and so must be plain."""
+AGREES: Final = 0.4
+"""From this likeness on, the classifier agrees with a rule: the danger is certain."""
+DOUBTS: Final = 0.32
+"""From this likeness on, what a rule found in a short message is possible danger. Below, it is dismissed.
+In a message of more than `SHORT` words, what a rule found is certain or dismissed."""
+ALONE: Final = 0.53
+"""From this likeness on, a text that no rule flags is a possible danger."""
+PLAINLY: Final = 0.65
+"""The same once the person was asked about that kind of danger: nobody is asked twice for less."""
 _DATED: Final = re.compile(
     r"\b(?:(?:19|20)\d\d|years ago|decades ago|as a (?:child|teenager|kid))\b", re.IGNORECASE
 )
@@ -46,10 +35,14 @@ _PRESENT: Final = re.compile(
     re.IGNORECASE,
 )
 PER_DOUBLING: Final = 0.06
-"""Added to each of these for every doubling of the number of parts in a message of more than `SHORT` words,
-because many parts are many chances to err."""
+"""Added to `alone` for every doubling of the number of parts in a message of more than `SHORT` words, because
+many parts are many chances to err."""
+PER_DOUBLING_WITH_RULE: Final = 0.04
+"""The same for `agrees`: there, rule and classifier must err in the same part."""
 PART_OF_SHORT: Final = 0.04
 """Taken from the likeness of a part, for every doubling of the number of parts in a short message."""
+AS_IT_IS: Final = 2
+"""Up to how many parts rules check a text as it is."""
 SHORT: Final = 40
 """Up to how many words a message is also judged as a whole."""
 
@@ -107,14 +100,14 @@ class DangerDetector:
         """The verdict on a message. `context` is what the assistant asked last."""
         return self.examine(text, context).verdict
 
-    def examine(self, text: str, context: str | None = None, bar: Bar = USUAL) -> Checked:
+    def examine(self, text: str, context: str | None = None) -> Checked:
         """The verdict on a message, with its likeness to danger.
 
         The classifier is not asked about a denial: "I'm not thinking of hurting myself" sounds like danger.
         """
         checked = Checked(self._guard.check(text))
         if self._classifier is not None and text.strip() and not denies(self._guard, text):
-            checked = self._weighed(text, checked.verdict, self._classifier, bar)
+            checked = self._weighed(text, checked.verdict, self._classifier)
         if context:
             verdict = checked.verdict.raised_by(self._guard.check_reply(text, context))
             checked = replace(checked, verdict=verdict)
@@ -130,8 +123,8 @@ class DangerDetector:
         found = told_in_parts(self._guard, earlier, said)
         if not found.verdict.flagged or found.is_counted or self._classifier is None:
             return found.verdict
-        likeness = self._classifier.likeness([found.text])[0].danger
-        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness, 0.0, USUAL))
+        likeness = _of_kind(found.verdict, self._classifier.likeness([found.text]))
+        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness))
 
     def weigh_enriched(self, enriched: str, found: Verdict) -> Verdict:
         """What rules found in an enriched message, which is not all the person's words: possible at most.
@@ -142,10 +135,10 @@ class DangerDetector:
             return found
         (likeness,) = self._classifier.likeness([enriched])
         verdict = self._guard.always(found)
-        is_like = likeness.danger >= USUAL.agrees
+        is_like = _of_kind(found, [likeness]) >= AGREES
         return verdict.raised_by(replace(found, certainty="possible")) if is_like else verdict
 
-    def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier, bar: Bar) -> Checked:
+    def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier) -> Checked:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
         parts = parts_of(text)
         is_short = len(text.split()) <= SHORT
@@ -154,28 +147,34 @@ class DangerDetector:
         nearest = max(likenesses, key=lambda each: each.danger)
         whole = max(likenesses[len(parts) :], key=lambda each: each.danger, default=None)
         del likenesses[len(parts) :]
-        verdict = by_meaning(whole, likenesses, bar.alone)
+        verdict = by_meaning(whole, likenesses)
         if not by_rules.flagged:
             return Checked(verdict, nearest)
         if LEANS.issuperset(by_rules.rule_ids):
             return Checked(verdict.raised_by(by_rules), nearest)
-        verdict = verdict.raised_by(self._guard.always(by_rules))
-        extra = _extra(whole, likenesses)
-        for window, likeness in _windows(text, parts, likenesses, whole):
+        extra = PER_DOUBLING_WITH_RULE * log2(len(parts)) if whole is None else 0.0
+        for window, near in _windows(text, parts, likenesses):
             found = self._guard.check(window)
-            if found.flagged and likeness < bar.agrees + extra:
-                likeness = max(likeness, classifier.likeness([self._guard.as_read(window)])[0].danger)
-            verdict = verdict.raised_by(_doubted(found, likeness, extra, bar, is_short=is_short))
+            if not found.flagged:
+                continue
+            verdict = verdict.raised_by(self._guard.always(found))
+            likeness = _of_kind(found, near if whole is None else [*near, whole])
+            if likeness < AGREES + extra:
+                likeness = max(
+                    likeness,
+                    _of_kind(found, classifier.likeness([window, self._guard.as_read(window)])),
+                )
+            verdict = verdict.raised_by(_doubted(found, likeness, extra, is_short=is_short))
         return Checked(verdict, nearest)
 
 
-def by_meaning(whole: Likeness | None, parts: Sequence[Likeness], needed: float = USUAL.alone) -> Verdict:
+def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
     """What the likeness of a message and of its parts says alone. A long message has no `whole`."""
     nearest = max(parts, key=lambda part: part.danger)
     danger = nearest.danger
     if whole is not None:
         danger = max(whole.danger, danger - PART_OF_SHORT * log2(len(parts)))
-    if danger < needed + _extra(whole, parts):
+    if danger < ALONE + _extra(whole, parts):
         return Verdict()
     kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
     return Verdict(kind, MEANT, (MEANING,), "possible")
@@ -185,12 +184,18 @@ def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
     return 0.0 if whole is not None else PER_DOUBLING * log2(len(parts))
 
 
-def _doubted(found: Verdict, likeness: float, extra: float, bar: Bar, *, is_short: bool = False) -> Verdict:
+def _of_kind(found: Verdict, likenesses: Sequence[Likeness]) -> float:
+    """How much texts are like the danger that rules found. Another kind than theirs counts a little."""
+    return max(each.of(kind) for each in likenesses for kind in found.kinds)
+
+
+def _doubted(found: Verdict, likeness: float, extra: float = 0.0, *, is_short: bool = True) -> Verdict:
     """What a rule found, as certain as the likeness of its words to danger allows."""
-    if not found.flagged or likeness < (bar.doubts_short if is_short else bar.doubts) + extra:
+    if likeness < (DOUBTS if is_short else AGREES + extra):
         return Verdict()
     is_passive = found.kind == "crisis" and found.tier == PASSIVE
-    certainty: Certainty = "certain" if likeness >= bar.agrees + extra and not is_passive else "possible"
+    is_certain = likeness >= AGREES + extra and found.is_certain and not is_passive
+    certainty: Certainty = "certain" if is_certain else "possible"
     return replace(found, certainty=certainty)
 
 
@@ -200,21 +205,22 @@ def _wholes(text: str, parts: Sequence[str]) -> list[str]:
 
 
 def _windows(
-    text: str, parts: Sequence[str], likenesses: Sequence[Likeness], whole: Likeness | None
-) -> list[tuple[str, float]]:
-    """The texts in which a rule must find all its words: every part, and every two adjacent ones."""
-    least = whole.danger if whole else 0.0
-    if len(parts) == 1:
-        return [(text, max(least, likenesses[0].danger))]
+    text: str, parts: Sequence[str], likenesses: Sequence[Likeness]
+) -> list[tuple[str, Sequence[Likeness]]]:
+    """The texts in which a rule must find all its words: every part, and every two adjacent ones.
+
+    Each comes with the likeness of its parts. What only tells of the past is left out. A text of one or two
+    parts is taken as it is, with the sentences of one or two words that are no parts.
+    """
+    if len(parts) <= AS_IT_IS:
+        return [(text, likenesses)] if not all(told_of_past(parts)) or len(parts) == 1 else []
     past = told_of_past(parts)
-    scored = [(part, max(least, like.danger)) for part, like in zip(parts, likenesses, strict=True)]
-    singles = [each for each, is_past in zip(scored, past, strict=True) if not is_past]
-    pairs = [
-        (f"{one} {two}", max(first, second))
-        for ((one, first), (two, second)), are_past in zip(pairwise(scored), pairwise(past), strict=True)
-        if not all(are_past)
+    spans = [(at, at + length) for length in (1, 2) for at in range(len(parts) - length + 1)]
+    return [
+        (" ".join(parts[start:end]), likenesses[start:end])
+        for start, end in spans
+        if not all(past[start:end])
     ]
-    return singles + pairs
 
 
 def told_of_past(parts: Sequence[str]) -> list[bool]:

@@ -20,6 +20,8 @@ STRANGLED: Final = "drowning.near"
 """The rule about strangling, which somebody may have done to the person."""
 OTHER_CRISES: Final = (*OF_ONESELF, "psychosis.")
 """Id prefixes of the rules about other crises."""
+CRISES: Final = (*OTHER_CRISES, *VIOLENCE, "not_safe")
+"""Id prefixes of all rules about crises."""
 FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
 """Id prefixes of the rules about dangers that may be felt only hours later."""
 STILL: Final = "still"
@@ -123,6 +125,11 @@ class Verdict:
             return "violence" if is_strangled and only else "emergency"
         crises = [rule for rule in self.rule_ids if rule.startswith((*VIOLENCE, *OTHER_CRISES))]
         return "violence" if crises and all(rule.startswith(VIOLENCE) for rule in crises) else "crisis"
+
+    @property
+    def kinds(self) -> set[Literal["emergency", "crisis"]]:
+        """The kinds of the rules that fired. The graver one is `kind`."""
+        return {"crisis" if rule.startswith(CRISES) else "emergency" for rule in self.rule_ids}
 
     @property
     def can_be_felt(self) -> bool:

@@ -172,7 +172,7 @@ def _by(stops: "Iterable[tuple[str, str]]") -> str:
 def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
     """Print how much the text, or the part of it that is nearest to danger, is like danger."""
     from agents.safety.classifier import parts_of
-    from agents.safety.detector import SHORT, USUAL, by_meaning
+    from agents.safety.detector import AGREES, ALONE, SHORT, by_meaning
 
     parts = parts_of(text)
     whole, *likenesses = classifier.likeness([text, *parts])
@@ -180,8 +180,8 @@ def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
     nearest = max((whole, *likenesses), key=lambda each: each.danger)
     click.echo(
         f"  meaning  {'raised' if raised else 'not raised'}: like an emergency {nearest.emergency:.2f},"
-        f" like a crisis {nearest.crisis:.2f}; a rule needs {USUAL.agrees:.2f} to be certain,"
-        f" without a rule {USUAL.alone:.2f} is possible danger"
+        f" like a crisis {nearest.crisis:.2f}; a rule needs {AGREES:.2f} to be certain,"
+        f" without a rule {ALONE:.2f} is possible danger"
     )
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agents.ports import Embedded
+from agents.safety.classifier import Likeness
 from agents.safety.conversation.denials import Explainer, retracted
 from agents.safety.conversation.moves import RELATED, Forms, Move, Reply, Scores, read_move
 from agents.safety.conversation.retelling import Before, added, replies
 from agents.safety.conversation.standing import after, with_first_aid
-from agents.safety.detector import USUAL, Bar, Checked, Classifier, DangerDetector, Rules
+from agents.safety.detector import Checked, Classifier, DangerDetector, Rules
 from agents.safety.language import Languages
 from agents.safety.replies.first_aid import FirstAid
 from agents.safety.replies.wording import ROUTER
@@ -39,10 +40,9 @@ PART_OVERLAP: Final = 1_000
 MAX_PARTS: Final = 64
 """How many parts are checked; the largest frame has as many. A longer text counts as not checked."""
 
-BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
+NOT_LIKE_DANGER: Final = Likeness(0.0, 0.0)
 
-BARELY_LIKE: Final = 0.2
-"""How much a message must be like danger itself to be read with the possible danger before it."""
+BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
 
 MESSAGES_TOGETHER: Final = 3
 """How many messages before it a message is read with, while a question about possible danger is open."""
@@ -89,29 +89,27 @@ class DangerChecks:
         return Assessment(), NOT_CLASSIFIED
 
     def check_text(
-        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar = USUAL
-    ) -> tuple[Assessment, float]:
+        self, text: str, question: str | None, classifier: Classifier | None
+    ) -> tuple[Assessment, Likeness]:
         """What rules and classifier find, and how much it is like danger. They check a long text in parts."""
-        parts, likeness = tuple(_parts(text)), 0.0
+        parts, likeness = tuple(_parts(text)), NOT_LIKE_DANGER
         try:
             found = Assessment(failed=len(parts) > MAX_PARTS)
             for part in dict.fromkeys((*parts[: MAX_PARTS - 1], parts[-1])):
-                examined = self._check_part(part, question, classifier, bar)
+                examined = self._check_part(part, question, classifier)
                 found = found.raised_by(Assessment(examined.verdict))
-                likeness = max(likeness, examined.likeness.danger if examined.likeness else 0.0)
+                likeness = max(likeness, examined.likeness or likeness, key=lambda each: each.danger)
         except Exception as error:
             log.error("guard_failed", exc_info=error)
             found = Assessment(failed=True)
         unknown = found if found.is_danger else replace(found, failed=True)
         return checked(lambda: replace(found, language=self.languages.foreign(text)), unknown), likeness
 
-    def _check_part(
-        self, text: str, question: str | None, classifier: Classifier | None, bar: Bar
-    ) -> Checked:
+    def _check_part(self, text: str, question: str | None, classifier: Classifier | None) -> Checked:
         """The verdict of rules and classifier; of the rules alone if the classifier fails."""
         if classifier is not None:
             try:
-                return DangerDetector(self.guard, classifier).examine(text, question, bar)
+                return DangerDetector(self.guard, classifier).examine(text, question)
             except Exception as error:
                 log.error("danger_classifier_failed", exc_info=error)
         return Checked(self.guard.check(text, question))
@@ -135,7 +133,7 @@ class DangerChecks:
         return Assessment(found if is_it else Verdict())
 
     def check_after_danger(
-        self, text: str, context: MessageContext, found: Assessment, likeness: float
+        self, text: str, context: MessageContext, found: Assessment, likeness: Likeness
     ) -> Assessment:
         """What was found, and what becomes of the danger before; all of it stays if the guard fails."""
         earlier = context.earlier.verdict
@@ -143,7 +141,12 @@ class DangerChecks:
         def decide() -> Verdict:
             heard = found.verdict.raised_by(self.guard.means_of(text, earlier))
             aid = self.first_aid
-            reply = Reply(text, context.question or "", likeness, aid.is_named(text))
+            reply = Reply(
+                text,
+                context.question or "",
+                likeness.danger if earlier.is_certain else likeness.of(earlier.kind),
+                aid.is_named(text),
+            )
             move = self._read_move(reply, earlier)
             return with_first_aid(aid, text, after(earlier, move, heard), earlier)
 

@@ -42,6 +42,8 @@ class MessageContext:
     """The assessment of the message before, if it is not long ago."""
     exchanges: tuple[Exchange, ...] = ()
     """The person's last messages, newest first, each with what the assistant had said before it."""
+    asked: frozenset[str] = frozenset()
+    """The kinds of possible danger that the person was asked about in the last hours."""
 
 
 def read_context(
@@ -56,7 +58,13 @@ def read_context(
         number, last = latest.number + 1 if latest else 1, tx.messages.last(conversation_id)
     earlier = Assessment.from_events(standing_events(tx, conversation_id, number))
     messages = tuple(_backwards(tx, last))
-    return MessageContext(_open_question(guard, messages), earlier, tuple(_exchanges(messages)))
+    since = tx.now - STAYS_OPEN
+    asked = frozenset(
+        event.kind
+        for event in tx.safety.of_conversation(conversation_id)
+        if event.certainty == "possible" and event.created_at > since
+    )
+    return MessageContext(_open_question(guard, messages), earlier, tuple(_exchanges(messages)), asked)
 
 
 def standing_events(tx: Transaction, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:

@@ -7,13 +7,13 @@ sentence goes out. Each answer is a value with the verdict and with what to do a
 from dataclasses import dataclass, replace
 
 from agents.roster import Specialist
-from agents.safety.conversation.moves import Scores
+from agents.safety.conversation.moves import BARELY_LIKE, Scores
 from agents.safety.conversation.standing import Phase, is_same, phase_of
-from agents.safety.detector import ALERT, USUAL, Classifier
+from agents.safety.detector import PLAINLY, Classifier
 from agents.safety.language import Languages
 from agents.safety.replies.output import OutputGuard
 from agents.safety.replies.wording import Wording
-from agents.safety.verdict import ASIDE, DENIED, OVER, QUIET, STILL, UNSURE, Verdict
+from agents.safety.verdict import ASIDE, DENIED, MEANING, OVER, QUIET, STILL, UNSURE, Verdict
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import (
@@ -28,7 +28,7 @@ from orchestrator.safety.assessment import (
     TurnDecision,
     UnderstoodMessage,
 )
-from orchestrator.safety.checks import BARELY_LIKE, DangerChecks, RuleGuard
+from orchestrator.safety.checks import DangerChecks, RuleGuard
 from orchestrator.safety.context import SHORT_REPLY, MessageContext, read_context
 from orchestrator.store.engine.database import Transaction
 
@@ -80,12 +80,15 @@ class SafetyMonitor:
         phase = phase_of(earlier)
         is_alert = phase in (Phase.ASKED, Phase.OPEN, Phase.DOUBTED)
         found, likeness = self._checks.check_text(
-            text,
-            context.question,
-            None if by_rules_only else self.classifier,
-            ALERT if phase is Phase.ASKED else USUAL,
+            text, context.question, None if by_rules_only else self.classifier
         )
-        if is_alert and len(text) <= SHORT_REPLY and likeness >= BARELY_LIKE:
+        if (
+            found.verdict.rule_ids == (MEANING,)
+            and found.verdict.kind in context.asked
+            and likeness.danger < PLAINLY
+        ):
+            found = replace(found, verdict=Verdict())
+        if is_alert and len(text) <= SHORT_REPLY and likeness.danger >= BARELY_LIKE:
             found = found.raised_by(self._checks.check_with_asked(text, context))
         if phase is not Phase.CALM:
             found = self._checks.check_after_danger(text, context, found, likeness)

@@ -71,8 +71,12 @@ RELATED: Final = 0.25
 """From this likeness to danger on, a message after certain danger is about it, whatever its subject seems."""
 BACK_TO_IT: Final = 0.4
 """The same for a message after one that was about another subject."""
+BARELY_LIKE: Final = 0.2
+"""How much a message must be like danger to be read with the possible danger before it."""
 AT_ONCE: Final = 3
 """The tier of an immediate danger."""
+_FEW_WORDS: Final = 5
+"""Up to how many words a reply with a "yes" is nothing but a yes."""
 _NARROWNESS: Final = 2.0
 _RIDGE: Final = 0.1
 _MOST_WORDS: Final = 40
@@ -223,11 +227,12 @@ def _belongs(reply: Reply, earlier: Verdict) -> bool:
 def _answer(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
     """What a message plainly answers to the question about a possible danger.
 
-    In a crisis, "not yet" is no no.
+    In a crisis, "not yet" is no no. A "yes" before a longer text that is not at all like danger answers
+    something else: "yeah I'd be lost without my dog".
     """
     said, is_emergency = reply.said, earlier.kind == "emergency"
     match forms.answer(said):
-        case "yes":
+        case "yes" if len(said.split()) <= _FEW_WORDS or reply.likeness >= BARELY_LIKE:
             return Move.UNSURE if is_emergency and _SOFTENS.search(said) else Move.YES
         case "no":
             return Move.UNSURE if not is_emergency and _NOT_YET.search(said) else Move.NO

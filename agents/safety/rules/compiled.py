@@ -18,8 +18,11 @@ from typing import Final
 
 from agents.safety.rules.phrases import Tree
 
-_SOURCES: Final = ("compiled.py", "guard.py", "phrases.py", "rules.py", "text.py")
-"""The modules that decide what is computed."""
+_SOURCES: Final = (
+    "compiled.py", "findings.py", "listener.py", "measures.py", "phrases.py", "retractions.py", "rules.py",
+    "scope.py", "text.py",
+)  # fmt: skip
+"""The modules that decide what is computed, and what is found in a text."""
 _DIGEST_BYTES: Final = 32
 
 
@@ -37,7 +40,7 @@ def cached(rules: Path, cache: Path, compute: Callable[[], Compiled]) -> Compile
 
     The name of the file is a fingerprint of the rules, of this code and of the Python version.
     """
-    file = cache / f"guard-{_fingerprint(rules)}.marshal"
+    file = cache / f"guard-{fingerprint(rules)}.marshal"
     compiled = _read(file)
     if compiled is None:
         with _without_garbage_collection():
@@ -47,7 +50,8 @@ def cached(rules: Path, cache: Path, compute: Callable[[], Compiled]) -> Compile
     return compiled
 
 
-def _fingerprint(rules: Path) -> str:
+def fingerprint(rules: Path) -> str:
+    """Tells apart what other rules, other code or another Python make of the rules."""
     digest = hashlib.sha256(sys.version.encode())
     here = Path(__file__).parent
     for file in (*sorted(rules.glob("*.toml")), *(here / name for name in _SOURCES)):

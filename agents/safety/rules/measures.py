@@ -94,10 +94,17 @@ class Gauge:
     def first_figure(self, words: Sequence[Word]) -> str | None:
         """The first number of a text; None if it counts something, as in "2 hours"."""
         said = [word.text for word in words]
-        figures = (at for at, text in enumerate(said) if _value(text) is not None)
-        at = next(figures, None)
-        counts = at is not None and at + 1 < len(said) and said[at + 1] in _COUNTED
-        return None if at is None or counts else said[at]
+        at = next((at for at, text in enumerate(said) if _value(text) is not None), None)
+        return None if at is None or _counts(said, at) else said[at]
+
+    def bare_figures(self, words: Sequence[Word]) -> list[tuple[int, str]]:
+        """The positions and digits of the numbers that count nothing: "38.6", but not "2 hours"."""
+        said = [word.text for word in words]
+        return [
+            (at, text.replace(",", "."))
+            for at, text in enumerate(said)
+            if _PLAIN.fullmatch(text) and not _counts(said, at)
+        ]
 
     @staticmethod
     def _beside(
@@ -153,3 +160,8 @@ def _value(text: str) -> float | None:
     if text in NUMBERS:
         return float(NUMBERS[text])
     return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) else None
+
+
+def _counts(said: Sequence[str], at: int) -> bool:
+    """Whether a number counts hours, weeks or the like."""
+    return at + 1 < len(said) and said[at + 1] in _COUNTED

@@ -9,7 +9,7 @@ import pytest
 from agents.models.scripted import ScriptedBrain
 from agents.ports import Brain
 from agents.safety.classifier import Likeness
-from agents.safety.detector import USUAL
+from agents.safety.detector import AGREES, DOUBTS
 from agents.safety.verdict import CONFIRMED, DENIED, MISTAKE, QUIET, RETRACTED, SILENT, STILL
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
@@ -46,14 +46,15 @@ class HearsOddThings:
 
     def likeness(self, texts: Sequence[str]) -> list[Likeness]:
         self.heard += texts
-        return [
-            Likeness(0.0, 1.0)
-            if "grey" in text
-            else Likeness(
-                1.0 if "odd" in text else USUAL.doubts if text in (MISSPELT, CORRECTED) else USUAL.agrees, 0.0
-            )
-            for text in texts
-        ]
+        return [self._one(text) for text in texts]
+
+    def _one(self, text: str) -> Likeness:
+        if "grey" in text:
+            return Likeness(0.0, 1.0)
+        if "odd" in text:
+            return Likeness(1.0, 0.0)
+        agreed = AGREES / 1.2  # of both kinds together enough for a rule, and too little without one
+        return Likeness(DOUBTS, 0.0) if text in (MISSPELT, CORRECTED) else Likeness(agreed, agreed)
 
 
 def monitor() -> SafetyMonitor:

@@ -38,15 +38,22 @@ class AllAlike:
         return np.tile(np.array([1, 0], dtype=np.float32), (len(texts), 1))
 
 
+def no_findings(text: str) -> list[str]:
+    """What rules find in a text, if there are none."""
+    return []
+
+
 def test_the_classifier_is_trained_deterministically() -> None:
-    one, other = (classifier.learn(WordEmbedder(), PHRASES) for _ in range(2))
+    one, other = (classifier.learn(WordEmbedder(), PHRASES, no_findings) for _ in range(2))
 
     assert np.array_equal(one.landmark_weights, other.landmark_weights)
     assert np.array_equal(one.word_weights, other.word_weights)
 
 
 def test_texts_near_the_examples_are_like_them() -> None:
-    learned = classifier.DangerClassifier(WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES))
+    learned = classifier.DangerClassifier(
+        WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES, no_findings), no_findings
+    )
 
     chest, life, water = learned.likeness(
         ["crushing chest pain", "i want to end my life", "vitamins and water"]
@@ -61,15 +68,35 @@ def test_small_words_count_if_the_embedding_is_the_same() -> None:
     phrases: dict[str, classifier.Class] = {}
     for thing in ("heat", "boss", "noise", "exam"):
         phrases |= {f"this {thing} makes me want to die": "crisis", f"this {thing} is killing me lol": "none"}
-    listening = classifier.DangerClassifier(AllAlike(), classifier.learn(AllAlike(), phrases))
+    listening = classifier.DangerClassifier(
+        AllAlike(), classifier.learn(AllAlike(), phrases, no_findings), no_findings
+    )
 
     in_earnest, in_jest = listening.likeness(["it makes me want to die", "it is killing me lol"])
 
     assert in_earnest.crisis > 0.5 > in_jest.crisis
 
 
+def test_what_rules_find_counts_if_embedding_and_words_are_the_same() -> None:
+    def findings(text: str) -> list[str]:
+        return ["-chest_pain", "-history"] if "1998" in text else ["+chest_pain"] if "chest" in text else []
+
+    phrases: dict[str, classifier.Class] = {}
+    for thing in ("pain", "ache", "trouble", "agony"):
+        phrases |= {f"chest {thing} at 8": "emergency", f"chest {thing} at 1998": "none"}
+    listening = classifier.DangerClassifier(
+        AllAlike(), classifier.learn(AllAlike(), phrases, findings), findings
+    )
+
+    now, then = listening.likeness(["my chest 8", "my chest 1998"])
+
+    assert now.emergency > 0.5 > then.emergency
+
+
 def test_a_message_without_a_known_word_is_judged_by_its_embedding() -> None:
-    listening = classifier.DangerClassifier(WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES))
+    listening = classifier.DangerClassifier(
+        WordEmbedder(), classifier.learn(WordEmbedder(), PHRASES, no_findings), no_findings
+    )
 
     assert np.isfinite(listening.likeness(["", "?", "zzz"])).all()
 
@@ -94,9 +121,9 @@ def of(kind: classifier.Class) -> list[str]:
 
 def test_the_classifier_is_trained_once_and_then_read_from_the_cache(few: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    first = classifier.load(few, WordEmbedder(), cache)
+    first = classifier.load(few.parent, WordEmbedder(), cache, no_findings)
     (file,) = cache.iterdir()
-    again = classifier.load(few, WordEmbedder(), cache)
+    again = classifier.load(few.parent, WordEmbedder(), cache, no_findings)
 
     assert file.name.startswith("classifier-")
     assert first.likeness(["my chest hurts"]) == again.likeness(["my chest hurts"])
@@ -105,11 +132,11 @@ def test_the_classifier_is_trained_once_and_then_read_from_the_cache(few: Path, 
 
 def test_a_damaged_cache_of_the_classifier_is_replaced(few: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    classifier.load(few, WordEmbedder(), cache)
+    classifier.load(few.parent, WordEmbedder(), cache, no_findings)
     (file,) = cache.iterdir()
     file.write_bytes(b"PK cut short")
 
-    assert len(classifier.load(few, WordEmbedder(), cache).likeness(["hello"])) == 1
+    assert len(classifier.load(few.parent, WordEmbedder(), cache, no_findings).likeness(["hello"])) == 1
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agents.safety.classifier import Likeness
-from agents.safety.detector import USUAL, DangerDetector, told_of_past
+from agents.safety.detector import AGREES, ALONE, DOUBTS, DangerDetector, told_of_past
 from agents.safety.verdict import MEANING, Verdict
 
 CHEST = "chest.pain"
@@ -66,7 +66,7 @@ def a_detector(**words: float) -> DangerDetector:
 
 @pytest.mark.parametrize(
     ("likeness", "certainty"),
-    [(USUAL.agrees, "certain"), (USUAL.doubts_short, "possible"), (USUAL.doubts_short - 0.01, None)],
+    [(AGREES, "certain"), (DOUBTS, "possible"), (DOUBTS - 0.01, None)],
 )
 def test_a_rule_is_certain_possible_or_dismissed_by_the_likeness(
     likeness: float, certainty: str | None
@@ -84,13 +84,13 @@ def test_a_rule_that_must_be_heard_at_any_price_is_never_dismissed() -> None:
 
 
 def test_what_only_the_classifier_finds_is_possible() -> None:
-    verdict = a_detector(grey=USUAL.alone).check("he went all grey and clammy")
+    verdict = a_detector(grey=ALONE).check("he went all grey and clammy")
 
     assert verdict == Verdict("emergency", 2, (MEANING,), "possible")
 
 
 def test_less_likeness_than_that_is_no_danger() -> None:
-    assert not a_detector(grey=USUAL.alone - 0.01).check("he went all grey and clammy").flagged
+    assert not a_detector(grey=ALONE - 0.01).check("he went all grey and clammy").flagged
 
 
 def test_a_long_text_is_judged_sentence_by_sentence() -> None:

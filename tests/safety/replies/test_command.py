@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from agents.safety.classifier import DangerClassifier
-from agents.safety.detector import USUAL
+from agents.safety.detector import AGREES, ALONE
 from orchestrator import wiring
 from orchestrator.cli import cli
 from orchestrator.settings import load
@@ -192,7 +192,7 @@ def test_explain_shows_the_likeness_and_the_thresholds_of_the_classifier() -> No
 
     assert silent.startswith("  meaning  not raised: like an emergency ")
     assert heard.startswith("  meaning  raised: like an emergency ")
-    assert all(f"{enough:.2f}" in silent for enough in (USUAL.agrees, USUAL.alone))
+    assert all(f"{enough:.2f}" in silent for enough in (AGREES, ALONE))
 
 
 def test_the_explained_rules_are_those_of_the_verdict() -> None:

@@ -117,7 +117,7 @@ def test_repetitions_do_not_hide_danger_between_them() -> None:
 
 
 def test_repetitions_are_examined_only_a_few_times() -> None:
-    listened = the_guard()._listen("took too much ibuprofen " * 800)
+    listened = the_guard()._listener.listen("took too much ibuprofen " * 800)
 
     assert max(len(heard) for heard in listened.heard.values()) <= 4 * findings.MOST_OF_A_CONCEPT
 
