@@ -11,10 +11,10 @@ from typing import Final, Protocol
 from agents.ports import Embedded
 from agents.safety.classifier import Likeness
 from agents.safety.conversation.denials import Explainer, retracted
-from agents.safety.conversation.moves import RELATED, Forms, Move, Reply, Scores, read_move
+from agents.safety.conversation.moves import Forms, Move, Reply, Scores, read_move
 from agents.safety.conversation.retelling import Before, added, replies
 from agents.safety.conversation.standing import after, with_first_aid
-from agents.safety.detector import Checked, Classifier, DangerDetector, Rules
+from agents.safety.detector import AGREES, Checked, Classifier, DangerDetector, Rules
 from agents.safety.language import Languages
 from agents.safety.replies.first_aid import FirstAid
 from agents.safety.replies.wording import ROUTER
@@ -204,7 +204,7 @@ class DangerChecks:
         return Assessment(Verdict("emergency", 3, (ROUTER,), "possible")), intent
 
     def _is_like_danger(self, text: str) -> bool:
-        """Whether a message is at least a little like danger; true if that is not known."""
+        """Whether a message is as much like danger as a rule needs; true if that is not known."""
         if self.classifier is None:
             return True
         try:
@@ -212,7 +212,7 @@ class DangerChecks:
         except Exception as error:
             log.error("danger_classifier_failed", exc_info=error)
             return True
-        return likeness.danger >= RELATED
+        return likeness.danger >= AGREES
 
 
 def _parts(text: str) -> Iterator[str]:
