@@ -23,7 +23,7 @@ DOUBTS: Final = 0.32
 In a message of more than `SHORT` words, what a rule found is certain or dismissed."""
 ALONE: Final = 0.53
 """From this likeness on, a text that no rule flags is a possible danger."""
-PLAINLY: Final = 0.65
+PLAINLY: Final = 0.75
 """The same once the person was asked about that kind of danger: nobody is asked twice for less."""
 _DATED: Final = re.compile(
     r"\b(?:(?:19|20)\d\d|years ago|decades ago|as a (?:child|teenager|kid))\b", re.IGNORECASE
@@ -41,8 +41,6 @@ PER_DOUBLING_WITH_RULE: Final = 0.04
 """The same for `agrees`: there, rule and classifier must err in the same part."""
 PART_OF_SHORT: Final = 0.04
 """Taken from the likeness of a part, for every doubling of the number of parts in a short message."""
-AS_IT_IS: Final = 2
-"""Up to how many parts rules check a text as it is."""
 SHORT: Final = 40
 """Up to how many words a message is also judged as a whole."""
 
@@ -152,6 +150,8 @@ class DangerDetector:
             return Checked(verdict, nearest)
         if LEANS.issuperset(by_rules.rule_ids):
             return Checked(verdict.raised_by(by_rules), nearest)
+        if is_short:
+            verdict = verdict.raised_by(self._guard.always(by_rules))
         extra = PER_DOUBLING_WITH_RULE * log2(len(parts)) if whole is None else 0.0
         for window, near in _windows(text, parts, likenesses):
             found = self._guard.check(window)
@@ -209,18 +209,30 @@ def _windows(
 ) -> list[tuple[str, Sequence[Likeness]]]:
     """The texts in which a rule must find all its words: every part, and every two adjacent ones.
 
-    Each comes with the likeness of its parts. What only tells of the past is left out. A text of one or two
-    parts is taken as it is, with the sentences of one or two words that are no parts.
+    Each comes with the likeness of its parts, and includes the sentences of one or two words after them,
+    which are no parts: "He is five weeks old. Fever." What only tells of the past is left out.
     """
-    if len(parts) <= AS_IT_IS:
-        return [(text, likenesses)] if not all(told_of_past(parts)) or len(parts) == 1 else []
+    if len(parts) == 1:
+        return [(text, likenesses)]
     past = told_of_past(parts)
     spans = [(at, at + length) for length in (1, 2) for at in range(len(parts) - length + 1)]
+    bounds = _bounds(text, parts)
     return [
-        (" ".join(parts[start:end]), likenesses[start:end])
+        (text[bounds[start] : bounds[end]] if bounds else " ".join(parts[start:end]), likenesses[start:end])
         for start, end in spans
         if not all(past[start:end])
     ]
+
+
+def _bounds(text: str, parts: Sequence[str]) -> list[int]:
+    """Where each part of a text begins, and the end of the text; none if a part is worded otherwise."""
+    starts: list[int] = []
+    for part in parts:
+        at = text.find(part, starts[-1] + 1 if starts else 0)
+        if at < 0:
+            return []
+        starts.append(at)
+    return [0, *starts[1:], len(text)]
 
 
 def told_of_past(parts: Sequence[str]) -> list[bool]:

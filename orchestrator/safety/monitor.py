@@ -95,7 +95,9 @@ class SafetyMonitor:
         elif len(text) <= SHORT_REPLY:
             found = found.raised_by(self._checks.check_retraction(text, context))
             if not found.verdict.flagged:
-                found = found.raised_by(self._checks.check_parts(text, context))
+                in_parts = self._checks.check_parts(text, context)
+                is_asked = in_parts.verdict.is_possible and in_parts.verdict.kind in context.asked
+                found = found if is_asked else found.raised_by(in_parts)
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
 

@@ -68,7 +68,8 @@ PLAINLY: Final = 0.65
 MARGIN: Final = 0.2
 """Minimum distance to the next move, for a move that makes the answer milder."""
 RELATED: Final = 0.25
-"""From this likeness to danger on, a message after certain danger is about it, whatever its subject seems."""
+"""From this likeness to danger on, a message after certain danger is about it, whatever its subject seems,
+and a question after possible danger is."""
 BACK_TO_IT: Final = 0.4
 """The same for a message after one that was about another subject."""
 BARELY_LIKE: Final = 0.2
@@ -202,6 +203,8 @@ def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores |
     if known in (None, Move.LIGHT, Move.OTHER) and forms.brings_nothing(said):
         return Move.ASKS if asks_back(said) else Move.SAME
     move = known or _by_form(reply, earlier)
+    if move is Move.ASKS and earlier.is_possible and reply.likeness < RELATED:
+        return Move.OTHER
     if earlier.is_certain and ASIDE in earlier.rule_ids and move in (Move.SAME, Move.ASKS, Move.OTHER):
         about_it, otherwise = (
             reply.likeness >= BACK_TO_IT,

@@ -32,6 +32,8 @@ _AFTER_A_COUNT: Final = frozenset((
     "pills", "and", "by", "now", "tonight", "yesterday", "already",
 ))  # fmt: skip
 """Words that may follow a number of tablets; "18 years" is none."""
+_HAVING_TAKEN: Final = frozenset(("had", "taken", "swallowed", "popped", "necked", "downed"))
+"""Words before a number of tablets that say that they were taken."""
 BEFORE_AN_AGE: Final = frozenset(("i", "im", "am", "aged", "age", "turned", "hes", "shes"))
 LONG_ENOUGH: Final = 5
 """Minimum length of a small word for its misspellings to be corrected."""
@@ -165,7 +167,7 @@ class Listener:
             if not concepts.isdisjoint(_MAY_HAVE_FEVER) and low <= float(figure) <= high:
                 sentences.append(f"temperature {figure}")
             is_count = following in _AFTER_A_COUNT and preceding not in BEFORE_AN_AGE
-            if is_count and "took" in concepts and "medicine" in named:
+            if is_count and ("took" in concepts or preceding in _HAVING_TAKEN) and "medicine" in named:
                 sentences.append(f"took {figure} {named['medicine']}")
         return sentences
 

@@ -83,6 +83,28 @@ def test_a_rule_that_must_be_heard_at_any_price_is_never_dismissed() -> None:
     assert verdict.rule_ids == (STROKE,)
 
 
+STORY = "We went to the park with the dog and had a lovely day. "
+
+
+@pytest.mark.parametrize("before", ["", STORY, STORY * 8])
+def test_what_must_be_heard_at_any_price_is_heard_in_a_sentence_of_two_words(before: str) -> None:
+    verdict = a_detector().check(
+        f"{before}I look at him and he smiles at me. Face droops! He is 70 years old."
+    )
+
+    assert verdict.is_certain
+    assert verdict.rule_ids == (STROKE,)
+
+
+def test_a_rule_is_weighed_by_the_likeness_of_its_own_kind() -> None:
+    class Crisis:
+        def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+            return [Likeness(0.0, 0.5) for _ in texts]
+
+    assert not DangerDetector(Words(), Crisis()).check("my chest hurts").flagged
+    assert a_detector(chest=0.5).check("my chest hurts").is_certain
+
+
 def test_what_only_the_classifier_finds_is_possible() -> None:
     verdict = a_detector(grey=ALONE).check("he went all grey and clammy")
 

@@ -22,6 +22,11 @@ def guard() -> Guard:
             ["how many paracetamol can I take a day?", "I took some", "about 18 since this morning"],
             "overdose.medicine",
         ),
+        (["my baby has a cold", "six weeks old, and 38.6 I just measured"], "infant.fever"),
+        (
+            ["what is the most ibuprofen I can take in a day?", "I've had 20 this morning"],
+            "overdose.medicine",
+        ),
         (["I have a headache", "since this morning", "it came suddenly, worst ever"], "headache.thunderclap"),
     ],
 )
