@@ -74,8 +74,6 @@ BACK_TO_IT: Final = 0.4
 """The same for a message after one that was about another subject."""
 BARELY_LIKE: Final = 0.2
 """How much a message must be like danger to be read with the possible danger before it."""
-NOT_LIKE: Final = 0.1
-"""Below this likeness, a remark after an emergency that is felt at once does not repeat the alarm."""
 AT_ONCE: Final = 3
 """The tier of an immediate danger."""
 _FEW_WORDS: Final = 5
@@ -212,10 +210,7 @@ def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores |
         )  # the person had gone on to other things
     else:
         about_it, otherwise = known is Move.OTHER and _belongs(reply, earlier), move
-    if about_it:
-        return Move.ASKS if asks_back(said) else Move.SAME
-    is_nothing = otherwise is Move.SAME and earlier.can_be_felt and reply.likeness < NOT_LIKE
-    return Move.LIGHT if is_nothing and earlier.is_certain else otherwise
+    return otherwise if not about_it else Move.ASKS if asks_back(said) else Move.SAME
 
 
 def _belongs(reply: Reply, earlier: Verdict) -> bool:
