@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, expect
+from playwright.async_api import BrowserContext, Route, expect
 
 from tests.browser.chat import Chat
 from tests.browser.orchestrator import Orchestrator
@@ -163,6 +163,32 @@ async def test_a_memory_is_pinned_forgotten_with_a_preview_and_brought_back(
     await memory.locator("summary").click()
     await expect(memory.locator(".origins")).to_contain_text("person:emma")
     assert chat.failures == []
+
+
+async def test_memories_that_contradict_each_other_are_side_by_side(
+    orchestrator: Orchestrator, chat: Chat
+) -> None:
+    await chat.page.goto(f"{orchestrator.url}/memory")
+    await chat.until_present(".memory")
+    listed = await chat.run("fetch('/v1/memories?texts=true&kind=fact').then((found) => found.json())")
+    whole = await chat.run(f"fetch('/v1/memories/{listed['items'][0]['id']}').then((found) => found.json())")
+    earlier = {**whole, "id": "mem_earlier", "content": "The person has no allergies.", "current": False}
+    conflict = {"about": "allergies", "subject": None, "current": whole, "other": earlier}
+
+    async def show(route: Route) -> None:
+        await route.fulfill(json={"items": [conflict]})
+
+    await chat.page.route("**/v1/memories/conflicts", show)
+    await chat.reload()
+    sides = chat.page.get_by_role("region", name="Contradictions").locator(".side")
+    await expect(sides).to_have_count(2)
+    await expect(sides.nth(0)).to_contain_text("Counts now")
+    await expect(sides.nth(0)).to_contain_text("penicillin")
+    await expect(sides.nth(1)).to_contain_text("The person has no allergies.")
+    first, second = [await side.bounding_box() for side in await sides.all()]
+    assert first is not None
+    assert second is not None
+    assert (first["y"], first["x"] + first["width"] <= second["x"]) == (second["y"], True)
 
 
 async def test_staff_reads_the_memory_of_others_only_with_a_reason_which_is_kept(
