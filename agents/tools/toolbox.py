@@ -1,7 +1,7 @@
 """The registry of tools: their parameters' schemas, where they run and their time limits."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from jsonschema import Draft202012Validator
@@ -14,7 +14,10 @@ Execution: TypeAlias = Literal["server", "client", "either"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `run` executes it on the server; a tool without `run` can only be executed by a client."""
+    """One tool. `run` executes it on the server; a tool without `run` can only be executed by a client.
+
+    `run` may be a coroutine function, which then runs on the event loop instead of in a thread.
+    """
 
     name: str
     description: str
@@ -43,6 +46,15 @@ class Toolbox:
         """A toolbox with only these tools, for one specialist."""
         selected = Toolbox()
         selected._tools = {name: tool for name, tool in self._tools.items() if name in names}
+        selected._schemas = self._schemas
+        return selected
+
+    def running(self, name: str, run: Callable[[Arguments], Any]) -> "Toolbox":
+        """The same tools, one of them with another way to run it; no other than before if it is not here."""
+        selected = Toolbox()
+        selected._tools = {
+            each: replace(tool, run=run) if each == name else tool for each, tool in self._tools.items()
+        }
         selected._schemas = self._schemas
         return selected
 

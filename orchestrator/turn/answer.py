@@ -16,6 +16,7 @@ from agents.models import usage
 from agents.models.usage import ModelUsage
 from agents.ports import Recalled, Situation, ToolUser
 from agents.safety.replies.quotations import without_quotations
+from agents.tools.built_in import SEARCH_MEMORY
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Understanding
 from memory_blocks.errors import StaleRevision
@@ -36,11 +37,11 @@ from orchestrator.remember.known import KnownFact
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision, UnderstoodMessage
 from orchestrator.store.repositories.runs import Run
-from orchestrator.turn import traces
 from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
-from orchestrator.turn.record import ACTOR, Routing, TurnRecord, TurnResult, without_last_turn
+from orchestrator.turn.recalled import MemorySearch, trace_found
+from orchestrator.turn.record import Routing, TurnRecord, TurnResult, without_last_turn
 from orchestrator.turn.safety import TurnSafety
 from orchestrator.turn.services import TurnServices
 from orchestrator.turn.stream import AnswerStream
@@ -243,16 +244,7 @@ class Answer:
         steps = self._steps(reason, *self._usage.take_reasoning())
 
         def work(write: ConversationWrite) -> None:
-            for hit in recalled.memories:
-                trace = traces.of_memory(
-                    hit,
-                    write.tx.ids.new("trace_"),
-                    write.conversation.id,
-                    self._turn.message.id,
-                    actor=ACTOR,
-                    limit=self._services.trace_content_characters,
-                )
-                write.say(trace)
+            trace_found(write, recalled, self._turn.message.id, limit=self._services.trace_content_characters)
             self._send_steps(write, steps)
 
         await self._commit(work, step="recall")
@@ -265,10 +257,11 @@ class Answer:
 
     def tools(self, toolbox: Toolbox) -> ToolUser:
         """What the specialist calls tools with."""
-        turn = self._turn
+        turn, services = self._turn, self._services
+        search = MemorySearch(turn, self._fence, services)
         return TurnTools(
-            toolbox,
-            self._services.outbox,
+            toolbox.running(SEARCH_MEMORY, search.run),
+            services.outbox,
             turn.conversation_id,
             turn.message.id,
             self._fence,

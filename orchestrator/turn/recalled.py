@@ -1,19 +1,31 @@
 """What a turn does with the memories that a search found: which it uses, and how the search is recorded."""
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from agents.ports import KNOWN, MemoryHit, Recalled
+from agents.ports import KNOWN, Embedded, MemoryHit, Recalled
+from agents.tools.toolbox import Arguments
 from agents.values import ActKind, Understanding
 from memory_blocks.models import Blocks
 from orchestrator.remember.known import KnownFact
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Retrieval
+from orchestrator.turn import traces
+from orchestrator.turn.outbox import ConversationWrite, Fence
 from orchestrator.turn.queue import OpenTurn
 from orchestrator.turn.record import ACTOR
+from orchestrator.turn.services import TurnServices
 
-_ABOUT_MEMORY = frozenset((ActKind.MEMORY_QUESTION, ActKind.SUMMARISE, ActKind.FORGET, ActKind.CORRECT))
+_MOST_FOUND: Final = 8
+_MOST_SHOWN: Final = 500
+"""So many characters of a memory the tool returns."""
+
+_ABOUT_MEMORY: Final = frozenset(
+    (ActKind.MEMORY_QUESTION, ActKind.SUMMARISE, ActKind.FORGET, ActKind.CORRECT)
+)
 
 
 def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transaction], Retrieval] | None:
@@ -66,6 +78,58 @@ def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) 
     return replace(
         recalled, memories=tuple(replace(hit, position=place) for place, hit in enumerate(kept, 1))
     )
+
+
+def trace_found(write: ConversationWrite, recalled: Recalled, message_id: str, *, limit: int) -> None:
+    """Send a trace of each memory, with at most `limit` characters of its content."""
+    for hit in recalled.memories:
+        trace_id = write.tx.ids.new("trace_")
+        write.say(
+            traces.of_memory(hit, trace_id, write.conversation.id, message_id, actor=ACTOR, limit=limit)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySearch:
+    """The tool `search_memory` of one turn: searches the memory of the person who writes, and no other."""
+
+    turn: OpenTurn
+    fence: Fence
+    services: TurnServices
+
+    async def run(self, arguments: Arguments) -> dict[str, Any]:
+        """Search, trace each memory that was found, and return them as data."""
+        services, turn = self.services, self.turn
+        text = str(arguments["query"])
+        (vector,) = await asyncio.to_thread(services.embedder.embed, [text])
+        found = await services.recall.search(
+            Embedded(text, vector), turn.conversation.user_id, turn.conversation_id
+        )
+        found = replace(found, memories=found.memories[: int(arguments.get("limit", _MOST_FOUND))])
+        if found.memories:
+            await services.outbox.commit(
+                turn.conversation_id,
+                lambda write: trace_found(
+                    write, found, turn.message.id, limit=services.trace_content_characters
+                ),
+                self.fence,
+                step="recall",
+            )
+        return {"memories": [_as_result(hit) for hit in found.memories]}
+
+
+def _as_result(hit: MemoryHit) -> dict[str, Any]:
+    shown = {
+        "id": hit.memory_id,
+        "content": hit.content[:_MOST_SHOWN],
+        "said_on": f"{hit.said_at:%Y-%m-%d}" if hit.said_at else None,
+        "true_when": hit.true_when or None,
+        "subject": hit.subject,
+        "conversation": "an earlier one" if hit.is_elsewhere else "this one",
+        "is_current": hit.is_current,
+        "score": round(hit.score, 3),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 def _hit(known: KnownFact, score: float) -> MemoryHit:

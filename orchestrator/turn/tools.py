@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from agents.errors import ToolRefused
@@ -51,7 +52,10 @@ class TurnTools:
         try:
             async with asyncio.timeout(seconds):
                 if tool.run is not None and tool.execution != "client":
-                    result = await asyncio.to_thread(tool.run, arguments)
+                    is_async = iscoroutinefunction(tool.run)
+                    result = await (
+                        tool.run(arguments) if is_async else asyncio.to_thread(tool.run, arguments)
+                    )
                 elif self.client_has_tools:
                     return await self._client_result(use_id)
                 else:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,25 @@ from agents.ports import Brief, ToolOutcome
 from agents.tools.toolbox import Tool, Toolbox
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
+from orchestrator.remember import indexing
+from orchestrator.remember.indexing import Item
+from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.memories import NewMemory
 from orchestrator.store.rows import ToolUse
-from tests.support.orchestrators import an_orchestrator, local_brain, over_websockets
-from tests.support.protocol_client import STOP, TOOL_REQUEST, TOOL_RESULT, Peer, WebSocketLine, conversing
+from tests.support.memories import EMBEDDER
+from tests.support.orchestrators import ANN, an_orchestrator, local_brain, over_websockets
+from tests.support.protocol_client import (
+    STOP,
+    TOOL_REQUEST,
+    TOOL_RESULT,
+    TRACE,
+    Peer,
+    WebSocketLine,
+    conversing,
+)
 from tests.support.stores import on_both_databases
 
+BEN = "ben"
 NUMBER = {"type": "object", "properties": {"of": {"type": "number"}}, "required": ["of"]}
 DEVICE = Tool(
     "read_scale", "A weight from the person's scale.", NUMBER, execution="client", timeout_ms=20_000
@@ -182,3 +197,56 @@ async def test_a_tool_call_is_closed_when_the_person_stops_the_answer(address: s
         (row,) = await uses(orchestrator, peer)
 
     assert (row.status, row.error_message) == ("error", "the answer ended before it")
+
+
+@on_both_databases
+async def test_a_specialist_searches_the_memory_of_the_person_and_of_nobody_else(address: str) -> None:
+    brain = Using("search_memory", {"query": "penicillin allergy", "limit": 1})
+    async with an_orchestrator(address, brain, remembers=True).open() as orchestrator:
+        for person, text in ((ANN, "I am allergic to penicillin"), (BEN, "My penicillin allergy is worse")):
+            await orchestrator.store.write(partial(_remember, person=person, text=text))
+        async with conversing(orchestrator) as peer:
+            frames = await peer.ask("Can I have antibiotics?")
+
+    (outcome,) = brain.outcomes
+    assert [(each["content"], each["conversation"]) for each in outcome.result["memories"]] == [
+        ("I am allergic to penicillin", "an earlier one")
+    ]
+    traced = [each.body for each in frames if each.type == TRACE and each.body["memoryType"] == "user"]
+    assert "penicillin allergy" in {each["metadata"]["queryPrompt"] for each in traced}
+
+
+async def test_a_search_that_finds_nothing_is_a_result_without_memories(address: str) -> None:
+    brain = Using("search_memory", {"query": "penicillin"})
+    async with (
+        an_orchestrator(address, brain, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask()
+
+    assert [(each.success, each.result) for each in brain.outcomes] == [(True, {"memories": []})]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"query": ""}, {"query": "x", "limit": 0}, {"query": "x", "user": "ben"}]
+)
+async def test_a_search_with_other_arguments_is_refused(address: str, arguments: dict[str, Any]) -> None:
+    brain = Using("search_memory", arguments)
+    async with (
+        an_orchestrator(address, brain, remembers=True).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask()
+
+    assert [each.success for each in brain.outcomes] == [False]
+
+
+def _remember(tx: Transaction, person: str, text: str) -> None:
+    item = Item(
+        f"mem_{person}",
+        text,
+        "before",
+        tx.now,
+        new=NewMemory(content=text, user_id=person, id=f"mem_{person}", source_type="user"),
+    )
+    indexing.write(tx, person, [item], indexing.embed([item], EMBEDDER))
