@@ -23,6 +23,10 @@ TOLD: Final = "You told me"
 NOT_TOLD: Final = "You have not told me"
 """How answers from memory begin."""
 
+_REFUSES: Final = re.compile(
+    r"\W*(?:(?:no|nope|nah|oh|wait|actually|please|thanks)\W+)*(?:(?:please )?(?:keep|leave|don't|do not|not"
+    r"|never mind|nevermind)\b(?:\W+(?:it|that|this|them|remove|delete|forget|there|in|yet|please))*)\W*"
+)
 _WORD: Final = re.compile(r"[a-z]{3,}|\d+")
 _LIGHT: Final = word_set(
     "the and for but you your are was were have has had with that this they them from about "
@@ -83,6 +87,10 @@ class Talk:
     def was_recalled(self) -> bool:
         """Whether the last answer was one from memory."""
         return TOLD in self.last_answer or NOT_TOLD in self.last_answer
+
+    def refuses_removal(self, low: str) -> bool:
+        """Whether a message only says no to the offer to remove something."""
+        return bool(self.removal) and _REFUSES.fullmatch(low) is not None
 
     @cached_property
     def concerns(self) -> tuple[CurrentFact, ...]:

@@ -8,7 +8,7 @@ runs through a whole orchestrator: guard, danger classifier and router decide wh
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,14 +24,16 @@ from memory_blocks.edits import CompletedTurn, complete_turn, empty
 from memory_blocks.facts.changes import FactChange, current_facts
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
 from orchestrator.ops import logs
+from orchestrator.orchestrator import Orchestrator
+from orchestrator.remember.utterances import utterance_id
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.store import migrations
 from orchestrator.wiring import build_monitor
 from tests.support.builders import HandClock, a_conversation, a_situation
 from tests.support.models import minilm
-from tests.support.orchestrators import agents, an_orchestrator, history, local_brain
-from tests.support.protocol_client import conversing
+from tests.support.orchestrators import agents, an_orchestrator, history, local_brain, messages
+from tests.support.protocol_client import TIMEOUT, TRACE, Frame, Peer, conversing
 
 KEPT = Path(__file__).parents[1] / "conversations"
 PERSON = "person"
@@ -111,10 +113,15 @@ def kept() -> list[Path]:
     return sorted(KEPT.glob("*.txt"))
 
 
+def kept_over() -> list[Path]:
+    """The kept texts of several conversations of one person."""
+    return sorted((KEPT / "memory").glob("*.txt"))
+
+
 def lines_of(text: str) -> Iterator[tuple[str, str]]:
     """The speaker and the text of each line."""
     for line in text.splitlines():
-        if line and not line.startswith("#"):
+        if line and not line.startswith(("#", "===", " ")):
             who, _, said = line.partition(": ")
             yield who, said
 
@@ -123,8 +130,7 @@ async def held(text: str) -> str:
     """Hold the conversation again with the same messages. Returns it with today's answers."""
     result = [line for line in text.splitlines() if line.startswith("#")] + [""]
     with TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/store.db"
-        migrations.upgrade(url)
+        url = _new_store(folder)
         orchestrator = an_orchestrator(url, local_brain(), monitor=_a_monitor())
         async with orchestrator.open(), conversing(orchestrator) as peer:
             spoken = [(who, said) for who, said in lines_of(text) if who in (PERSON, ASIDE)]
@@ -141,6 +147,73 @@ async def held(text: str) -> str:
     return "\n".join(result).rstrip() + "\n"
 
 
+async def held_over(text: str) -> str:
+    """Hold several conversations of one person again. They are divided by lines such as `=== 3 days later`.
+
+    Below each answer are the facts that it was given from other conversations, and what it stored or deleted.
+    """
+    result = [line for line in text.splitlines() if line.startswith("#")] + [""]
+    clock = HandClock()
+    with TemporaryDirectory() as folder:
+        orchestrator = an_orchestrator(
+            _new_store(folder),
+            local_brain(),
+            monitor=_a_monitor(),
+            clock=clock,
+            remembers=True,
+            follow_up_days=30,
+        )
+        async with orchestrator.open():
+            for part in re.split(r"^(?==== )", text, flags=re.MULTILINE):
+                if found := re.match(r"=== (\d+) days later\n", part):
+                    clock.tick(86_400 * int(found[1]))
+                    result.append(found[0])
+                async with conversing(orchestrator) as peer:
+                    for who, message in lines_of(part):
+                        if who == PERSON:
+                            clock.tick()
+                            frames = await peer.ask(message)
+                            await _is_remembered(orchestrator, peer)
+                            turn = (await history(orchestrator, peer.conversation_id)).turns[-1]
+                            assert turn.agent_response is not None
+                            answer = f"{turn.agent_response.agent_type}: {turn.agent_response.content}"
+                            result += [f"{PERSON}: {message}", answer, *_memory_lines(frames), ""]
+    return re.sub(r"\n+(=== .*)\n+", r"\n\n\1\n\n", "\n".join(result)).rstrip() + "\n"
+
+
+def _memory_lines(frames: Sequence[Frame]) -> Iterator[str]:
+    """The long-term memories that an answer used or changed, in a fixed order."""
+    traces = [
+        each.body for each in frames if each.type == TRACE and each.body["memoryType"] != "memory_block"
+    ]
+    lines = {
+        f"    {each['action']} {each['memoryType']}"
+        f"{' (deleted)' if each['metadata'].get('deleted') else ''}: {each['content']}".rstrip(": ")
+        for each in traces
+    }
+    return iter(sorted(lines))
+
+
+async def _is_remembered(orchestrator: Orchestrator, peer: Peer) -> None:
+    """Wait until the last message is remembered, or left out of memory."""
+    assert peer.conversation_id is not None
+    written = await messages(orchestrator, peer.conversation_id)
+    said = [each for each in written if each.message_role == "user"]
+    memory_id = utterance_id(said[-1].id)
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            kept = await orchestrator.store.read(lambda tx: tx.memories.get_even_deleted(memory_id))
+            if kept is not None:
+                return
+            await asyncio.sleep(0.01)
+
+
+def _new_store(folder: str) -> str:
+    url = f"sqlite:///{folder}/store.db"
+    migrations.upgrade(url)
+    return url
+
+
 @cache
 def _a_monitor() -> SafetyMonitor:
     return build_monitor(load(environment={}), minilm())
@@ -149,6 +222,8 @@ def _a_monitor() -> SafetyMonitor:
 def renew() -> None:
     """Write every kept conversation with today's answers; a diff shows what changed."""
     logs.configure("error")
+    for path in kept_over():
+        path.write_text(asyncio.run(held_over(path.read_text(encoding="utf-8"))), encoding="utf-8")
     for path in kept():
         path.write_text(asyncio.run(held(path.read_text(encoding="utf-8"))), encoding="utf-8")
 

@@ -89,6 +89,8 @@ class ScriptedModel:
     reading: dict[str, Any] = field(default_factory=dict)
     answer: str = "Noted."
     asked: int = 0
+    requests: list[ModelRequest] = field(default_factory=list)
+    """What it was sent for its answers."""
 
     async def decide(self, request: ModelRequest) -> str:
         """The scripted reading."""
@@ -97,6 +99,7 @@ class ScriptedModel:
 
     async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
         """The scripted answer."""
+        self.requests.append(request)
         yield self.answer
 
 

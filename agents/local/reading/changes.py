@@ -45,6 +45,8 @@ class ChangeReader:
 
     def read(self, done: Sequence[Done], talk: Talk) -> tuple[FactReading, ...]:
         """The changes that the clauses make, in their order."""
+        if talk.refuses_removal(" ".join(each.clause.low for each in done)):
+            return ()
         changes: list[FactReading] = []
         concern = talk.about
         for each in done:

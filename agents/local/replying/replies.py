@@ -38,6 +38,7 @@ from agents.values import (
 )
 from memory_blocks.facts.changes import CurrentFact, Op
 from memory_blocks.models import EarlierSession
+from memory_blocks.summary_text import NO_TOPIC, titled
 
 _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 _MOST_QUOTED: Final = 2
@@ -227,6 +228,8 @@ class Replies:
         kinds = turn.kinds
         if turn.talk.removal and ActKind.ANSWER in kinds and all(change.op.ends for change in turn.changes):
             return [self._after_removal(turn)]
+        if turn.talk.refuses_removal(plain(turn.message)):
+            return [self._pick("kept", turn)]
         parts = [
             self._complaint(turn) if ActKind.COMPLAINT in kinds else "",
             self._feeling(turn) if ActKind.FEELING in kinds else "",
@@ -331,7 +334,9 @@ class Replies:
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)
         facts += tuple(
-            memory.quote(each.summary, each.ended_at, turn.now, elsewhere=True) for each in turn.earlier
+            memory.quote(each.summary, each.ended_at, turn.now, elsewhere=True)
+            for each in turn.earlier
+            if each.summary not in _WITHOUT_CONCERN
         )
         return (
             self._pick("summary", turn, list="; ".join(facts)) if facts else self._pick("nothing_noted", turn)
@@ -565,6 +570,9 @@ class Replies:
             return self._pick("unclear", turn)
         return ""
 
+
+_WITHOUT_CONCERN: Final = (titled(NO_TOPIC), titled("initial_query"), titled("conversation"))
+"""The summaries of conversations that were about nothing in particular."""
 
 _LOSS: Final = re.compile(
     r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him)|funeral"

@@ -1,0 +1,94 @@
+"""What a brain with a model is given from earlier conversations, and how it forgets."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from agents.models.fallback import ModelBrain, ModelOptions
+from agents.models.retries import Breaker
+from orchestrator.orchestrator import Orchestrator
+from tests.support.brains import PATIENT, extractor_prompt
+from tests.support.builders import HandClock
+from tests.support.models import minilm
+from tests.support.orchestrators import ANN, agents, an_orchestrator, built_in_tools, local_brain
+from tests.support.protocol_client import TRACE, Peer, conversing
+from tests.support.right_readings import ScriptedModel, a_reading
+
+DAY = 86_400
+
+
+def change(value: str, **fields: Any) -> dict[str, Any]:
+    given = {"op": "add", "kind": "medications", "subject": "person", "value": value, "stable": True}
+    return {**given, "words": f"I take {value}", "confidence": 1.0, **fields}
+
+
+@asynccontextmanager
+async def with_model(url: str, clock: HandClock) -> AsyncIterator[tuple[Orchestrator, ScriptedModel]]:
+    model = ScriptedModel()
+    options = ModelOptions(built_in_tools().tools, PATIENT, Breaker())
+    brain = ModelBrain(model, local_brain(), agents(), extractor_prompt(), options)
+    orchestrator = an_orchestrator(
+        url, brain, embedder=minilm(), clock=clock, remembers=True, follow_up_days=30
+    )
+    async with orchestrator.open():
+        yield orchestrator, model
+
+
+async def say(peer: Peer, model: ScriptedModel, text: str, *changes: dict[str, Any], act: str = "") -> str:
+    """Say something that the model reads as scripted; returns the answer."""
+    acts = [{"kind": act, "words": text, "confidence": 1.0}] if act else []
+    model.reading = {**a_reading(text, changes), "acts": acts}
+    frames = await peer.ask(text)
+    return "".join(frame.body.get("text", "") for frame in frames)
+
+
+async def test_a_model_is_given_the_facts_of_earlier_conversations_with_their_dates(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "I take sertraline", change("sertraline"))
+        clock.tick(3 * DAY)
+        async with conversing(orchestrator) as peer:
+            model.answer = "You told me on 15 January that you take sertraline."
+            model.reading = a_reading("What do I take?")
+            frames = await peer.ask("What do I take?")
+
+    known = model.requests[-1].known
+    assert "person \u00b7 medications: sertraline" in known
+    assert "said on 2024-01-15 in an earlier conversation" in known
+    assert "search_memory" in {tool.name for tool in model.requests[-1].tools}
+    facts = [each.body for each in frames if each.type == TRACE and each.body["memoryType"] == "fact"]
+    assert [each["content"] for each in facts] == ["The person takes sertraline."]
+
+
+async def test_a_model_may_ask_how_the_last_conversation_went_on(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            headache = change("headache", kind="concern", stable=False)
+            await say(peer, model, "I have a headache", headache)
+        clock.tick(3 * DAY)
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "Hello")
+            await say(peer, model, "My knee hurts")
+
+    assert ["has come back" in request.known for request in model.requests] == [False, True, False]
+
+
+async def test_with_a_model_too_nothing_is_forgotten_before_it_was_asked_once(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "I take sertraline", change("sertraline"))
+        clock.tick(DAY)
+        async with conversing(orchestrator) as peer:
+            hasty = change("sertraline", op="retract", target="f1")
+            asked = await say(peer, model, "Forget that I take sertraline", hasty, act="forget")
+            before = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+            done = await say(peer, model, "yes")
+            after = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+
+    assert "Shall I remove this from my notes" in asked
+    assert [each.content for each in before] == ["The person takes sertraline."]
+    assert "Removed" in done
+    assert after == []
