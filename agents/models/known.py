@@ -11,6 +11,7 @@ from typing import Final
 
 from agents.models.understanding import labelled
 from agents.ports import KNOWN, Brief, MemoryHit, Situation
+from agents.values import ActKind
 from memory_blocks import summary_text
 from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import Blocks, Label, render
@@ -44,6 +45,7 @@ def known_for_answer(brief: Brief) -> str:
         _summary(brief.situation.blocks),
         _memories(brief.recalled.memories),
         _follow_up(brief),
+        _asks_memory(brief),
         _line("Asked before and not answered", ", ".join(enrichment.asked_before)),
         _reading(brief),
     )
@@ -60,6 +62,7 @@ def news_of_turn(brief: Brief) -> str:
         _list("facts_of_earlier_conversations", earlier),
         _memories(brief.recalled.memories),
         _follow_up(brief),
+        _asks_memory(brief),
         _reading(brief),
     )
 
@@ -145,6 +148,16 @@ def _follow_up(brief: Brief) -> str:
     return (
         f"The person has come back. On {last.ended_at:%A, %Y-%m-%d} it was about: {_escaped(last.summary)}."
         " If it fits their message, ask once how that is now."
+    )
+
+
+def _asks_memory(brief: Brief) -> str:
+    """How to answer a question about memory, if the message asks one."""
+    if not any(act.kind is ActKind.MEMORY_QUESTION for act in brief.understanding.acts):
+        return ""
+    return (
+        "They ask what they told you. Answer only from the facts, the dialogue and the memories, with dates;"
+        " `search_memory` finds more. If it is not there, say that they have not told you."
     )
 
 

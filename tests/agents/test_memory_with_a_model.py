@@ -50,12 +50,14 @@ async def test_a_model_is_given_the_facts_of_earlier_conversations_with_their_da
         clock.tick(3 * DAY)
         async with conversing(orchestrator) as peer:
             model.answer = "You told me on 15 January that you take sertraline."
-            model.reading = a_reading("What do I take?")
+            asks = [{"kind": "memory_question", "words": "What do I take?", "confidence": 1.0}]
+            model.reading = {**a_reading("What do I take?"), "acts": asks}
             frames = await peer.ask("What do I take?")
 
     known = model.requests[-1].known
     assert "person \u00b7 medications: sertraline" in known
     assert "said on 2024-01-15 in an earlier conversation" in known
+    assert "say that they have not told you" in known
     assert "search_memory" in {tool.name for tool in model.requests[-1].tools}
     facts = [each.body for each in frames if each.type == TRACE and each.body["memoryType"] == "fact"]
     assert [each["content"] for each in facts] == ["The person takes sertraline."]
