@@ -44,7 +44,7 @@ def score(
     window_words = index.window_words.score(question.terms)
     nothing = np.zeros(len(index), np.float32)
     own = nothing if vector is None else cosines(index.own, vector)
-    window = nothing if vector is None else cosines(index.window, vector)
+    window = nothing.copy() if vector is None else cosines(index.window, vector)
     alone = index.after_deleted
     if len(alone):
         window[alone] = own[alone]
@@ -58,7 +58,7 @@ def score(
         "vector_window": recipe.vector_window * _of_best(window, index.alive),
     }
     found = sum(weighted.values(), nothing)
-    best = float(found[index.alive].max(initial=0.0)) or 1.0
+    best = float(found.max(initial=0.0, where=index.alive)) or 1.0
     signals: dict[str, Floats] = {name: (each / best).astype(np.float32) for name, each in weighted.items()}
 
     several = question.asks_for_several
@@ -95,7 +95,7 @@ def cosines(vectors: Vectors, vector: Vectors) -> Floats:
 
 def _of_best(scores: Floats, alive: NDArray[np.bool_]) -> Floats:
     """The scores as shares of the best one."""
-    best = float(scores[alive].max(initial=0.0))
+    best = float(scores.max(initial=0.0, where=alive))
     shares: Floats = np.clip(scores / best, 0.0, 1.0) if best > 0 else np.zeros_like(scores)
     return shares
 
@@ -146,5 +146,6 @@ def _episode(index: PersonIndex, base: Floats) -> Floats:
 
 
 def _recency(index: PersonIndex, now: datetime, days: float) -> Floats:
-    age = np.maximum(now.timestamp() - index.said_at, 0.0) / _DAY
-    return np.exp(-age / days).astype(np.float32)
+    age = np.maximum(now.timestamp() - index.said_at, 0.0).astype(np.float32)
+    recency: Floats = np.exp(age * np.float32(-1 / (_DAY * days)))
+    return recency

@@ -19,6 +19,10 @@ LOWER_BOUND: Final = 1.0
 """The parameters k1, b and delta of BM25+."""
 
 
+_FREQUENT: Final = 2_000
+_MOST_KEPT: Final = 200
+
+
 @dataclass(frozen=True, slots=True)
 class WordScores:
     """Per text: its BM25+ score, and the share of the query's words that it has, weighed by their rarity."""
@@ -35,6 +39,8 @@ class WordIndex:
         self._lengths = array("f")
         self._total = 0
         self._factors: Floats = np.empty(0, np.float32)
+        self._weights: dict[str, Floats] = {}
+        """How much a frequent word counts in each of its texts. Computed once, until texts are added."""
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -54,6 +60,7 @@ class WordIndex:
             places, counts = self._texts.setdefault(word, (array("i"), array("f")))
             places.append(place)
             counts.append(count)
+        self._weights.clear()
         self._lengths.append(len(words))
         self._total += len(words)
 
@@ -71,10 +78,20 @@ class WordIndex:
             all_rarities += rarity
             if len(places):
                 rare = np.float32(rarity)
-                weights = LOWER_BOUND + counts * (SATURATION + 1) / (counts + factors[places])
-                scores[places] += rare * weights
+                scores[places] += rare * self._weights_of(word, places, counts, factors)
                 coverage[places] += rare
         return WordScores(scores, coverage / all_rarities if all_rarities else coverage)
+
+    def _weights_of(self, word: str, places: Places, counts: Floats, factors: Floats) -> Floats:
+        """How much a word counts in each of its texts, apart from its rarity."""
+        if word in self._weights:
+            return self._weights[word]
+        weights: Floats = (LOWER_BOUND + counts * (SATURATION + 1) / (counts + factors[places])).astype(
+            np.float32
+        )
+        if len(places) >= _FREQUENT and len(self._weights) < _MOST_KEPT:
+            self._weights[word] = weights
+        return weights
 
     def _length_factors(self) -> Floats:
         """How much a word counts less in longer texts, per text; computed anew only if texts were added."""
