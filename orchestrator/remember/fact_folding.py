@@ -4,16 +4,32 @@ A repetition makes an entry surer. A correction changes its value and keeps the 
 of a kind that has only one, stated without a correction, are a conflict: both stay, the later one is current.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from memory_blocks.facts.changes import LISTS, PERSON, FactChange, Op
+from memory_blocks.facts.changes import LISTS, PERSON, Decider, FactChange, Op
 
 SURE_ENOUGH: Final = 0.6
 """What a brain was less sure of stays an utterance and becomes no entry."""
 
+_PRONOUNS: Final = frozenset(("he", "she", "they", "it", "him", "her", "them"))
+_NAMED: Final = frozenset(("allergies", "medications", "other_medicines", "conditions", "pregnancy"))
+_HEDGED: Final = re.compile(
+    r"\b(?:thinks|reckons|wanted to (?:put|start|give)|offered|suggested|recommended|prescribed|might"
+    r"|if (?:i|he|she)|as a (?:child|kid|baby)|joking|kidding)\b",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_NAMES_NOTHING: Final = frozenset(
+    ("the", "and", "now", "not", "any", "all", "everything", "anything", "nothing", "something", "that")
+)
+_FIRST: Final = re.compile(r"\b(?:i|i'?m|i'?ve|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_THIRD: Final = re.compile(
+    r"\b(?:he|she|his|her|him)\b|\b(?!it's|that's|there's|what's)\w+'s\b", re.IGNORECASE
+)
 _NOTHING_KNOWN: Final = ("not sure", "prefers not to say", "yes, not specified")
 _SENTENCES: Final = {
     "allergies": "{who} is allergic to {value}.",
@@ -137,7 +153,7 @@ def _stated(entries: Sequence[Entry], said: Said) -> Entry | None:
     is_known = change.value.lower() not in _NOTHING_KNOWN
     if change.op not in (Op.ADD, Op.REPLACE) or not change.stable or not is_known:
         return None
-    if change.confidence < SURE_ENOUGH:
+    if change.confidence < SURE_ENOUGH or not _is_certain(change):
         return None
     key = (change.subject, change.kind, change.about)
     alike = [each for each in entries if each.key == key and each.ended_at is None and not each.is_forgotten]
@@ -151,6 +167,25 @@ def _stated(entries: Sequence[Entry], said: Said) -> Entry | None:
         for each in alike:
             each.conflict = entry.conflict
     return entry
+
+
+def _is_certain(change: FactChange) -> bool:
+    """Whether it is clear whose fact it is, that its value names something, and that it was stated.
+
+    What is not clear stays an utterance, which searches find.
+    """
+    if change.decided_by not in (Decider.LOCAL, Decider.MODEL):
+        return True
+    if change.subject.lower() in _PRONOUNS or _HEDGED.search(change.words):
+        return False
+    if change.kind not in _NAMED:
+        return True
+    named = [word for word in _WORD.findall(change.value.lower()) if word not in _NAMES_NOTHING]
+    if change.kind == "pregnancy" and "was pregnant" in change.words.lower():
+        return False
+    is_number = change.kind != "pregnancy" and change.value[:1].isdigit()
+    is_of_other = change.subject == PERSON and _THIRD.search(change.words) and not _FIRST.search(change.words)
+    return bool(named) and not is_number and not is_of_other
 
 
 def _repeat(entry: Entry, said: Said) -> None:

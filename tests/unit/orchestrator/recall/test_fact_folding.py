@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from memory_blocks.facts.changes import Decider, FactChange, Op
 from orchestrator.remember.fact_folding import Entry, Said, fold
 from tests.support.builders import START
@@ -44,6 +46,37 @@ def test_only_lasting_and_sure_statements_become_entries() -> None:
     unknown = said(4, "not sure")
 
     assert fold([passing, unsure, doubted, unknown]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        ("asthma", {"subject": "she"}),
+        ("is", {"words": "doctor said is allergy"}),
+        ("16 now", {"kind": "medications"}),
+        ("everything", {"subject": "commis", "words": "he's allergic to everything"}),
+        ("gliclazide", {"kind": "medications", "words": "they wanted to put me on gliclazide"}),
+        ("heart condition", {"kind": "conditions", "words": "everyone thinks I have a heart condition"}),
+        ("eczema", {"kind": "conditions", "words": "toddler's eczema has flared up"}),
+        ("asthma", {"kind": "conditions", "words": "I had asthma as a child"}),
+    ],
+)
+def test_what_is_not_clear_becomes_no_entry(value: str, fields: dict[str, Any]) -> None:
+    assert fold([said(1, value, **fields)]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [
+        ("26 weeks pregnant", {"kind": "pregnancy", "words": "I'm 26 weeks pregnant"}),
+        ("asthma", {"kind": "conditions", "words": "My daughter has asthma", "subject": "daughter"}),
+        ("crohn's", {"kind": "conditions", "words": "I've got Crohn's"}),
+        ("latex", {"words": "latex"}),
+        ("everything", {"decided_by": Decider.OPERATOR}),
+    ],
+)
+def test_what_is_clear_becomes_an_entry(value: str, fields: dict[str, Any]) -> None:
+    assert values(fold([said(1, value, **fields)])) == [(value, 1)]
 
 
 def test_a_correction_keeps_the_old_value_as_history() -> None:
