@@ -102,9 +102,7 @@ class SummaryCheck:
         token = tokens[place]
         if token.text[0].isdigit():
             return token.text in source.words and all(
-                frozenset((token.text, other.text)) in source.pairs
-                for other in _beside(place, tokens)
-                if other.text in _MEASURED or other.text in _MONTHS
+                frozenset((token.text, other)) in source.pairs for other in _measures(place, tokens)
             )
         is_name = token.is_capital and not (place == 0 and token.text in _REPORTING)
         if not is_name and token.text not in self._health_terms:
@@ -135,14 +133,25 @@ class _Source:
             frozenset((token.text, other.text))
             for place, token in enumerate(tokens)
             if token.text[0].isdigit()
-            for other in _beside(place, tokens)
+            for other in (*_before(place, tokens), *_after(place, tokens))
         )
 
 
-def _beside(place: int, tokens: Sequence[_Token]) -> list[_Token]:
-    """The words right before and right after a number; `of` between them does not count."""
-    around = [token for token in tokens[max(place - 2, 0) : place] if token.text != "of"][-1:]
-    return around + [token for token in tokens[place + 1 : place + 3] if token.text != "of"][:1]
+def _measures(place: int, tokens: Sequence[_Token]) -> list[str]:
+    """What a number counts: the unit or the month after it, or the month before it."""
+    before = [token.text for token in _before(place, tokens) if token.text in _MONTHS]
+    after = [token.text for token in _after(place, tokens) if token.text in _MEASURED | _MONTHS]
+    return before + after
+
+
+def _before(place: int, tokens: Sequence[_Token]) -> list[_Token]:
+    """The word before a number; `of` does not count."""
+    return [token for token in tokens[max(place - 2, 0) : place] if token.text != "of"][-1:]
+
+
+def _after(place: int, tokens: Sequence[_Token]) -> list[_Token]:
+    """The word after a number; `of` does not count."""
+    return [token for token in tokens[place + 1 : place + 3] if token.text != "of"][:1]
 
 
 def _tokens(text: str) -> list[_Token]:

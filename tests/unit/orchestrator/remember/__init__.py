@@ -1,0 +1,1 @@
+"""Making memories of conversations: the parts that are pure."""
