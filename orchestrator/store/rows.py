@@ -948,6 +948,7 @@ class StationTime(Row):
     index("message", "message_id", "conversation_id"),
     index("day", "conversation_id", "created_at"),
     index("digest", "digest"),
+    index("role", "role", "created_at"),
 )
 @dataclass(frozen=True, slots=True)
 class ModelCall(Row):

@@ -76,7 +76,12 @@ class TableLedger:
                 return
             _insert(tx, of, kind, chained(known[-1], [new]))
             if action == "erased":
-                which = {**_of(of), "kind": kind, "memory_id": memory_id}
+                which = {
+                    "user_id": of.user_id,
+                    "conversation_id": of.id,
+                    "kind": kind,
+                    "memory_id": memory_id,
+                }
                 tx.unit.change(MemoryLine, which, body=None, salt=None)
 
         self._store.write_now(work)
@@ -89,18 +94,15 @@ class TableLedger:
                 return False
             values = {**asdict(summary), "created_at": datetime.fromisoformat(summary.at)}
             del values["at"]
-            tx.unit.insert(MemorySummary(**_of(of), **values))
+            tx.unit.insert(MemorySummary(user_id=of.user_id, conversation_id=of.id, **values))
             return True
 
         return self._store.write_now(work)
 
     def erase_summaries(self, of: Discussion) -> None:
         """Remove the words of all versions of the rolling summary."""
-        self._store.write_now(lambda tx: tx.unit.change(MemorySummary, _of(of), text=None))
-
-
-def _of(of: Discussion) -> dict[str, Any]:
-    return {"user_id": of.user_id, "conversation_id": of.id}
+        which = {"user_id": of.user_id, "conversation_id": of.id}
+        self._store.write_now(lambda tx: tx.unit.change(MemorySummary, which, text=None))
 
 
 def _lock(tx: Transaction, of: Discussion) -> bool:
@@ -109,11 +111,12 @@ def _lock(tx: Transaction, of: Discussion) -> bool:
 
 
 def _lines(tx: Transaction, of: Discussion, kind: Kind) -> list[Line]:
-    return [_line(row) for row in tx.unit.find(MemoryLine, "number", **_of(of), kind=kind)]
+    rows = tx.unit.find(MemoryLine, "number", user_id=of.user_id, conversation_id=of.id, kind=kind)
+    return [_line(row) for row in rows]
 
 
 def _summaries(tx: Transaction, of: Discussion) -> list[Summary]:
-    rows = tx.unit.find(MemorySummary, "number", **_of(of))
+    rows = tx.unit.find(MemorySummary, "number", user_id=of.user_id, conversation_id=of.id)
     return [
         Summary(row.number, row.text, row.hash, row.maker, as_text(row.created_at), row.previous, row.digest)
         for row in rows
@@ -153,7 +156,8 @@ def _insert(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) 
     tx.unit.insert(
         *(
             MemoryLine(
-                **_of(of),
+                user_id=of.user_id,
+                conversation_id=of.id,
                 kind=kind,
                 number=line.number,
                 action=line.action,

@@ -30,6 +30,8 @@ from orchestrator.store.rows import (
     LettaPassage,
     Memory,
     MemoryHead,
+    MemoryLine,
+    MemorySummary,
     Message,
     Meta,
     ModelCall,
@@ -53,6 +55,8 @@ PACKED = pack("{}")
 NOW = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 TIMES = (NOW, NOW, None)
 DIGEST = "0" * 64
+ONE = ("ann", "c1", "file")
+LAST = ("m1", 1, DIGEST)
 
 TEA = Memory(
     id="mem1",
@@ -130,6 +134,14 @@ WORLD: tuple[IsRow, ...] = (
     IndexedMemory("mem2", "ann", 2, 2, "c1", None, None, None, "", "tea", "", DIGEST, None, None, None),
     Retrieval("r1", "ann", "c1", "m1", "ann", "default", "flat", {}, 1.5, NOW),
     Retrieval("r2", "ann", None, None, "ann", "default", "flat", {}, 0.0, NOW),
+    MemoryLine(
+        *ONE, 1, "memory", "mem1", 1, *LAST, ("m1",), ("m1",), "local", 0, {}, "s", DIGEST, None, DIGEST, NOW
+    ),
+    MemoryLine(
+        *ONE, 2, "erased", "mem1", 0, *LAST, (), (), "local", 0, None, None, DIGEST, DIGEST, DIGEST, NOW
+    ),
+    MemorySummary("ann", "c1", 1, "Tea.", DIGEST, "local", None, DIGEST, NOW),
+    MemorySummary("ann", "c1", 2, None, DIGEST, "local", DIGEST, DIGEST, NOW),
     FactChange("f1", "c1", 1, "add", None, *SEVERITY, False, "", NOW, 1, "m1", "8", "local", 0.9, NOW),
     FactChange("f2", "c1", 2, "replace", "f1", *SEVERITY, False, "", NOW, 2, "m3", "", "model", 1.0, NOW),
     FactChange("f3", "c2", 1, "unsure", None, *SEVERITY, True, "", NOW, None, None, "", "operator", 1.0, NOW),
@@ -447,6 +459,33 @@ BREAKS = [
     ("ck_retrievals_milliseconds", "retrievals", "milliseconds = -1", "id = 'r1'"),
     ("ck_retrievals_milliseconds", "retrievals", "milliseconds = 86400001", "id = 'r1'"),
     ("ck_retrievals_observability", "retrievals", "observability = '[]'", "id = 'r1'"),
+    ("pk_memory_lines", "memory_lines", "number = 1, previous = NULL", "number = 2"),
+    ("fk_memory_lines_conversation", "memory_lines", "conversation_id = 'c9'", "number = 2"),
+    ("fk_memory_lines_last_message", "memory_lines", "last_message_id = 'm9'", "number = 2"),
+    ("ck_memory_lines_user_id", "memory_lines", "user_id = ''", "number = 2"),
+    ("ck_memory_lines_kind", "memory_lines", "kind = 'disc'", "number = 2"),
+    ("ck_memory_lines_action", "memory_lines", "action = 'lost'", "number = 2"),
+    ("ck_memory_lines_number", "memory_lines", "number = 0", "number = 2"),
+    ("ck_memory_lines_chunk", "memory_lines", "chunk = -1", "number = 2"),
+    ("ck_memory_lines_last_number", "memory_lines", "last_number = 0", "number = 2"),
+    ("ck_memory_lines_hash", "memory_lines", "hash = 'short'", "number = 2"),
+    ("ck_memory_lines_maker", "memory_lines", "maker = ''", "number = 2"),
+    ("ck_memory_lines_dropped", "memory_lines", "dropped = -1", "number = 2"),
+    ("ck_memory_lines_body_and_salt", "memory_lines", "body = NULL", "number = 1"),
+    ("ck_memory_lines_body_and_salt", "memory_lines", "salt = 'pepper'", "number = 2"),
+    ("ck_memory_lines_body", "memory_lines", "body = '[]'", "number = 1"),
+    ("ck_memory_lines_body_digest", "memory_lines", "body_digest = 'short'", "number = 2"),
+    ("ck_memory_lines_digest", "memory_lines", "digest = 'short'", "number = 2"),
+    ("ck_memory_lines_previous", "memory_lines", "previous = NULL", "number = 2"),
+    ("ck_memory_lines_previous", "memory_lines", "previous = digest", "number = 1"),
+    ("pk_memory_summaries", "memory_summaries", "number = 1, previous = NULL", "number = 2"),
+    ("fk_memory_summaries_conversation", "memory_summaries", "conversation_id = 'c9'", "number = 2"),
+    ("ck_memory_summaries_user_id", "memory_summaries", "user_id = ''", "number = 2"),
+    ("ck_memory_summaries_number", "memory_summaries", "number = 0", "number = 2"),
+    ("ck_memory_summaries_hash", "memory_summaries", "hash = 'short'", "number = 2"),
+    ("ck_memory_summaries_maker", "memory_summaries", "maker = ''", "number = 2"),
+    ("ck_memory_summaries_digest", "memory_summaries", "digest = 'short'", "number = 2"),
+    ("ck_memory_summaries_previous", "memory_summaries", "previous = NULL", "number = 2"),
     ("pk_fact_changes", "fact_changes", "id = 'f1'", "id = 'f3'"),
     ("uq_fact_changes_position", "fact_changes", "position = 1", "id = 'f2'"),
     (
@@ -573,6 +612,10 @@ POSTGRES_ONLY = [
         (f"ck_api_keys_{column}", "api_keys", f"{column} = ARRAY[NULL]::text[]", "id = 'key1'")
         for column in ("roles", "scopes")
     ),
+    *(
+        (f"ck_memory_lines_{column}", "memory_lines", f"{column} = ARRAY[NULL]::text[]", "number = 1")
+        for column in ("messages", "rests_on")
+    ),
 ]
 SQLITE_ONLY = [
     *(
@@ -587,6 +630,10 @@ SQLITE_ONLY = [
     *(
         (f"ck_api_keys_{column}", "api_keys", f"{column} = '{{}}'", "id = 'key1'")
         for column in ("roles", "scopes")
+    ),
+    *(
+        (f"ck_memory_lines_{column}", "memory_lines", f"{column} = '{{}}'", "number = 1")
+        for column in ("messages", "rests_on")
     ),
     ("ck_archived_turns_has_left", "archived_turns", "has_left = 2", "turn_id = 2"),
     ("ck_fact_changes_stable", "fact_changes", "stable = 2", "id = 'f2'"),

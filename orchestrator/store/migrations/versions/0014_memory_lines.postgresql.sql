@@ -65,3 +65,5 @@ CREATE TABLE memory_summaries (
 );
 
 CREATE INDEX ix_memory_summaries_conversation ON memory_summaries (conversation_id);
+
+CREATE INDEX ix_model_calls_role ON model_calls (role, created_at);

@@ -1,4 +1,4 @@
-"""The ledger of memories made from conversations.
+"""The ledger of memories made from conversations, and an index of the requests that made them.
 
 The SQL of each database is in a file next to this one, as it was released.
 """

@@ -71,3 +71,5 @@ CREATE TABLE memory_summaries (
  STRICT;
 
 CREATE INDEX ix_memory_summaries_conversation ON memory_summaries (conversation_id);
+
+CREATE INDEX ix_model_calls_role ON model_calls (role, created_at);
