@@ -21,7 +21,7 @@ AGREES: Final = 0.4
 DOUBTS: Final = 0.32
 """From this likeness on, what a rule found in a short message is possible danger. Below, it is dismissed.
 In a message of more than `SHORT` words, what a rule found is certain or dismissed."""
-ALONE: Final = 0.53
+ALONE: Final = 0.51
 """From this likeness on, a text that no rule flags is a possible danger."""
 PLAINLY: Final = 0.75
 """The same once the person was asked about that kind of danger: nobody is asked twice for less."""
