@@ -8,8 +8,9 @@ from pathlib import Path
 from agents.evaluation.follow_ups import Enrich
 from agents.local.dialogue import Said, Talk
 from agents.local.intents import intent_of
-from agents.local.replying import medicines, replies
-from agents.local.replying.replies import Replies, Turn
+from agents.local.replying import medicines, texts
+from agents.local.replying.replies import Replies
+from agents.local.replying.turn import Turn
 from agents.local.understanding import Listener
 from agents.ports import Brief, Embedder, Situation
 from agents.roster import Roster
@@ -31,7 +32,7 @@ class LocalBrain:
         self._router, self._embedder = router, embedder
         self._listener = Listener(folder, embedder, kept)
         self._replies = Replies(
-            replies.load(folder / "replies.toml"),
+            texts.load(folder / "replies.toml"),
             medicines.load(folder / "medicines.toml"),
             roster.specialists,
             self._listener.search,

@@ -11,8 +11,9 @@ from typing import Final
 from agents.fact_kinds import name_of
 from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading.acts import Done
+from agents.local.reading.answers import chosen
 from agents.local.reading.clauses import PERSON
-from agents.local.reading.facts import CONCERN, chosen
+from agents.local.reading.facts import CONCERN
 from agents.questions import MENU, Question, with_only, without_options
 from agents.utterance import asks_about_it, refers, says_little
 from agents.values import (

@@ -10,9 +10,9 @@ from agents.local.dialogue import Said, Talk
 from agents.local.enriching import enrich
 from agents.local.reading import lexicon
 from agents.local.reading.acts import Done, decide
+from agents.local.reading.answers import AnswerReader
 from agents.local.reading.changes import ChangeReader, applied
 from agents.local.reading.clauses import names_in, split
-from agents.local.reading.facts import FactReader
 from agents.local.reading.kinds import Kinds, load_examples, load_forms, train_kinds
 from agents.local.replying import medicines
 from agents.local.search import Search
@@ -51,7 +51,7 @@ class Listener:
 
     def __init__(self, folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> None:
         words = lexicon.load(folder / "lexicon.toml")
-        self.reader = FactReader(words)
+        self.reader = AnswerReader(words)
         self.search = Search(
             embedder.embed if embedder else None,
             [group.split() for group in sorted(words.group("synonyms.groups"))],

@@ -21,12 +21,11 @@ FULLER = {
 
 
 def definitions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
-    """Every function and class outside `agents/local`, with its file."""
+    """Every function and class, with its file."""
     for path in python_files(*PACKAGES, "tools"):
-        if path.parts[:2] != ("agents", "local"):
-            for node in ast.walk(parsed(path)):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    yield path, node
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield path, node
 
 
 def test_no_function_and_no_class_is_too_long() -> None:
@@ -55,6 +54,5 @@ def test_no_folder_is_too_full() -> None:
     modules = Counter(
         str(path.parent) for path in python_files(*PACKAGES, "tools") if path.name != "__init__.py"
     )
-    del modules["agents/local"]
 
     assert {folder for folder, count in modules.items() if count > MOST_MODULES} == FULLER

@@ -9,17 +9,9 @@ from typing import Final
 from agents.fact_kinds import BY_NAME
 from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
+from agents.local.reading.answers import AnswerReader, short_reply
 from agents.local.reading.clauses import PERSON, Clause
-from agents.local.reading.facts import (
-    CONCERN,
-    MENTIONED,
-    NOTED,
-    FactReader,
-    Found,
-    has_words,
-    short_reply,
-    split_contrast,
-)
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, Found, has_words, split_contrast
 from agents.local.reading.kinds import STATEMENT, Forms, form_of
 from agents.local.search import Search, topic_words
 from agents.questions import MENU, questions
@@ -123,7 +115,7 @@ def decide(
     clauses: Sequence[Clause],
     shares: Sequence[Mapping[str, float]] | None,
     talk: Talk,
-    reader: FactReader,
+    reader: AnswerReader,
     forms: Forms,
     search: Search,
 ) -> tuple[Done, ...]:
@@ -139,7 +131,7 @@ def _act(
     clause: Clause,
     shares: Mapping[str, float],
     talk: Talk,
-    reader: FactReader,
+    reader: AnswerReader,
     forms: Forms,
     search: Search,
 ) -> Done:
@@ -191,7 +183,7 @@ def _answers_rather(form: ActKind, polarity: str, talk: Talk) -> bool:
     return form is ActKind.SMALL_TALK or (form is ActKind.TOPIC_LEFT and polarity == "refused")
 
 
-def _answers(clause: Clause, talk: Talk, reader: FactReader) -> tuple[Found, ...]:
+def _answers(clause: Clause, talk: Talk, reader: AnswerReader) -> tuple[Found, ...]:
     """The values with which a clause answers a question of the last answer."""
     if clause.asked:
         return ()
@@ -201,7 +193,7 @@ def _answers(clause: Clause, talk: Talk, reader: FactReader) -> tuple[Found, ...
     return ()
 
 
-def _earlier_answer(clause: Clause, talk: Talk, reader: FactReader) -> tuple[Found, ...]:
+def _earlier_answer(clause: Clause, talk: Talk, reader: AnswerReader) -> tuple[Found, ...]:
     """The answer to an earlier question that is still open, if a bare value can be nothing else."""
     if clause.asked or len(clause.low.split()) > _FEW:
         return ()
@@ -215,7 +207,7 @@ def _earlier_answer(clause: Clause, talk: Talk, reader: FactReader) -> tuple[Fou
     return ()
 
 
-def _is_short_reply(clause: Clause, talk: Talk, reader: FactReader) -> bool:
+def _is_short_reply(clause: Clause, talk: Talk, reader: AnswerReader) -> bool:
     """Whether a few words can only be a reply to the open question: they state no value of another type."""
     low, question = clause.low, talk.question
     if question is None or question.asked == MENU or clause.asked or len(low.split()) > _FEW_WORDS:
@@ -254,7 +246,7 @@ def _checked(
     *,
     clause: Clause,
     talk: Talk,
-    reader: FactReader,
+    reader: AnswerReader,
     search: Search,
     formed: bool = False,
     share: float = 1.0,
@@ -300,7 +292,7 @@ def _checked(
     return kind
 
 
-def _asks_of_us(low: str, reader: FactReader) -> bool:
+def _asks_of_us(low: str, reader: AnswerReader) -> bool:
     """Whether a question is about the program itself, as in `do you have hobbies`."""
     about_us = re.search(r"\b(?:do|are|can|have|did|will|would) (?:you|u)\b", low) is not None
     return about_us and not reader.is_of_health(low) and not re.search(r"\b(?:i|my|me|it|think)\b", low)
@@ -314,7 +306,7 @@ _FEELS: Final = re.compile(
 )
 
 
-def _is_fact_rather(clause: Clause, reader: FactReader, share: float) -> bool:
+def _is_fact_rather(clause: Clause, reader: AnswerReader, share: float) -> bool:
     """Whether words that sound like small talk tell something of the person's health or life."""
     low = clause.low
     if len(low.split()) > 12 or reader.is_of_health(low) or reader.volunteered(clause):
@@ -340,7 +332,7 @@ def _was_named(clause: Clause, talk: Talk) -> bool:
     return bool(talk.said) and (pointed is not None or any(words & stems(turn.message) for turn in talk.said))
 
 
-def _in_context(done: Sequence[Done], talk: Talk, reader: FactReader) -> list[Done]:
+def _in_context(done: Sequence[Done], talk: Talk, reader: AnswerReader) -> list[Done]:
     """Acts that the clause before decides: what follows "remember" is kept, what follows "sorry" corrects."""
     result: list[Done] = []
     if any(each.kind is ActKind.MEMORY_QUESTION for each in done):
@@ -387,7 +379,7 @@ def _as_one_question(done: Sequence[Done]) -> list[Done]:
     ]
 
 
-def _corrects(clause: Clause, talk: Talk, reader: FactReader) -> bool:
+def _corrects(clause: Clause, talk: Talk, reader: AnswerReader) -> bool:
     """Whether a clause says that something told is otherwise: it has a value, or names what was told."""
     if not _CORRECTS.search(clause.low):
         return False
@@ -397,7 +389,7 @@ def _corrects(clause: Clause, talk: Talk, reader: FactReader) -> bool:
     )
 
 
-def _is_value(clause: Clause, reader: FactReader) -> bool:
+def _is_value(clause: Clause, reader: AnswerReader) -> bool:
     """Whether a clause has a value that can take another's place."""
     low = re.sub(
         r"^(?:(?:sorry|no|wait|actually|i meant|it's|its|more like|make that)[, ]+)+", "", clause.low

@@ -4,7 +4,6 @@ What fits no kind is kept in the person's own words, under the kind `noted`.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +13,6 @@ from agents.local.reading.clauses import MIXED, PERSON, Clause, plain
 from agents.local.reading.lexicon import Lexicon, words_of
 from agents.questions import Question
 from agents.utterance import word_set
-from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 
 NOTED: Final = "noted"
 MENTIONED: Final = "mentioned"
@@ -86,157 +84,6 @@ class FactReader:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-
-    # --- replies ------------------------------------------------------------------------------------------
-
-    def polarity(self, low: str) -> str:
-        """`yes`, `no`, `some`, `unsure` or `refused` if a clause is just that; else empty."""
-        bare = low.strip(" .,!?'\"")
-        if (
-            re.match(
-                r"(?:yes|yeah|yep|yup|no|nope|nah)\b(?! (?:idea|clue|longer|more|problem|worries"
-                r"|one|\w+ing)\b)",
-                bare,
-            )
-            and len(bare.split()) > 1
-            and not re.match(r"no [a-z]+$", bare)
-        ):
-            return "no, with words" if bare[0] == "n" else "yes, with words"
-        bare = re.sub(r"^(?:well|oh|um+|er+m?|hm+|so|actually|honestly|i think|sorry)[, ]+", "", bare)
-        bare = re.sub(
-            r"[, ]+(?:really|i think|thanks|thank you|sorry|actually|either|at all|though"
-            r"|mate|lol|haha|tbh|for now)$",
-            "",
-            bare,
-        )
-        for group, name in (
-            ("yes", "yes"),
-            ("no", "no"),
-            ("some", "some"),
-            ("unsure", "unsure"),
-            ("refusals", "refused"),
-        ):
-            if bare in self._lexicon.group(f"replies.{group}") or low in self._lexicon.group(
-                f"replies.{group}"
-            ):
-                return name
-        return ""
-
-    def answers(self, clause: Clause, question: Question, whom: str) -> list[Found]:
-        """The values of a clause that answer a question about the person `whom`."""
-        if (
-            clause.asked
-            or clause.who not in (whom, PERSON)
-            or (clause.who == PERSON and whom != PERSON and re.search(r"\b(?:i|i'm|i've|my)\b", clause.low))
-        ):
-            return []
-        if polarity := self.polarity(clause.low):
-            return self._polar(polarity, clause, question, whom)
-        if choice := self._choice(clause, question):
-            return [choice]
-        volunteered = {each.kind for each in self.volunteered(clause)} - {CONCERN}
-        found = []
-        for kind in question.kinds:
-            value = self._typed(kind, clause, question)
-            if (
-                value is None
-                and BY_NAME[kind].reads == "words"
-                and self._own_words_fit(clause, kind, volunteered)
-            ):
-                value = clause.text
-            if value:
-                found.append(Found(kind, value[:_MAX_VALUE], clause.text, whom, answers=True))
-                break
-        if not found and "location" in question.kinds and (value := readers.PLAIN["place"](clause.low)):
-            found = [Found("location", value, clause.text, whom, answers=True)]
-        if not found and {"onset", "duration"} & set(question.kinds):
-            for kind, value in (("onset", readers.when(clause.low)), ("duration", readers.span(clause.low))):
-                if value:
-                    return [Found(kind, value, clause.text, whom, answers=True)]
-        if (
-            not found
-            and question.numeric
-            and not question.kinds
-            and readers.number_in(clause.low) is not None
-        ):
-            return [
-                Found(
-                    NOTED,
-                    f"{question.noun or 'number'}: {clause.text}"[:_MAX_VALUE],
-                    clause.text,
-                    whom,
-                    answers=True,
-                )
-            ]
-        return found
-
-    def _polar(self, polarity: str, clause: Clause, question: Question, whom: str) -> list[Found]:
-        if question.form == "open" and polarity in ("yes", "some") and question.kinds:
-            return []
-        if question.form == "open" and polarity == "no" and not set(question.kinds) & _CAN_BE_NONE:
-            return []
-        if polarity.endswith("words"):
-            return [short_reply(clause, question, whom)] if question.form != "open" else []
-        value = {
-            "yes": UNSPECIFIED,
-            "no": NONE,
-            "some": clause.text,
-            "unsure": NOT_SURE,
-            "refused": NOT_SAID,
-        }[polarity]
-        kind = question.kinds[0] if question.kinds else NOTED
-        if kind in (
-            "severity",
-            "onset",
-            "duration",
-            "age",
-            "temperature",
-            "location",
-            "dose",
-        ) and polarity in ("yes", "no", "some"):
-            return []
-        if kind == NOTED:
-            value = f"{question.core}: {clause.text}"[:_MAX_VALUE]
-        return [Found(kind, value, clause.text, whom, answers=True)]
-
-    def _choice(self, clause: Clause, question: Question) -> Found | None:
-        """The option of the question that a clause names."""
-        if not question.options or len(clause.low.split()) > 8:
-            return None
-        named = chosen(question, clause.low)
-        if not named or (question.form != "choice" and not _ORDINAL.search(clause.low)):
-            return None
-        kind = question.kinds[0] if question.kinds else NOTED
-        if BY_NAME[kind].reads not in ("words", "place", "progress"):
-            return None
-        return Found(kind, clause.text[:_MAX_VALUE], clause.text, clause.who, answers=True)
-
-    def _own_words_fit(self, clause: Clause, kind: str, volunteered: Iterable[str]) -> bool:
-        """Whether a clause can be an answer in own words: no bare value of another type, no new complaint."""
-        low = clause.low
-        if readers.whole_span(low) and kind not in (
-            "previous_episodes",
-            "deadline",
-            "preferred_time",
-            "time_for_it",
-            "bedtime",
-            "cycle",
-            "frequency",
-            "triggers",
-        ):
-            return False
-        if readers.number_in(low) is not None or readers.rating(low, asked=False) or readers.whole_place(low):
-            return False
-        if set(volunteered) - {kind, "other_medicines", "onset", "duration"}:
-            return (
-                kind in ("relief", "tried", "family_history", "habits", "substances", "conditions")
-                and not clause.denied
-            )
-        if self.complaint(clause) and len(low.split()) > 3 and kind not in _COMPLAINTS_FIT:
-            return False
-        if (fits := _SOUNDS_LIKE.get(kind)) is not None:
-            return fits.search(low) is not None or (kind in _ARE_COMPLAINTS and self._names_complaint(low))
-        return bool(re.search(r"[a-z]", low)) and len(low.split()) <= _MOST_WORDS
 
     def _names_complaint(self, low: str) -> bool:
         """Whether a text names a complaint."""
@@ -464,56 +311,8 @@ class FactReader:
         return ""
 
 
-_MOST_WORDS: Final = 14
-_CAN_BE_NONE: Final = frozenset(
-    [
-        "relief",
-        "triggers",
-        "tried",
-        "medications",
-        "other_medicines",
-        "allergies",
-        "conditions",
-        "associated_symptoms",
-        "substances",
-        "family_history",
-        "previous_episodes",
-        "needs",
-        "support",
-        "papers",
-        "effect",
-    ]
-)
 """Kinds of which somebody can have none; `nothing` answers no other open question."""
 
-_ARE_COMPLAINTS: Final = frozenset(("associated_symptoms", "quality"))
-_SOUNDS_LIKE: Final = {
-    "associated_symptoms": re.compile(
-        r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b"
-    ),
-    "quality": re.compile(
-        r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and goes?"
-        r"|on and off|tight\w*"
-        r"|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*|gnaw\w*|raw|stiff|wave\w*"
-        r"|steady|spin\w*)\b"
-    ),
-    "relief": re.compile(
-        r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie|sitting"
-        r"|sleep\w*|walk\w*|bath"
-        r"|shower|tablets?|painkill\w*|nothing|worse|stretch\w*|massage)\b"
-    ),
-    "triggers": re.compile(
-        r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?|worse|better"
-        r"|stress\w*|eating|food"
-        r"|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise|cold|heat|dust|cats?|alcohol|coffee"
-        r"|lying|lift\w*|turn\w*)\b"
-    ),
-    "progression": re.compile(r"\b(?:better|worse|same|chang\w+|improv\w+|eas\w+|up and down|spread\w*)\b"),
-    "goal": re.compile(
-        r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier|fit\w*|strong\w*"
-        r"|help)\b"
-    ),
-}
 """What an answer in own words sounds like. Other words are kept, but not as the answer to that question."""
 
 _WITH: Final = word_set(
@@ -527,25 +326,8 @@ _LINKS: Final = word_set(
 _NEEDS_FEEL: Final = word_set("off rubbish hot down low alone numb angry empty sick awful faint cold")
 _DOSED: Final = re.compile(r"\d|\b(?:daily|nightly|a day|at night|in the (?:morning|evening)|every)\b")
 _NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
-_LIGHT: Final = word_set("the a an it is of in on at my your more or and one side to")
 _TOO_GENERAL: Final = frozenset(
     ("pill", "tablet", "supplement", "iron", "pills", "tablets", "supplements", "ms", "off")
-)
-_COMPLAINTS_FIT: Final = frozenset(
-    (
-        "associated_symptoms",
-        "quality",
-        "triggers",
-        "relief",
-        "effect",
-        "conditions",
-        "family_history",
-        "previous_episodes",
-        "reason",
-        "goal",
-        "progression",
-        "needs",
-    )
 )
 
 
@@ -554,35 +336,6 @@ def _with_dose(name: str, low: str, *, alone: bool) -> str:
     after = low.partition(name)[2]
     dose = readers.PLAIN["dose"](low if alone else after[:16])
     return f"{name} {dose}" if dose and (alone or after.lstrip().startswith(dose)) else name
-
-
-_ORDINAL: Final = re.compile(r"\b(?:first|second|third|former|latter|last|both|all|neither|none|either)\b")
-
-
-def chosen(question: Question, low: str) -> list[str]:
-    """The options of a question that a reply chooses, by their words or by their place."""
-    options = list(question.options)
-    if re.search(r"\b(?:both|all|either)\b", low) and not re.search(r"\blast two\b", low):
-        return options
-    if found := re.search(r"\b(first|former|second|latter|third|last two|last)\b", low):
-        places = {
-            "first": options[:1],
-            "former": options[:1],
-            "second": options[1:2],
-            "third": options[2:3],
-            "last two": options[-2:],
-        }
-        return places.get(found[1], options[-1:])
-    said = set(re.findall(r"[a-z]+", low))
-    named = [each for each in options if said & (set(each.split()) - _LIGHT)]
-    return named if len(named) == 1 else []
-
-
-def short_reply(clause: Clause, question: Question, whom: str) -> Found:
-    """A reply that fits no type, in its own words and with its question."""
-    kind = next((kind for kind in question.kinds if BY_NAME[kind].reads == "words"), NOTED)
-    value = clause.text if kind != NOTED else f"{question.core}: {clause.text}"
-    return Found(kind, value[:_MAX_VALUE], clause.text, whom, answers=True)
 
 
 _ANY_QUESTION: Final = Question(asked="", core="", form="open")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.errors import BadRules
-from agents.local.replying import medicines, replies
+from agents.local.replying import medicines
+from agents.local.replying import texts as replies
 from agents.safety.replies import output
 from agents.safety.replies.output import OutputGuard
 from agents.safety.replies.quotations import without_quotations

@@ -1,0 +1,112 @@
+"""Replies to what is no fact and no question: feelings, complaints, requests, small talk."""
+
+import re
+from typing import Final
+
+from agents.local.reading.clauses import plain, split
+from agents.local.replying.texts import Wording
+from agents.local.replying.turn import LOSS, Turn, short
+from agents.values import (
+    OUT_OF_SCOPE,
+    ActKind,
+)
+from memory_blocks.models import EarlierSession
+
+_RATHER_FOREIGN: Final = 0.6
+
+
+class SocialReplies:
+    """Replies as one person does to another."""
+
+    def __init__(self, wording: Wording) -> None:
+        self._pick, self._texts = wording.pick, wording.texts
+
+    def request(self, turn: Turn) -> str:
+        if turn.intent.intent == OUT_OF_SCOPE and turn.intent.confidence >= _RATHER_FOREIGN:
+            return self._pick("outside", turn)
+        low = plain(" ".join(turn.words(ActKind.OTHER_REQUEST)))
+        return next(text for pattern, text in self._texts.requests.items() if re.search(pattern, low))
+
+    def about_us(self, turn: Turn) -> str:
+        low = plain(" ".join(turn.words(ActKind.ABOUT_US)))
+        if re.search(r"\bwhy\b", low):
+            return self._pick("why_ask", turn)
+        if re.search(
+            r"\bprivate|\bconfidential|\bdata\b|\bstore|\bread\b|\bsee (?:this|it)|\bshare"
+            r"|\bremember|\banonym|\bkeep\b",
+            low,
+        ):
+            return self._pick("privacy", turn)
+        return self._pick("about_us", turn)
+
+    def complaint(self, turn: Turn) -> str:
+        low = plain(" ".join(turn.words(ActKind.COMPLAINT)))
+        if re.search(
+            r"\b(?:already|again|asked|same|repeat\w*|keep asking|told you|said that|twice|third time)\b", low
+        ):
+            return self._pick("asked_again", turn)
+        if re.search(r"\b(?:answer|my question|ignor\w+|skipped|listen\w*)\b", low):
+            return self._pick("no_answer", turn)
+        return self._pick("complaint", turn)
+
+    def feeling(self, turn: Turn) -> str:
+        low = plain(" ".join(turn.words(ActKind.FEELING)))
+        if re.search(
+            r"\b(?:glad|happy|relieved|relief|over the moon|good news|better|delighted"
+            r"|pleased|proud|excited)\b",
+            low,
+        ) and not re.search(r"\bnot\b|n't\b", low):
+            return self._pick("glad", turn)
+        if re.search(
+            r"\b(?:i'm|i am|doing|feel|feeling) (?:fine|ok|okay|alright|good|great)\b", low
+        ) and not re.search(r"\bnot\b|n't\b", low):
+            return self._pick("fine", turn)
+        earlier = any(re.search(LOSS, plain(said.message)) for said in turn.talk.said)
+        if re.search(LOSS, low):
+            return self._pick("loss_again" if earlier else "loss", turn)
+        if earlier:
+            return self._pick("loss_again", turn)
+        if re.search(r"\bthe first (?:one|person|to)\b|\btold (?:anyone|anybody)\b|\bnobody knows\b", low):
+            return self._pick("trust", turn)
+        if re.search(r"\bembarrass|\bawkward|\bsilly\b", low):
+            return self._pick("no_shame", turn)
+        if re.search(
+            r"\b(?:scared|afraid|terrified|worried|worry|nervous|dread|frightened|anxious|panick\w+)\b", low
+        ):
+            return self._pick("afraid", turn)
+        return self._pick("hard", turn)
+
+    def _follow_up(self, turn: Turn, last: EarlierSession) -> str:
+        """How the last conversation went on."""
+        days = (turn.now.date() - last.ended_at.astimezone(turn.now.tzinfo).date()).days
+        when = "Earlier today" if days == 0 else "Yesterday" if days == 1 else f"{days} days ago"
+        return self._pick("follow_up", turn, when=when, what=f'"{short(last.summary)}"')
+
+    def small(self, turn: Turn) -> str:
+        kinds, low = turn.kinds, plain(turn.message)
+        if ActKind.GOODBYE in kinds:
+            return self._pick("goodbye", turn)
+        if ActKind.THANKS in kinds:
+            return self._pick("welcome", turn)
+        if ActKind.GREETING in kinds:
+            if turn.follow_up is not None and not turn.talk.said:
+                return self._follow_up(turn, turn.follow_up)
+            return self._pick("hello_again" if turn.talk.said else "hello", turn)
+        if turn.intent.intent == OUT_OF_SCOPE and ActKind.SMALL_TALK not in kinds:
+            return self._pick("outside", turn)
+        if ActKind.SMALL_TALK in kinds:
+            if re.search(r"\bhow (?:are you|is your|are things)\b|\bhow's (?:it|your)\b", low):
+                return self._pick("how_are_you", turn)
+            if re.search(r"\b(?:hold on|one moment|one sec|brb|let me think|phone rang|door)\b", low):
+                return self._pick("waiting", turn)
+            if re.search(r"\bi(?:'ll| will) (?:call|ring|ask|phone|book|speak|talk|see|go|pop|check)\b", low):
+                return self._pick("sensible", turn)
+            asked = any(clause.asked for clause in split(turn.message))
+            if asked and turn.intent.intent == OUT_OF_SCOPE and not re.search(r"\byou\b", low):
+                return self._pick("outside", turn)
+            return self._pick("chat" if asked else "fine", turn)
+        if ActKind.UNCLEAR in kinds:
+            if turn.talk.question and re.search(r"\bmean|understand|question|explain|rephrase|why\b", low):
+                return self._pick("explain", turn)
+            return self._pick("unclear", turn)
+        return ""
