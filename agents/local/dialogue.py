@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local.reading.clauses import MIXED, NOBODY, PERSON, last_other, split
+from agents.local.reading.clauses import NOBODY, PERSON, last_other, named_subject, split
 from agents.local.reading.facts import CONCERN
 from agents.questions import Question, questions
 from agents.utterance import word_set
@@ -27,7 +27,7 @@ _REFUSES: Final = re.compile(
     r"\W*(?:(?:no|nope|nah|oh|wait|actually|please|thanks)\W+)*(?:(?:please )?(?:keep|leave|don't|do not|not"
     r"|never mind|nevermind)\b(?:\W+(?:it|that|this|them|remove|delete|forget|there|in|yet|please))*)\W*"
 )
-_WORD: Final = re.compile(r"[a-z]{3,}|\d+")
+_WORD: Final = re.compile(r"[a-z]{3,}|\b(?:gp|bp|tv|op)\b|\d+")
 _LIGHT: Final = word_set(
     "the and for but you your are was were have has had with that this they them from about "
     "again back what when which how who where did say said tell told mention mentioned "
@@ -74,8 +74,8 @@ class Talk:
 
     @cached_property
     def all_questions(self) -> tuple[Question, ...]:
-        """All questions of the last answer."""
-        return questions(self.last_answer)
+        """All questions of the last answer, without the one whether to forget something."""
+        return () if self.removal else questions(self.last_answer)
 
     @property
     def removal(self) -> tuple[str, ...]:
@@ -126,8 +126,8 @@ class Talk:
         """Whom a message is about that names nobody: as the open question, else as the message before."""
         if self.question is not None or not self.said:
             return self.whom
-        before = split(self.said[-1].message, other=self.other)
-        return before[-1].who if before and before[-1].who != MIXED else PERSON
+        named = (named_subject(turn.message, self.other) for turn in reversed(self.said[-4:]))
+        return next(filter(None, named), PERSON)
 
     @cached_property
     def other(self) -> str:

@@ -23,7 +23,8 @@ _CLEARLY: Final = (
     0.45  # of a question's words that a note must have, if the question does not say "I told you"
 )
 _MOST: Final = 3
-_RATHER_NEAR: Final = 0.2
+_RATHER_NEAR: Final = 0.1
+_OF_OTHERS: Final = re.compile(r"\b(?:he|she|his|her|him)\b")
 _LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
 """Kinds of fact that are often told in words that are not taken for a fact."""
 
@@ -77,10 +78,8 @@ class Search:
         low = plain(question).strip(" ?.!")
         whole = f"{plain(before)} {low}" if before else low
         kinds = asked_kinds(low) or asked_kinds(whole)
-        topic = topic_words(low) or topic_words(whole)
-        fits = next((has for asks, has in _TYPES if asks.search(low)), None)
-        if fits is None and before:
-            fits = next((has for asks, has in _TYPES if asks.search(whole)), None)
+        topic = topic_words(low) or topic_words(whole) or (frozenset() if kinds else stems(low))
+        fits = _type_asked(low) or (_type_asked(whole) if before else None)
         whom = relative_in(low)
         if not whom and re.search(r"\b(?:he|she|his|her|him|he's|she's)\b", low):
             whom = talk.other
@@ -144,7 +143,10 @@ class Search:
             "medications" in asked.kinds
             and fact.kind == NOTED
             and self._names_medicine(text)
-            and not _IS_OVER.search(text)
+            and (
+                not _IS_OVER.search(text)
+                or re.search(r"\b(?:switched|changed|moved|put) me\b", text) is not None
+            )
         )
         if fact.kind == "measures" and (unit := _unit_asked(asked.low)):
             is_kind = is_kind and re.search(unit, fact.value) is not None
@@ -185,7 +187,9 @@ class Search:
             of_them = [
                 fact
                 for fact in facts
-                if same_person(fact.subject, asked.whom) or has_words(fact.words, asked.whom)
+                if same_person(fact.subject, asked.whom)
+                or has_words(fact.words, asked.whom)
+                or (fact.subject == PERSON and _OF_OTHERS.search(plain(fact.words)))
             ]
             return of_them or [fact for fact in facts if fact.subject != PERSON]
         if asked.kinds and re.search(r"\b(?:my|i|i'm|me|am i|do i)\b", asked.low):
@@ -228,6 +232,10 @@ _KINDS: Final = tuple(
         ),
         (("measures",), r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b"),
         (("pregnancy",), r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b"),
+        (
+            ("conditions", CONCERN),
+            r"\bwhat does (?:he|she|my \w+) have\b|\bwrong with (?:him|her|my \w+)\b",
+        ),
         (("conditions",), r"\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
         (("name",), r"\b(?:my|your) name\b|\bwho am i\b"),
         (
@@ -243,7 +251,7 @@ _KINDS: Final = tuple(
         ),
     )
 )
-_NAMING: Final = re.compile(r"\b(?:name|called|dr|doctor|mr|mrs|ms|gp|nurse|boss|my \w+)\b")
+_NAMING: Final = re.compile(r"\b(?:name(?:'s| is| was)|called|named|dr|mr|mrs|ms)\b")
 _NAME_IN: Final = re.compile(r"^[A-Z][a-z]+ (?:was|is|has)\b|(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _COUNT: Final = (
     r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|half|third|second|several"
@@ -253,7 +261,8 @@ _TYPES: Final = (
         re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
         re.compile(r"\d ?(?:mg|mcg|micrograms?|ml|units?|puffs?|tablets?)?\b"),
     ),
-    (re.compile(r"\b(?:called|name)\b|^who\b|\bwhose\b"), _NAMING),
+    (re.compile(r"\b(?:called|name)\b"), _NAMING),
+    (re.compile(r"\bwho\b|\bwhose\b"), re.compile(r"\b(?:dr|doctor|gp|nurse|boss|my \w+)\b")),
     (
         re.compile(r"\b(?:when|(?:what|which) (?:time|day|days|date|month|year)|how long|since)\b"),
         re.compile(
@@ -264,6 +273,12 @@ _TYPES: Final = (
     (
         re.compile(r"\bhow (?:many|much|often|far|old|tall|heavy|high|long)\b|\bwhat (?:number|was my)\b"),
         re.compile(rf"\d|\b(?:{_COUNT}|bottle|glass|pint|daily|weekly|every)\b"),
+    ),
+    (
+        re.compile(r"\b(?:job|for a living|work as|profession|occupation)\b"),
+        re.compile(
+            r"\b(?:i work|i drive|i teach|retired|(?:i'm|and|as) an? \w+|\w+(?:driver|worker|man|teacher))\b"
+        ),
     ),
     (re.compile(r"\bwhere\b"), re.compile(r"\b(?:in|on|at|to|under|behind|near|from|left|right)\b")),
     (re.compile(r"\bwhy\b"), re.compile(r"\b(?:because|so|since|cos|due|makes?|made|caus\w+|from|after)\b")),
@@ -291,6 +306,14 @@ _MEMORY_WORDS: Final = stems(
     "remind first last number give gave recall noted keep saved wrote "
     "kind sort exactly actually ever still total happen happened"
 )
+
+
+def _type_asked(low: str) -> re.Pattern[str] | None:
+    """What the type of answer looks like that a question asks for first."""
+    found = [
+        (place.start(), number) for number, (asks, _) in enumerate(_TYPES) if (place := asks.search(low))
+    ]
+    return _TYPES[min(found)[1]][1] if found else None
 
 
 def asked_kinds(low: str) -> tuple[str, ...]:

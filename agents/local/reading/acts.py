@@ -33,7 +33,7 @@ _CORRECTS: Final = re.compile(
     r"|more like|scratch|i said|rather than|(?:not|isn't) mine)\b"
 )
 _GRIEVES: Final = re.compile(
-    r"\b(?:died|passed away|passed on|lost (?:my|our|her|him) (?!job|keys|phone"
+    r"\b(?:died|passed away|passed on|lost (?:my|our|her|him|the baby|a baby) (?!job|keys|phone"
     r"|appetite|voice|temper)|funeral|miscarr\w+|stillb\w+|put (?:\w+ ){1,2}(?:down"
     r"|to sleep)"
     r"|bereave\w+|widow\w*|miss (?:him|her|my (?:mum|mom|dad|wife|husband|son|daughter|nan|gran|dog|cat)))\b"
@@ -64,12 +64,13 @@ _OWN_FACT: Final = re.compile(
     r"|his|her)"
     r"|(?:is|was|what's|whats) (?:he|she|my \w+) (?:called|allergic|on|taking|born)|what's my|(?:is"
     r"|was) (?:his|her) name)\b"
-    r"|^how old (?:is|are|was)\b"
+    r"|^how old (?:is|are|was)\b|\bwhat happened\b|\bwhat did (?:the|my|dr)\b"
 )
 _SHOULD: Final = re.compile(
     r"\b(?:should|best|better|causes?|causing|means?|normal|supposed|help(?:s|ful)?|wrong with|do about"
     r"|safe|you think"
-    r"|recommend|dangerous|serious|good for|side effects?|difference|symptoms of|can i do|could i|would)\b"
+    r"|recommend|dangerous|serious|good for|side effects?|difference|symptoms of|can i do|could i|would"
+    r"|before it|until|does it|will it|to work)\b"
 )
 _GOES_ON: Final = re.compile(
     r"(?:and|what about|how about|and what about|and how about) (?!(?:i|i'm|i've|my \w+ (?:is|has|hurts)"
@@ -253,8 +254,12 @@ def _checked(
 ) -> ActKind:
     """The act, or a plainer one if what it needs is missing. `formed`: an unmistakable form says so."""
     low = clause.low
-    if kind is ActKind.TOPIC_RESUMED and not formed and not _RESUMES.search(low):
+    if kind is ActKind.TOPIC_RESUMED and not formed and (clause.asked or not _RESUMES.search(low)):
         return ActKind.HEALTH_QUESTION if clause.asked else ActKind.FACT
+    if kind is ActKind.FORGET and re.search(
+        r"\bbefore i forget\b|\bforgot\b|\bi (?:always |often )?forget\b", low
+    ):
+        return ActKind.SMALL_TALK if re.search(r"\bbefore i forget$", low) else ActKind.FACT
     if kind is ActKind.GOODBYE and not formed and share < _VERY_SURE:
         return ActKind.FACT
     if kind is ActKind.FEELING and not formed and share < _RATHER_SURE and not _FEELS.search(low):

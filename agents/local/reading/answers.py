@@ -13,6 +13,7 @@ from agents.utterance import word_set
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 
 _MAX_VALUE: Final = 200
+_FEW: Final = 4
 
 
 class AnswerReader(FactReader):
@@ -132,6 +133,8 @@ class AnswerReader(FactReader):
         """The option of the question that a clause names."""
         if not question.options or len(clause.low.split()) > 8:
             return None
+        if _ORDINAL.search(clause.low) and len(clause.low.split()) > _FEW:
+            return None
         named = chosen(question, clause.low)
         if not named or (question.form != "choice" and not _ORDINAL.search(clause.low)):
             return None
@@ -153,6 +156,8 @@ class AnswerReader(FactReader):
             "frequency",
             "triggers",
         ):
+            return False
+        if readers.temperature(low, asked=False) or readers.reading(low, asked=False):
             return False
         if readers.number_in(low) is not None or readers.rating(low, asked=False) or readers.whole_place(low):
             return False
@@ -239,7 +244,11 @@ _ORDINAL: Final = re.compile(r"\b(?:first|second|third|former|latter|last|both|a
 def chosen(question: Question, low: str) -> list[str]:
     """The options of a question that a reply chooses, by their words or by their place."""
     options = list(question.options)
-    if re.search(r"\b(?:both|all|either)\b", low) and not re.search(r"\blast two\b", low):
+    if (
+        question.form == "choice"
+        and re.search(r"\b(?:both|all|either)\b", low)
+        and not re.search(r"\blast two\b", low)
+    ):
         return options
     if found := re.search(r"\b(first|former|second|latter|third|last two|last)\b", low):
         places = {

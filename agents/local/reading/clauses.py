@@ -152,7 +152,7 @@ _OVER: Final = re.compile(
     r"|was on|was taking|were on|had been|formerly|back in (?:19|20)\d\d|in (?:19"
     r"|20)\d\d|no longer|not any ?more|any ?more|gave up|given up|stopped|quit"
     r"|came off|is gone|has gone|it's gone|cleared up|was stopped|took me off"
-    r"|taken off|last (?:year|summer|winter|spring|autumn))\b"
+    r"|taken off|last (?:year|summer|winter|spring|autumn|time))\b"
 )
 _SUPPOSES: Final = re.compile(
     r"\b(?:if|in case|unless|what if|might|could|would|suppose|imagine|perhaps it"
@@ -177,6 +177,11 @@ _SHORT: Final = tuple(
         (r"\b(that|what|there|he|she|who)s\b(?= )", r"\1's"),
         (r"\bu\b", "you"),
         (r"\bur\b", "your"),
+        (r"\bw[ao]t\b", "what"),
+        (r"\bshud\b", "should"),
+        (r"\bcud\b", "could"),
+        (r"\bwoz\b", "was"),
+        (r"\b(tak|do|hav|feel|gett|go)in\b", r"\1ing"),
     )
 )
 
@@ -328,6 +333,16 @@ _NAMED: Final = re.compile(
     r"(?:and |but )?(?P<name>[A-Z][a-z]+)(?:'s| is| was| has| had| keeps| takes| gets| says| said| can"
     r"| won| does)\b"
 )
+
+
+def named_subject(message: str, other: str = NOBODY) -> str:
+    """Whom a message is about by its own words; empty if it does not say."""
+    found = [
+        clause.who for clause in map(_read, _texts(message[:MOST_READ])) if clause.who not in (NOBODY, MIXED)
+    ]
+    if not found:
+        return NOBODY
+    return (other or found[-1]) if found[-1] in _PRONOUNS else found[-1]
 
 
 def relative_in(low: str) -> str:

@@ -46,6 +46,10 @@ _TAKES: Final = re.compile(
     r"|was put)? ?\b(?:tak(?:e|es|ing)|on|us(?:e|es|ing)|prescribed|put me on"
     r"|started(?: on)?|have been on|been on|been taking|(?:switched|moved|changed) (?:me )?(?:on )?to|need)\b"
 )
+_NEXT_VERB: Final = re.compile(
+    r"\b(?:and|but|because|so|which|while|though) (?:someone|somebody|i|he|she|it|they|we|told|is"
+    r"|was|not|that)\b"
+)
 _ALLERGIC: Final = re.compile(
     r"\b(?:allergic|intolerant|allergy|allergies"
     r"|intolerance) to (?P<to>[^.,;!?()]+?)(?= (?:and (?:i|my|it|have|take)|but|so"
@@ -209,7 +213,10 @@ class FactReader:
         found = []
         names = self.named(low, "medicines.names")
         listed = any(low.startswith(each) for each in names) and _DOSED.search(low) is not None
-        if names and (listed or _TAKES.search(low)) and not _REQUESTS.search(low):
+        takes = _TAKES.search(low)
+        if takes and not listed:  # only what follows the verb, up to the next statement
+            names = self.named(_NEXT_VERB.split(low[takes.end() :])[0], "medicines.names")
+        if names and (listed or takes) and not _REQUESTS.search(low):
             found += [("medications", _with_dose(each, low, alone=len(names) == 1)) for each in names]
         names = self.named(low, "conditions.names")
         if names and _DIAGNOSED.search(low):
@@ -269,6 +276,8 @@ class FactReader:
                 r"| (?:down|out|back|my hours)\b",
                 clause.low[words[each.last - 1].end :],
             )
+            if each.text == "cold" and not _CATCHES_COLD.search(clause.low):
+                continue
             if each.group in ("complaints.nouns", "complaints.clauses") and not jab:
                 first, last = each.first, each.last
                 for part in parts:
@@ -324,6 +333,10 @@ _LINKS: Final = word_set(
     "is are has have been keeps keep feels feel gets get was a bit so very really always still"
 )
 _NEEDS_FEEL: Final = word_set("off rubbish hot down low alone numb angry empty sick awful faint cold")
+_CATCHES_COLD: Final = re.compile(
+    r"\b(?:a|bad|head|heavy|nasty|another|this|my|the|his|her|got|have|chest) cold\b(?! (?:water|weather"
+    r"|drinks?|air|hands|feet))|^cold\b"
+)
 _DOSED: Final = re.compile(r"\d|\b(?:daily|nightly|a day|at night|in the (?:morning|evening)|every)\b")
 _NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
 _TOO_GENERAL: Final = frozenset(

@@ -59,7 +59,7 @@ _MARKS: Final = tuple(
 )
 
 _LEAD: Final = re.compile(
-    r"(?:(?:ok(?:ay)?|so|and|but|well|now|also|oh|ah|right|anyway|actually|then|please|pls|just|hey|hi"
+    r"(?:(?:ok(?:ay)?|k|so|and|but|well|now|also|oh|ah|right|anyway|actually|then|please|pls|just|hey|hi"
     r"|hello|wait"
     r"|sorry|no|yes|great|perfect|good|alright|(?:can|could|would|will) you|i(?:'d| would) like you to"
     r"|i (?:want|need) you to|quick(?: test| check)?|before i go|one more thing|at least|lol"

@@ -108,8 +108,12 @@ class HealthAnswers:
     def _with_medicine(self, turn: Turn, low: str) -> str:
         """The message; if it only says "it", with the medicine that was named last."""
         if self._medicines.medicine_in(turn.message) or not re.search(
-            r"\b(?:it|that|this|them|these|one)\b", low
+            r"\b(?:it|that|this|them|these|one|ones|both|together|either)\b", low
         ):
             return turn.message
-        named = (self._medicines.medicine_in(said.message) for said in reversed(turn.talk.said[-3:]))
-        return f"{turn.message} {next(filter(None, named), '')}"
+        naming = (
+            said.message
+            for said in reversed(turn.talk.said[-3:])
+            if self._medicines.medicine_in(said.message)
+        )
+        return f"{turn.message} {next(naming, '')}"

@@ -16,9 +16,13 @@ from memory_blocks.facts.changes import CurrentFact, Decider
 _MOST: Final = 3
 _MOST_LISTED: Final = 12
 _LONG: Final = 160
+_FEW: Final = 4
 _GAP: Final = 7  # letters between two clauses that are quoted together
 _NAMED_KINDS: Final = frozenset(("medications", "other_medicines", "conditions", "allergies"))
 _NO_VALUE: Final = (UNSPECIFIED, NOT_SURE, NOT_SAID)
+_ENDS: Final = re.compile(r"[.!?]")
+"""The end of a sentence. A quotation stays within one, because an answer is sent sentence by sentence."""
+
 _LEAD: Final = re.compile(r"^(?:(?:and|but|so|also|oh|that) )+", re.IGNORECASE)
 
 
@@ -50,9 +54,8 @@ def answer(
 
 def is_continued(low: str, talk: Talk) -> bool:
     """Whether a question only goes on asking: `and yesterday?` after an answer from memory."""
-    return talk.was_recalled and (
-        re.match(r"(?:and|what about|how about)\b", low) is not None or not topic_words(low)
-    )
+    goes_on = re.match(r"(?:and|what about|how about)\b", low) is not None
+    return talk.was_recalled and (goes_on or (not topic_words(low) and len(low.split()) <= _FEW))
 
 
 def asks_for_all(question: str) -> bool:
@@ -146,13 +149,13 @@ def _with_neighbours(fact: CurrentFact, words: str, talk: Talk | None, asked: As
     end = start + len(fact.words)
     for other in sorted(beside, key=message.find):
         at = message.find(other)
-        if 0 <= at - end <= _GAP:
+        if 0 <= at - end <= _GAP and not _ENDS.search(message[end - 1 : at]):
             end = at + len(other)
     for other in sorted(beside, key=message.find, reverse=True):
         at = message.find(other)
-        if 0 <= start - (at + len(other)) <= _GAP:
+        if 0 <= start - (at + len(other)) <= _GAP and not _ENDS.search(message[at + len(other) - 1 : start]):
             start = at
-    return message[start:end] if end - start <= _LONG else words
+    return _LEAD.sub("", message[start:end].strip(" .,!")) if end - start <= _LONG else words
 
 
 def quote(text: str, at: datetime | None, now: datetime, *, elsewhere: bool = False) -> str:

@@ -65,7 +65,7 @@ class Turn:
 
 
 LOSS: Final = re.compile(
-    r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him)|funeral"
+    r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him|the baby|a baby|a child)|funeral"
     r"|miscarr\w+|stillb\w+|put (?:\w+ ){0,2}(?:down|to sleep)|bereave\w+"
     r"|widow\w*)\b"
 )

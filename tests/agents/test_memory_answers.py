@@ -1,0 +1,63 @@
+"""Questions about what was said, asked of the brain without a model in whole conversations."""
+
+import pytest
+
+from tests.support.kept_conversations import Talk
+
+
+async def answer(*messages: str) -> str:
+    """The answer to the last of these messages."""
+    talk = Talk()
+    for message in messages:
+        result = await talk.say(message)
+    return result.answer
+
+
+@pytest.mark.parametrize(
+    ("told", "question", "quoted"),
+    [
+        (("My right knee has been swollen since the weekend",), "And which knee was it?", "right knee"),
+        (("I was on lisinopril but they switched me to losartan",), "what tablet am I on?", "losartan"),
+        (("flying to Thailand in 3 weeks",), "where am I travelling to", "Thailand"),
+        (("I need to see the dentist", "it's on the 14th at 3pm"), "when is the dentist?", "14th"),
+        (("Mum's 84", "she takes madopar"), "how old is mum did I tell you", "84"),
+        (("what's the best cream for acne",), "what did i ask you first", "cream"),
+    ],
+)
+async def test_a_question_about_memory_is_answered_with_a_quotation(
+    told: tuple[str, ...], question: str, quoted: str
+) -> None:
+    said = await answer(*told, question)
+
+    assert said.startswith("You told me")
+    assert quoted in said
+
+
+@pytest.mark.parametrize("question", ["how old am I?", "what am I allergic to", "what's my name?"])
+async def test_what_was_not_told_is_not_made_up(question: str) -> None:
+    assert (await answer("my resting heart rate is 61", question)).startswith("You have not told me that")
+
+
+async def test_a_short_question_goes_on_asking() -> None:
+    said = await answer("Both kids have nits, Ella 8 and Tom 5", "how old is Tom", "and Ella")
+
+    assert "Ella 8" in said
+
+
+async def test_a_corrected_day_takes_the_place_of_the_old_one() -> None:
+    said = await answer("my appointment is Tuesday at 10", "sorry, Wednesday at 10", "when is my appointment")
+
+    assert "wednesday" in said.lower()
+    assert "tuesday" not in said.lower()
+
+
+async def test_what_is_forgotten_is_not_quoted_any_more() -> None:
+    said = await answer(
+        "also I don't drink", "forget the bit about not drinking", "yes", "what do you know about me"
+    )
+
+    assert "drink" not in said
+
+
+async def test_two_medicines_asked_about_as_both_are_compared() -> None:
+    assert "bleeding" in await answer("Dad takes warfarin and wants aspirin", "can he take both?")
