@@ -27,7 +27,7 @@ _REFUSES: Final = re.compile(
     r"\W*(?:(?:no|nope|nah|oh|wait|actually|please|thanks)\W+)*(?:(?:please )?(?:keep|leave|don't|do not|not"
     r"|never mind|nevermind)\b(?:\W+(?:it|that|this|them|remove|delete|forget|there|in|yet|please))*)\W*"
 )
-_WORD: Final = re.compile(r"[a-z]{3,}|\b(?:gp|bp|tv|op)\b|\d+")
+_WORD: Final = re.compile(r"[a-z]{3,}|\b(?:gp|bp|tv|op|ex)\b|\d+")
 _LIGHT: Final = word_set(
     "the and for but you your are was were have has had with that this they them from about "
     "again back what when which how who where did say said tell told mention mentioned "

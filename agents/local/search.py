@@ -89,7 +89,7 @@ class Search:
         """The facts that answer a question, best first; none if nothing is near enough."""
         found = self.ranked(asked, facts)
         listed = [each for each in found if each.is_kind]
-        if listed and asked.kinds[0] in _LISTED and len(asked.topic - _names_of(asked.kinds)) == 0:
+        if listed and set(asked.kinds) & set(_LISTED) and len(asked.topic - _names_of(asked.kinds)) == 0:
             return sorted(listed, key=lambda each: each.fact.turn or 0)
         if listed and not asked.topic:
             return listed[:_MOST]
@@ -340,6 +340,7 @@ def _names_of(kinds: Sequence[str]) -> frozenset[str]:
     """Words that only name a kind of fact and say nothing of what it is about."""
     words = {
         "medications": "take takes taking tablet medicine medication meds pill drug prescription regular",
+        "dose": "dose doses dosage strength with",
         "allergies": "allergic allergy allergies intolerant",
         "conditions": "condition diagnosed diagnosis illness",
         CONCERN: "symptoms complaints wrong",

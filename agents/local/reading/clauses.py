@@ -181,7 +181,7 @@ _SHORT: Final = tuple(
         (r"\bshud\b", "should"),
         (r"\bcud\b", "could"),
         (r"\bwoz\b", "was"),
-        (r"\b(tak|do|hav|feel|gett|go)in\b", r"\1ing"),
+        (r"\b(tak|do|feel|gett|go)in\b", r"\1ing"),
     )
 )
 

@@ -53,7 +53,7 @@ _NEXT_VERB: Final = re.compile(
 _ALLERGIC: Final = re.compile(
     r"\b(?:allergic|intolerant|allergy|allergies"
     r"|intolerance) to (?P<to>[^.,;!?()]+?)(?= (?:and (?:i|my|it|have|take)|but|so"
-    r"|which|since|because|as|though|too|as well|btw)\b|[.,;!?()]|$)"
+    r"|which|since|because|as|though|too|as well|btw|we|when|found|after|from)\b|[.,;!?()]|$)"
     r"|\b(?P<of>[\w-]+(?: mite| sting)?) (?:allergy|intolerance"
     r"|intolerant)\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 )

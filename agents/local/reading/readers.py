@@ -121,7 +121,7 @@ _WHO: Final = (
     r"|child)(?: [a-z]+)?"
 )
 _AGE: Final = re.compile(
-    r"\b(?:(\d{1,3}(?:\.\d)?)(?:[ -]?(?:years?|yrs?)[ -]old|[ -]?(?:yo|y/o|y\.o\.?))(?!\w)"
+    r"(?<!at )\b(?:(\d{1,3}(?:\.\d)?)(?:[ -]?(?:years?|yrs?)[ -]old|[ -]?(?:yo|y/o|y\.o\.?))(?!\w)"
     r"|(\d{1,2})[ -](months?|weeks?|wks?|days?)[ -]old)\b"
 )
 _AGED: Final = re.compile(

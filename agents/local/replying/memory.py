@@ -55,7 +55,7 @@ def answer(
 def is_continued(low: str, talk: Talk) -> bool:
     """Whether a question only goes on asking: `and yesterday?` after an answer from memory."""
     goes_on = re.match(r"(?:and|what about|how about)\b", low) is not None
-    return talk.was_recalled and (goes_on or (not topic_words(low) and len(low.split()) <= _FEW))
+    return talk.was_recalled and (goes_on or not topic_words(low)) and len(low.split()) <= _FEW
 
 
 def asks_for_all(question: str) -> bool:
