@@ -36,7 +36,7 @@ def remember_facts(tx: Transaction, user_id: str, made: Sequence[FactChange]) ->
     `made` are the changes of this turn, stored already. If none of them is about something lasting, nothing
     is done. A memory that was deleted comes back only if the person states the fact again.
     """
-    if not made:
+    if not any(change.stable or change.target for change in made):
         return []
     said = all_changes(tx, user_id)
     if not _concerns_lasting(made, said):

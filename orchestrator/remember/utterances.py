@@ -19,6 +19,9 @@ log = get_logger()
 UTTERANCE: Final = "utterance"
 """The `source_type` of a memory that is a message of the person, word for word."""
 
+NEWEST: Final = 8
+"""So many messages are read at first. They are enough after an ordinary turn."""
+
 LATEST: Final = 200
 """So many messages of a conversation are looked at for ones that are not memories yet."""
 
@@ -80,20 +83,30 @@ def _write(tx: Transaction, user_id: str, items: Sequence[Item], embeddings: ind
 
 def _to_remember(tx: Transaction, user_id: str, conversation_id: str) -> list[Item]:
     """The next messages and memories that search cannot find yet."""
-    messages = tx.messages.in_order(conversation_id)[-LATEST:]
-    items = [
-        _utterance(user_id, message, _context(messages[:place]))
-        for place, message in enumerate(messages)
-        if message.message_role == "user"
-        and message.contents.strip()
-        and tx.memories.get_even_deleted(utterance_id(message.id)) is None
-        and not any(pair.key == "superseded" for pair in tx.meta.of(message.id))
-    ]
+    items = _new_utterances(tx, user_id, conversation_id)
     items += [
         Item(memory.id, memory.content, f"memory:{memory.id}", memory.created_at, tags=memory.tags)
         for memory in tx.memories.not_indexed(user_id, limit=_AT_ONCE)
     ]
     return items[:_AT_ONCE]
+
+
+def _new_utterances(tx: Transaction, user_id: str, conversation_id: str) -> list[Item]:
+    """The messages after the last one that is a memory, because messages become memories in their order."""
+    for limit in (NEWEST, LATEST):
+        items: list[Item] = []
+        messages = tx.messages.latest(conversation_id, limit=limit)
+        for place in reversed(range(len(messages))):
+            message = messages[place]
+            if message.message_role != "user" or not message.contents.strip():
+                continue
+            if tx.memories.get_even_deleted(utterance_id(message.id)) is not None:
+                return items[::-1]
+            if not any(pair.key == "superseded" for pair in tx.meta.of(message.id)):
+                items.append(_utterance(user_id, message, _context(messages[:place])))
+        if len(messages) < limit:
+            break
+    return items[::-1]
 
 
 def _utterance(user_id: str, message: Message, context: str) -> Item:

@@ -14,11 +14,11 @@ from orchestrator.store.rows import Message, Sentence
 
 _messages = Message.table
 _here = _messages.c.conversation_id == bindparam("conversation_id")
-_LAST = Statement(
+_LATEST = Statement(
     all_of(Message)
     .where(_here, _messages.c.deleted_at.is_(None))
     .order_by(_messages.c.sequence_number.desc())
-    .limit(1),
+    .limit(bindparam("limit")),
     Message,
 )
 _STREAMING = Statement(
@@ -94,7 +94,11 @@ class Messages(ById[Message]):
 
     def last(self, conversation_id: str) -> Message | None:
         """The latest message."""
-        return self._unit.first(_LAST, conversation_id=conversation_id)
+        return self._unit.first(_LATEST, conversation_id=conversation_id, limit=1)
+
+    def latest(self, conversation_id: str, *, limit: int) -> list[Message]:
+        """The newest messages of a conversation, in their order."""
+        return self._unit.all(_LATEST, conversation_id=conversation_id, limit=limit)[::-1]
 
     def streaming(self, conversation_id: str) -> Message | None:
         """The answer that is being streamed; there is at most one."""
