@@ -10,11 +10,8 @@ from orchestrator.remember.ledger.lines import Action, Discussion, Kind, Line, a
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import SUMMARY, NewMemory
+from orchestrator.store.repositories.memories import CREATOR, SUMMARY, NewMemory
 from orchestrator.store.rows import Memory
-
-CREATOR: Final = "quality_memory"
-"""The name under which memories are made."""
 
 _SURE: Final = {"local": 1.0}
 _BY_MODEL: Final = 0.8

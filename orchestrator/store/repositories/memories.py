@@ -21,7 +21,10 @@ MEMORY_BLOCK = "memory_block"
 """The `source_type` of a row that represents a block. Searches do not find it."""
 
 SUMMARY: Final = "summary"
-"""The `source_type` of a memory that was made of several messages. Its creator decides if it is indexed."""
+"""The `source_type` of a memory that was made of several messages."""
+
+CREATOR: Final = "quality_memory"
+"""The `created_by` of a memory that was made in the background. Its creator decides if it is indexed."""
 
 PERSON: Final = "person"
 """The actor of a change that the person asked for."""
@@ -94,8 +97,8 @@ _NOT_INDEXED = Statement(
         _is_memory,
         IndexedMemory.table.c.model.is_(None),  # never indexed, or changed since
         or_(
-            _table.c.source_type.is_(None),
-            _table.c.source_type != SUMMARY,
+            _table.c.created_by.is_(None),
+            _table.c.created_by != CREATOR,
             IndexedMemory.table.c.memory_id.is_not(None),
         ),
     )
