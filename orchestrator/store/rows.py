@@ -881,7 +881,7 @@ class SafetyRefusal(Row):
     ("confidence", "confidence BETWEEN 0 AND 1"),
     ("routed", same("intent IS NULL", "specialist IS NULL")),
     ("prompt", same("prompt IS NULL", "prompt_revision IS NULL")),
-    ("milliseconds", "milliseconds >= 0"),
+    ("milliseconds", "milliseconds BETWEEN 0 AND 86400000"),
     index("message", "message_id", "created_at"),
     index("conversation", "conversation_id", "created_at"),
     index("time", "created_at", "id"),
@@ -915,8 +915,8 @@ class TurnRun(Row):
     of("run_id", to="turn_runs", what="run"),
     ("position", "position >= 1"),
     ("station", "station <> ''"),
-    ("start_ms", "start_ms >= 0"),
-    ("milliseconds", "milliseconds >= 0"),
+    ("start_ms", "start_ms BETWEEN 0 AND 86400000"),
+    ("milliseconds", "milliseconds BETWEEN 0 AND 86400000"),
     index("time", "created_at", "station"),
 )
 @dataclass(frozen=True, slots=True)

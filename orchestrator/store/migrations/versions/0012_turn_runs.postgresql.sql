@@ -19,7 +19,7 @@ CREATE TABLE turn_runs (
   CONSTRAINT ck_turn_runs_confidence CHECK (confidence BETWEEN 0 AND 1),
   CONSTRAINT ck_turn_runs_routed CHECK ((intent IS NULL) = (specialist IS NULL)),
   CONSTRAINT ck_turn_runs_prompt CHECK ((prompt IS NULL) = (prompt_revision IS NULL)),
-  CONSTRAINT ck_turn_runs_milliseconds CHECK (milliseconds >= 0)
+  CONSTRAINT ck_turn_runs_milliseconds CHECK (milliseconds BETWEEN 0 AND 86400000)
 );
 
 CREATE INDEX ix_turn_runs_conversation ON turn_runs (conversation_id, created_at);
@@ -39,8 +39,8 @@ CREATE TABLE station_times (
   CONSTRAINT fk_station_times_run FOREIGN KEY(run_id) REFERENCES turn_runs (id),
   CONSTRAINT ck_station_times_position CHECK (position >= 1),
   CONSTRAINT ck_station_times_station CHECK (station <> ''),
-  CONSTRAINT ck_station_times_start_ms CHECK (start_ms >= 0),
-  CONSTRAINT ck_station_times_milliseconds CHECK (milliseconds >= 0)
+  CONSTRAINT ck_station_times_start_ms CHECK (start_ms BETWEEN 0 AND 86400000),
+  CONSTRAINT ck_station_times_milliseconds CHECK (milliseconds BETWEEN 0 AND 86400000)
 );
 
 CREATE INDEX ix_station_times_time ON station_times (created_at, station);

@@ -19,7 +19,7 @@ CREATE TABLE turn_runs (
   CONSTRAINT ck_turn_runs_confidence CHECK (confidence BETWEEN 0 AND 1),
   CONSTRAINT ck_turn_runs_routed CHECK ((intent IS NULL) = (specialist IS NULL)),
   CONSTRAINT ck_turn_runs_prompt CHECK ((prompt IS NULL) = (prompt_revision IS NULL)),
-  CONSTRAINT ck_turn_runs_milliseconds CHECK (milliseconds >= 0),
+  CONSTRAINT ck_turn_runs_milliseconds CHECK (milliseconds BETWEEN 0 AND 86400000),
   CONSTRAINT ck_turn_runs_no_nul CHECK (instr(id, char(0)) = 0 AND instr(conversation_id, char(0)) = 0 AND instr(message_id, char(0)) = 0 AND instr(answer_id, char(0)) = 0 AND instr(intent, char(0)) = 0 AND instr(specialist, char(0)) = 0 AND instr(prompt, char(0)) = 0 AND instr(prompt_revision, char(0)) = 0 AND instr(error, char(0)) = 0),
   CONSTRAINT ck_turn_runs_moments CHECK (created_at GLOB '????-??-??T??:??:??.???Z')
 )
@@ -42,8 +42,8 @@ CREATE TABLE station_times (
   CONSTRAINT fk_station_times_run FOREIGN KEY(run_id) REFERENCES turn_runs (id),
   CONSTRAINT ck_station_times_position CHECK (position >= 1),
   CONSTRAINT ck_station_times_station CHECK (station <> ''),
-  CONSTRAINT ck_station_times_start_ms CHECK (start_ms >= 0),
-  CONSTRAINT ck_station_times_milliseconds CHECK (milliseconds >= 0),
+  CONSTRAINT ck_station_times_start_ms CHECK (start_ms BETWEEN 0 AND 86400000),
+  CONSTRAINT ck_station_times_milliseconds CHECK (milliseconds BETWEEN 0 AND 86400000),
   CONSTRAINT ck_station_times_no_nul CHECK (instr(run_id, char(0)) = 0 AND instr(station, char(0)) = 0),
   CONSTRAINT ck_station_times_moments CHECK (created_at GLOB '????-??-??T??:??:??.???Z')
 )
