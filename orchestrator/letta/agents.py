@@ -11,7 +11,7 @@ from agents.errors import ModelTrouble
 from agents.models.requests import EXTRACTOR
 from memory_blocks.models import Label
 from orchestrator.errors import LettaTrouble
-from orchestrator.letta.builder import CONVERSATION_OVER, AgentBuilder
+from orchestrator.letta.agent_builder import CONVERSATION_OVER, AgentBuilder
 from orchestrator.letta.identities import Identities
 from orchestrator.letta.removal import Remover
 from orchestrator.letta.server import LettaServer
