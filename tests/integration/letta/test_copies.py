@@ -13,6 +13,7 @@ import pytest
 from letta_client import Letta
 
 from memory_blocks.facts.changes import current_facts
+from memory_blocks.mirrors import letta as mirror
 from memory_blocks.mirrors.letta import UNKNOWN_AUTHOR
 from memory_blocks.models import Label
 from orchestrator.letta.agents import CARRIED_TURNS, blocks_are_synced, turns_behind
@@ -73,6 +74,7 @@ class Calls:
 async def test_an_ordinary_turn_makes_three_calls_and_every_sixth_turn_writes_the_copies(
     letta: Address, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mirror, "FRESH_SECONDS", 0.0)  # else a quick turn would not list the copies again
     async with (
         a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
         conversing(orchestrator, features=["streaming"]) as peer,

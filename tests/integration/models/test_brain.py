@@ -371,7 +371,7 @@ async def test_a_model_gets_only_its_specialists_tools_and_red_lines(
         await said(brain, calm)
 
     [request] = model_endpoint.asked(word)
-    assert [tool["function"]["name"] for tool in request["tools"]] == ["days_since"]
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["days_since", "search_memory"]
     assert "Never make light of what somebody feels." in request["messages"][0]["content"]
 
 
