@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from tools.chromium import ensure_chromium
 from tools.console import CHECK_NPM, build_console, ensure_packages, npm_environment
-from tools.progress import SetupError, run, step
-from tools.toolchain import (
+from tools.setup.chromium import ensure_chromium
+from tools.setup.progress import SetupError, run, step
+from tools.setup.toolchain import (
     CHECK_THE_NETWORK,
     CHECKOUT,
     VENV,
@@ -144,7 +144,7 @@ def make_ready() -> None:
 
 
 def once(stamp: Path, inputs: str, action: Callable[[], None]) -> None:
-    """Call `action` and write `inputs` to `stamp`, unless `stamp` says so already."""
+    """Call `action` unless the file `stamp` already contains `inputs`; afterwards write them there."""
     if stamp.exists() and stamp.read_text() == inputs:
         return
     stamp.unlink(missing_ok=True)

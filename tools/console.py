@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.progress import SetupError, run, step
-from tools.toolchain import CHECKOUT, cache_dir, ensure_node, fingerprint, locked
+from tools.setup.progress import SetupError, run, step
+from tools.setup.toolchain import CHECKOUT, cache_dir, ensure_node, fingerprint, locked
 
 CONSOLE = CHECKOUT / "console"
 DIST = CONSOLE / "dist"

@@ -12,25 +12,33 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from orchestrator.settings import load
-from tools.model_endpoint import MODEL
-from tools.progress import SetupError, step
 from tools.serve import serve
 from tools.servers.letta import LETTA_EMBEDDING, running_letta
-from tools.toolchain import ensure_letta
+from tools.servers.model_endpoint import MODEL
+from tools.setup.progress import SetupError, step
+from tools.setup.toolchain import ensure_letta
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until interrupted. Without `--endpoint`, the agents use `tools.model_endpoint`."""
+    """Serve until interrupted. Without `--endpoint`, the agents use `tools.servers.model_endpoint`."""
     parser = argparse.ArgumentParser(description="A Letta server, and Anamnesis connected to it.")
     parser.add_argument("--port", type=int, default=8321, help="the port of Anamnesis; 0 picks a free one")
     parser.add_argument("--letta-port", type=int, default=8283, help="the port of Letta; 0 picks a free one")
     parser.add_argument("--model", default=MODEL, help="the agents' model, by its name at the endpoint")
-    parser.add_argument("--endpoint", default="", help="the address of an OpenAI-style model endpoint")
+    parser.add_argument(
+        "--endpoint",
+        default="",
+        help="the address of an OpenAI-style model endpoint; with --model, OPENAI_BASE_URL if not given",
+    )
     parser.add_argument("--data", type=Path, help="the data folder; Letta's database is kept in it")
     parser.add_argument("--fresh", action="store_true", help="start with an empty Letta database")
     chosen, options = parser.parse_known_args(arguments)
-    if chosen.model != MODEL and not chosen.endpoint:
-        parser.error("--model needs --endpoint, the address of the server that has this model")
+    if (
+        chosen.model != MODEL and not chosen.endpoint
+    ):  # without a named model, no variable sends text anywhere
+        chosen.endpoint = os.environ.get("OPENAI_BASE_URL", "")
+        if not chosen.endpoint:
+            parser.error("--model needs --endpoint or OPENAI_BASE_URL, the server that has this model")
     if chosen.data is not None:
         options += ["--data", str(chosen.data)]
     folder = load(given={} if chosen.data is None else {"data.dir": str(chosen.data)}).data.prepare()

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 LINTERS = {
     "types": ["mypy"],

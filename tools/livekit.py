@@ -4,10 +4,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tools.progress import SetupError
 from tools.serve import serve
 from tools.servers.livekit import new_address, running_livekit
 from tools.servers.process import free_port
+from tools.setup.progress import SetupError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

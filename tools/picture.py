@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from playwright.async_api import Browser, Page
 
 from tools.bootstrap import PYTHON
-from tools.browser import ANSWERED, CONNECTED, running_chromium
 from tools.console import build_console
-from tools.progress import SetupError, step
-from tools.toolchain import CHECKOUT, cache_dir
+from tools.setup.browser import ANSWERED, CONNECTED, running_chromium
+from tools.setup.progress import SetupError, step
+from tools.setup.toolchain import CHECKOUT, cache_dir
 
 IMAGES = CHECKOUT / "docs" / "images"
 PICTURE = IMAGES / "chat.png"

@@ -7,8 +7,8 @@ files, so that everybody installs from the registry they trust.
 import sys
 
 from tools.bootstrap import PYTHON
-from tools.progress import SetupError, run, step
-from tools.toolchain import CHECK_THE_NETWORK, CHECKOUT, ensure_uv, installer_environment
+from tools.setup.progress import SetupError, run, step
+from tools.setup.toolchain import CHECK_THE_NETWORK, CHECKOUT, ensure_uv, installer_environment
 
 SOURCES = {
     "run": "pyproject.toml",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 TABLE = CHECKOUT / "docs" / "requirements.tsv"
 
@@ -59,7 +59,7 @@ class Collector:
     """A pytest plugin that records the ids of collected tests, and the errors of collecting them."""
 
     def __init__(self) -> None:
-        self.shown: set[str] = set()
+        self.covered: set[str] = set()
         self.failed: list[str] = []
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -69,7 +69,7 @@ class Collector:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Called by pytest with the tests that would run, after others were deselected."""
-        self.shown = shown_by(session.items)
+        self.covered = shown_by(session.items)
 
 
 def collect(*paths: str) -> set[str]:
@@ -83,10 +83,10 @@ def collect(*paths: str) -> set[str]:
     if code != pytest.ExitCode.OK:
         reasons = "\n".join([*collector.failed, errors.getvalue()]).strip()
         sys.exit(f"The tests cannot be collected:\n{reasons or output.getvalue()}")
-    return collector.shown
+    return collector.covered
 
 
-def counts(shown: set[str]) -> str:
+def counts(covered: set[str]) -> str:
     """A table: how many requirements of each source document are shown."""
     known = requirements().values()
     sources = sorted({requirement.source for requirement in known})
@@ -94,7 +94,7 @@ def counts(shown: set[str]) -> str:
     lines = ["requirements shown by tests"]
     for name, included in [*((source, {source}) for source in sources), ("together", set(sources))]:
         ids = [requirement.id for requirement in known if requirement.source in included]
-        lines.append(f"  {name:<{width}}  {len(shown.intersection(ids)):>3} of {len(ids):>3}")
+        lines.append(f"  {name:<{width}}  {len(covered.intersection(ids)):>3} of {len(ids):>3}")
     return "\n".join(lines)
 
 
@@ -103,13 +103,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count the requirements that tests show.")
     parser.add_argument("--missing", action="store_true", help="list the requirements no test shows yet")
     missing: bool = parser.parse_args().missing
-    shown = collect()
+    covered = collect()
     try:
         if missing:
             for requirement in requirements().values():
-                if requirement.id not in shown:
+                if requirement.id not in covered:
                     print(f"{requirement.id}  {requirement.text}")
-        print(counts(shown), flush=True)
+        print(counts(covered), flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from tools.bootstrap import PYTHON
-from tools.progress import Word
-from tools.toolchain import CHECKOUT
+from tools.setup.progress import Word
+from tools.setup.toolchain import CHECKOUT
 
 
 def serve(port: int, settings: Mapping[str, str], options: Sequence[str]) -> int:

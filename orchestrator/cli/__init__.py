@@ -3,29 +3,16 @@
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import (
+from orchestrator.cli import chat, open, serve
+from orchestrator.cli.evaluate import evaluation, extract, route, safety
+from orchestrator.cli.inspect import conversations, explain, export, traces
+from orchestrator.cli.maintain import database, doctor, keys, letta, models, workflow
+from orchestrator.cli.memory import (
     blocks,
-    chat,
-    conversations,
-    database,
-    doctor,
-    evaluate,
-    explain,
-    export,
-    extract,
     facts,
-    keys,
-    letta,
-    memory,
-    memory_making,  # noqa: F401  adds commands to `memory`
-    memory_records,  # noqa: F401  adds commands to `memory`
-    models,
-    open,
-    route,
-    safety,
-    serve,
-    traces,
-    workflow,
+    making,  # noqa: F401  adds commands to `memory`
+    records,  # noqa: F401  adds commands to `memory`
+    search,
 )
 from orchestrator.cli.options import Invocation, RootCommand, shared_options
 
@@ -88,11 +75,11 @@ for _command in (
     chat.chat,
     extract.extract,
     route.route,
-    evaluate.evaluate,
+    evaluation.evaluate,
     conversations.conversations,
     explain.explain,
     traces.traces,
-    memory.memory,
+    search.memory,
     blocks.blocks,
     facts.facts,
     export.export,

@@ -162,7 +162,7 @@ async def _start_orchestrator(
     ours, theirs = pair()
     orchestrator = await asyncio.to_thread(build_orchestrator, settings, config)
     async with orchestrator.open():
-        serving = asyncio.create_task(orchestrator.attend(theirs, user))
+        serving = asyncio.create_task(orchestrator.serve(theirs, user))
         client = Client(ours, RandomIds())
         try:
             yield _Connection(client, conversation)

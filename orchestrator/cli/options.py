@@ -130,7 +130,7 @@ def with_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def operator_name() -> str:
     """The name under which a command reads and writes memory: the operator and the user of this machine."""
-    from orchestrator.store.repositories.traces import STAFF
+    from orchestrator.store.repositories.turn.traces import STAFF
 
     try:
         return f"{STAFF}:{getpass.getuser()}"

@@ -5,11 +5,19 @@ import gc
 import json
 import os
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from orchestrator.cli.options import Invocation, model_options, user_option, with_invocation
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from orchestrator.api.authentication import Authentication
+    from orchestrator.connection.rooms import Rooms
+    from orchestrator.orchestrator import Orchestrator
+    from orchestrator.settings import Settings
 
 _WELCOME: Final = """\
 Anamnesis is running. Open this address: {page}
@@ -43,15 +51,13 @@ def serve(
     options = {"server.host": host, "server.port": port, "chat.model": model, "chat.endpoint": endpoint}
     settings = invocation.settings({key: value for key, value in options.items() if value is not None})
 
-    from orchestrator.api.app import create_app
     from orchestrator.api.authentication import Authentication
-    from orchestrator.api.ports import Resources
     from orchestrator.api.running import announced
     from orchestrator.api.server import run_server
     from orchestrator.local_models import where_messages_go
     from orchestrator.ops import telemetry
     from orchestrator.wire.ids import PersonId
-    from orchestrator.wiring import build_orchestrator, open_oidc, open_rooms
+    from orchestrator.wiring import build_orchestrator, open_rooms
 
     data, person, address = settings.data.prepare(), PersonId(user), settings.server.host
     authentication = Authentication(data, session_seconds=settings.server.sign_in_hours * 3600)
@@ -78,23 +84,7 @@ def serve(
         gc.freeze()  # collections skip what was loaded; walking it would stop every conversation for 0.1 s
         gc.enable()
         async with orchestrator.open(), open_rooms(settings, orchestrator) as rooms:
-            app = create_app(
-                orchestrator,
-                authentication,
-                hosts=[address],
-                body_limit=settings.limits.http_body_bytes,
-                rooms=rooms,
-                memory=orchestrator.memory,
-                resources=Resources(
-                    orchestrator.store,
-                    orchestrator.ledger,
-                    orchestrator.created,
-                    orchestrator.memories_changed,
-                ),
-                oidc=open_oidc(settings),
-                requests_per_minute=settings.limits.http_requests_per_minute,
-                origins=settings.server.allowed_origins.split(),
-            )
+            app = _build_app(settings, orchestrator, authentication, rooms)
             await run_server(app, address, settings.server.port, announce)
 
     telemetry.start(settings.telemetry.endpoint)
@@ -104,3 +94,31 @@ def serve(
     finally:
         gc.enable()
         telemetry.stop()
+
+
+def _build_app(
+    settings: "Settings",
+    orchestrator: "Orchestrator",
+    authentication: "Authentication",
+    rooms: "Rooms | None",
+) -> "FastAPI":
+    from orchestrator.api.app import AppOptions, create_app
+    from orchestrator.api.ports import Resources
+    from orchestrator.wiring import open_oidc
+
+    return create_app(
+        orchestrator,
+        authentication,
+        AppOptions(
+            hosts=[settings.server.host],
+            origins=settings.server.allowed_origins.split(),
+            body_limit=settings.limits.http_body_bytes,
+            requests_per_minute=settings.limits.http_requests_per_minute,
+        ),
+        rooms=rooms,
+        memory=orchestrator.memory,
+        resources=Resources(
+            orchestrator.store, orchestrator.ledger, orchestrator.created, orchestrator.memories_changed
+        ),
+        oidc=open_oidc(settings),
+    )

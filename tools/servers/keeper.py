@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tools.progress import SetupError
+from tools.setup.progress import SetupError
 
 
 def keep(server: Callable[[], AbstractContextManager[str]], arguments: Sequence[str] | None = None) -> None:

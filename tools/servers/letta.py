@@ -17,12 +17,12 @@ import httpx
 import psycopg
 from sqlalchemy import make_url
 
-from tools.model_endpoint import EMBEDDING, MODEL, running_model_endpoint
-from tools.progress import run
 from tools.servers.keeper import keep
+from tools.servers.model_endpoint import EMBEDDING, MODEL, running_model_endpoint
 from tools.servers.postgres import running_postgres
 from tools.servers.process import free_port, running_process
-from tools.toolchain import ensure_letta, ensure_postgres
+from tools.setup.progress import run
+from tools.setup.toolchain import ensure_letta, ensure_postgres
 
 SECONDS_TO_START: Final = 300
 LETTA_MODEL: Final = f"openai-proxy/{MODEL}"

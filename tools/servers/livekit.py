@@ -20,7 +20,7 @@ import httpx
 
 from tools.servers.keeper import keep
 from tools.servers.process import free_port, running_process
-from tools.toolchain import ensure_livekit
+from tools.setup.toolchain import ensure_livekit
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import psycopg
 
-from tools.progress import SetupError, run
 from tools.servers.keeper import keep
 from tools.servers.process import free_port, running_process
-from tools.toolchain import PACKAGED_POSTGRES, ensure_postgres
+from tools.setup.progress import SetupError, run
+from tools.setup.toolchain import PACKAGED_POSTGRES, ensure_postgres
 
 NOBODY = 65534
 HINT = "ANAMNESIS_TEST_POSTGRES_URL can name a running server instead."

@@ -11,7 +11,7 @@ from typing import Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from tools.progress import SetupError, Word
+from tools.setup.progress import SetupError, Word
 
 SECONDS_TO_START = 60
 SECONDS_BETWEEN_TRIES = 0.05

@@ -1,0 +1,1 @@
+"""Commands that try messages out and measure quality."""

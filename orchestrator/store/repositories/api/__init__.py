@@ -1,0 +1,1 @@
+"""The API's keys, its kept answers, and lists that it shows."""

@@ -1,0 +1,1 @@
+"""Conversations, who is connected to them, and what was sent."""

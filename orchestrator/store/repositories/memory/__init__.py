@@ -1,0 +1,1 @@
+"""Memory blocks, facts and long-term memories."""

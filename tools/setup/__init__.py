@@ -1,0 +1,1 @@
+"""What a checkout needs, found on the machine or fetched."""
