@@ -568,7 +568,7 @@ def _estimate(history: ConversationHistory, size: int, limits: Limits) -> int | 
 
 
 def _trimmed(session: ActiveSession, limits: Limits) -> ActiveSession:
-    """The session cut to its limit: the longer list loses its oldest entry first, the facts their last."""
+    """Shorten the session to its limit: first its lists, oldest entries first, then its last facts."""
     while len(session.text) > limits.of(Label.ACTIVE_SESSION):
         state, agents = session.conversation_state, session.agent_context
         if len(state.topic_transitions) >= max(len(agents.routing_history), 2):

@@ -45,6 +45,8 @@ def moment_text(moment: datetime) -> str:
 
 
 def _parse_time(value: object) -> datetime:
+    if isinstance(value, datetime) and value.tzinfo is UTC:  # most are
+        return value
     if isinstance(value, str) and _RFC_3339.fullmatch(value):
         try:
             value = datetime.fromisoformat(value.upper())

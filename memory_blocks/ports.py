@@ -134,8 +134,11 @@ class BlockStore(Protocol):
     def delete_revisions(self, conversation_id: str, label: Label, before: int) -> None:
         """Allow the store to delete the revisions before that one."""
 
-    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
-        """Every change to the facts, in the order in which they were made. None is altered or deleted."""
+    def fact_changes(self, conversation_id: str, after: int = 0) -> Sequence[FactChange]:
+        """The changes to the facts, in the order in which they were made, without the first `after` ones.
+
+        None is ever altered or deleted.
+        """
 
     def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
         """Append changes to the facts."""

@@ -5,7 +5,9 @@ hold now from all of them. So a reading by a model, an edit by an operator and a
 until another change replaces them, also after the turns they come from have left the history.
 """
 
+import re
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
@@ -17,6 +19,11 @@ from memory_blocks.models import MAX_LINE, Id, Model, Moment, Share, Slug, depar
 
 PERSON: Final = "person"
 """The subject of a fact about the person who writes. Other subjects are named: "daughter", "dog"."""
+
+_PERSON_NAMES: Final = frozenset(
+    ("person", "user", "patient", "self", "myself", "me", "i", "you", "writer", "speaker", "client", "caller")
+)
+_WHOSE: Final = re.compile(r"^(?:(?:the|my|their|his|her|(?:(?:the )?(?:person|user|patient)'s)) )+", re.I)
 
 LISTS: Final = frozenset(
     (
@@ -76,8 +83,8 @@ class FactChange(Model):
     several things: the severity of the headache, the dose of metformin.
     `stable` tells a lasting fact (an allergy) from one of this episode (a temperature).
     `true_when` is when it was true, in the person's words; `said_at` is when they said so.
-    `words` are the words of the message that the change rests on. `message_id` and `turn` are None for a
-    change outside a turn.
+    `words` are the words of the message that the change rests on. `message_id` is None for a change outside
+    a turn. Its `turn` is then the number that the entry of the block has, or None.
     """
 
     id: Id
@@ -133,6 +140,18 @@ class CurrentFact(Model):
         return self.subject == PERSON
 
 
+def subject_named(name: str, known: Iterable[str] = ()) -> str:
+    """The subject that somebody means who wrote `name`: "The user" is the person, "my Daughter" the daughter.
+
+    If it is one of the `known` subjects in another spelling, the known one is returned.
+    """
+    plain = name.replace("\u2019", "'").strip(" .\"'")
+    bare = _WHOSE.sub("", plain) or plain
+    if bare.casefold() in _PERSON_NAMES:
+        return PERSON
+    return next((each for each in known if each.casefold() == bare.casefold()), bare)
+
+
 def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
     """The facts that hold after these changes, which are in the order in which they were made.
 
@@ -140,29 +159,29 @@ def current_facts(changes: Iterable[FactChange]) -> tuple[CurrentFact, ...]:
     was retracted, the change does nothing, except that a replacement adds its fact: the person has stated it
     either way.
     """
-    counted = _not_withdrawn(list(changes))
-    facts: dict[str, CurrentFact] = {}
+    drafts: dict[str, _Draft] = {}
     replaced_by: dict[str, str] = {}
-    for change in counted:
+    for change in _not_withdrawn(list(changes)):
         target_id = change.target or ""
         while target_id in replaced_by:
             target_id = replaced_by[target_id]
-        target = facts.get(target_id)
+        target = drafts.get(target_id)
         match change.op:
             case Op.ADD if target is not None:
-                facts[target.id] = _repeated(target, change.said_at)
+                target.repeat(change.said_at)
             case Op.ADD:
-                facts[change.id] = _fact(change)
+                drafts[change.id] = _draft(change)
             case Op.REPLACE:
                 replaced_by[target_id] = change.id
-                facts = _put_in_place(facts, target, _fact(change))
+                drafts = _put_in_place(drafts, target, _draft(change))
             case Op.RETRACT | Op.FORGET if target is not None:
-                del facts[target.id]
+                del drafts[target.change.id]
             case Op.UNSURE if target is not None:
-                facts[target.id] = target.model_copy(update={"sure": False, "confidence": change.confidence})
+                target.sure, target.confidence = False, change.confidence
             case Op.UNSURE if change.target is None:
-                facts[change.id] = _fact(change).model_copy(update={"sure": False})
-    return tuple(facts.values())
+                drafts[change.id] = _draft(change)
+                drafts[change.id].sure = False
+    return tuple(draft.fact() for draft in drafts.values())
 
 
 def withdrawals(
@@ -208,7 +227,7 @@ def after_others(
 
 
 def _place(fact: FactChange | CurrentFact) -> tuple[str, str, str]:
-    """What two values have in common of which only one can hold."""
+    """The slot that a fact fills. If its kind has one value, a slot holds one fact at a time."""
     return fact.kind, fact.subject.casefold(), fact.about.casefold()
 
 
@@ -231,23 +250,52 @@ def _not_withdrawn(changes: list[FactChange]) -> list[FactChange]:
     return counted[::-1]
 
 
-def _fact(change: FactChange) -> CurrentFact:
-    shared = change.model_dump(exclude={"op", "target"})
-    return CurrentFact(**shared, last_said_at=change.said_at, replaced=change.target)
+@dataclass(slots=True)
+class _Draft:
+    """A fact while the changes are applied one by one. `change` gave it its value."""
+
+    change: FactChange
+    last_said_at: datetime
+    confidence: float
+    sure: bool = True
+    times_said: int = 1
+
+    def repeat(self, said_at: datetime) -> None:
+        """Count that it was said again."""
+        self.times_said += 1
+        self.last_said_at, self.sure = said_at, True
+
+    def fact(self) -> CurrentFact:
+        """The fact."""
+        change = self.change
+        return CurrentFact(
+            id=change.id,
+            kind=change.kind,
+            subject=change.subject,
+            about=change.about,
+            value=change.value,
+            stable=change.stable,
+            true_when=change.true_when,
+            said_at=change.said_at,
+            turn=change.turn,
+            message_id=change.message_id,
+            words=change.words,
+            decided_by=change.decided_by,
+            confidence=self.confidence,
+            sure=self.sure,
+            times_said=self.times_said,
+            last_said_at=self.last_said_at,
+            replaced=change.target,
+        )
 
 
-def _repeated(fact: CurrentFact, said_at: datetime) -> CurrentFact:
-    update = {"times_said": fact.times_said + 1, "last_said_at": said_at, "sure": True}
-    return fact.model_copy(update=update)
+def _draft(change: FactChange) -> _Draft:
+    return _Draft(change, change.said_at, change.confidence)
 
 
-def _put_in_place(
-    facts: dict[str, CurrentFact], old: CurrentFact | None, new: CurrentFact
-) -> dict[str, CurrentFact]:
-    """The facts with `new` in the position of `old`, or at the end if `old` does not hold any more."""
+def _put_in_place(drafts: dict[str, _Draft], old: _Draft | None, new: _Draft) -> dict[str, _Draft]:
+    """The drafts with `new` in the position of `old`, or at the end if `old` does not hold any more."""
     if old is None:
-        return {**facts, new.id: new}
-    return {
-        (new.id if fact.id == old.id else fact.id): (new if fact.id == old.id else fact)
-        for fact in facts.values()
-    }
+        return {**drafts, new.change.id: new}
+    ordered = (new if draft is old else draft for draft in drafts.values())
+    return {draft.change.id: draft for draft in ordered}

@@ -8,7 +8,16 @@ from datetime import datetime
 from typing import Final
 
 from memory_blocks import summary_text
-from memory_blocks.facts.changes import LISTS, PERSON, CurrentFact, Decider, FactChange, Op, derived_id
+from memory_blocks.facts.changes import (
+    LISTS,
+    PERSON,
+    CurrentFact,
+    Decider,
+    FactChange,
+    Op,
+    derived_id,
+    subject_named,
+)
 from memory_blocks.models import ActiveSession, Fact
 
 ROOM: Final = 1_400
@@ -18,7 +27,9 @@ MAX_VALUE: Final = 120
 ABOUT_WHOM: Final = "about_whom"
 """The kind by which blocks before version 1.2 say whom a conversation is about."""
 
-_CONCERNS: Final = ("concern", "request")
+CONCERNS: Final = ("concern", "request")
+"""The kinds that say what a conversation is about."""
+
 _ALWAYS_NEEDED: Final = frozenset(("allergies", "medications", "conditions", "pregnancy", "age"))
 
 
@@ -74,18 +85,18 @@ def by_importance(facts: Sequence[CurrentFact]) -> list[CurrentFact]:
 
 def concern_now(facts: Iterable[CurrentFact]) -> CurrentFact | None:
     """The concern or request that was said last."""
-    concerns = [fact for fact in facts if fact.kind in _CONCERNS]
+    concerns = [fact for fact in facts if fact.kind in CONCERNS]
     return max(concerns, key=lambda fact: (fact.last_said_at, fact.kind == "concern"), default=None)
 
 
 def subject_now(facts: Iterable[CurrentFact]) -> str:
-    """Whom the conversation is about: whoever the latest concern or request belongs to."""
+    """The person whom the latest concern or request is about: the current subject."""
     concern = concern_now(facts)
     return concern.subject if concern else PERSON
 
 
 def of_subject_now(facts: Sequence[CurrentFact]) -> tuple[CurrentFact, ...]:
-    """What is known about whom the conversation is about, without what belongs to another concern."""
+    """The facts about the current subject, without facts that belong to another of their concerns."""
     subject, now = subject_now(facts), concern_now(facts)
     own = [fact for fact in facts if fact.subject == subject]
     others = [fact.value for fact in own if fact.kind == "concern" and fact != now]
@@ -98,9 +109,9 @@ def of_subject_now(facts: Sequence[CurrentFact]) -> tuple[CurrentFact, ...]:
 
 
 def known_values(facts: Sequence[CurrentFact]) -> dict[str, str]:
-    """The value of each kind of `of_subject_now`; of a list, all values, joined.
+    """The facts about the current subject as a mapping from kind to value; several values are joined.
 
-    If it is not about the person who writes, `about_whom` says about whom.
+    If the subject is not the person who writes, `about_whom` names them.
     """
     values: dict[str, str] = {}
     for fact in of_subject_now(facts):
@@ -132,7 +143,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def changes_in(session: ActiveSession) -> tuple[FactChange, ...]:
-    """The changes that the facts of a block amount to, if there are no others."""
+    """One addition per fact of a block, for blocks that were written before changes were stored."""
     info = session.session_info
     return tuple(
         _change(
@@ -149,9 +160,9 @@ def changes_in(session: ActiveSession) -> tuple[FactChange, ...]:
 def changes_by_hand(
     edited: ActiveSession, facts: Sequence[CurrentFact], now: datetime, decider: Decider, made_before: int
 ) -> tuple[FactChange, ...]:
-    """The changes with which somebody made the view of `facts` into the facts of the edited block.
+    """Compare a block that somebody edited with the facts that it showed; return the changes they made.
 
-    A fact that the view had no room for is not changed. `made_before` is how many changes there are already.
+    Facts that the block had no room for did not change. `made_before` is how many changes there are already.
     """
     shown = [(as_entry(fact), fact) for fact in by_importance(facts)[: len(view(facts))]]
     added = []
@@ -191,7 +202,7 @@ def _entries(session: ActiveSession) -> Iterator[Fact]:
     is_older = session.schema_version != "1.2"
     subject = next((fact.value[:60] for fact in facts if fact.kind == ABOUT_WHOM and is_older), None)
     for fact in facts:
-        values = fact.value.split(", ") if fact.kind in LISTS else [fact.value]
+        values = fact.value.split(", ") if is_older and fact.kind in LISTS else [fact.value]
         for value in filter(None, map(str.strip, values)):
             yield fact.model_copy(update={"value": value, "subject": fact.subject or subject})
 
@@ -204,7 +215,7 @@ def _change(
         op=op,
         target=target.id if target else None,
         kind=entry.kind,
-        subject=entry.subject or PERSON,
+        subject=subject_named(entry.subject or PERSON) or PERSON,
         about=entry.about or "",
         value=entry.value,
         stable=entry.stable or False,

@@ -189,7 +189,7 @@ class Ledger:
     def fact_changes(
         self, store: BlockStore, conversation: Conversation, blocks: Blocks
     ) -> tuple[FactChange, ...]:
-        """All changes to the facts. Blocks that are older than the changes stand for them until a write."""
+        """All changes to the facts. A block from before changes were stored is converted into changes."""
         return tuple(store.fact_changes(conversation.id)) or changes_in(blocks.active_session)
 
     # --- writing ------------------------------------------------------------------------------------------
@@ -204,14 +204,16 @@ class Ledger:
         actor: str,
         turn: int | None = None,
         changes: Sequence[FactChange] = (),
+        known: Sequence[FactChange] = (),
         by_hand: bool = False,
     ) -> WriteResult:
         """Rotate, check and commit the blocks that differ from `before`. If one is refused, none is written.
 
         `changes` are appended to the changes of the facts, and the facts in the blocks are the view of all of
-        them. `by_hand` rotates even if rotation is not due.
+        them. `known` are the first of the stored changes, as far as the caller has read them; the others are
+        read here. `by_hand` rotates even if rotation is not due.
         """
-        made = store.fact_changes(conversation.id)
+        made = (*known, *store.fact_changes(conversation.id, after=len(known)))
         new = tuple(changes) if made else (*_older_changes(before.blocks, blocks, changes), *changes)
         blocks = edits.with_facts(blocks, current_facts((*made, *new)), self._limits)
         rotation = self._rotate(store, conversation, blocks, by_hand=by_hand)

@@ -122,9 +122,9 @@ class InMemoryBlockStore:
         record.revisions = [each for each in record.revisions if each.revision >= before]
         record.texts = {at: text for at, text in record.texts.items() if at >= before}
 
-    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
-        """Every change to the facts, in order."""
-        return self._fact_changes.get(conversation_id, ())
+    def fact_changes(self, conversation_id: str, after: int = 0) -> Sequence[FactChange]:
+        """The changes to the facts, in order, without the first `after` ones."""
+        return self._fact_changes.get(conversation_id, ())[after:]
 
     def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
         """Append changes to the facts."""

@@ -15,7 +15,7 @@ from orchestrator.errors import REVISION_NOT_FOUND, TURN_NOT_FOUND, AnamnesisErr
 from orchestrator.inspection.looks import Look, block_errors, trace_receipts
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import RevisionEntry
+from orchestrator.store.repositories.api.pages import RevisionEntry
 from orchestrator.store.rows import BlockRevision
 from orchestrator.store.rows import Conversation as ConversationRow
 from orchestrator.turn.outbox import in_transaction

@@ -15,7 +15,7 @@ from orchestrator.inspection.blocks import BlockInspector
 from orchestrator.inspection.looks import Look, trace_text
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.model_calls import request_text
+from orchestrator.store.repositories.turn.model_calls import request_text
 from orchestrator.store.rows import Conversation, ModelCall, Note, Retrieval, SafetyEvent, Turn, TurnRun
 
 MESSAGE_COLUMNS: Final = ("sequence_number", "message_role", "created_at", "completion_status", "contents")

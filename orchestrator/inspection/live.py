@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.pages import Position, TraceEntry, TraceFilter
+from orchestrator.store.repositories.api.pages import Position, TraceEntry, TraceFilter
 
 LOOKBACK: Final = timedelta(seconds=5)
 """How far back each read begins: a transaction that began earlier may be committed later."""
@@ -24,7 +24,7 @@ class TraceFeed:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._followers: set[asyncio.Event] = set()
-        self._watching: asyncio.Task[None] | None = None
+        self._waking: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def follow(
@@ -73,17 +73,17 @@ class TraceFeed:
     def _following(self) -> Iterator[asyncio.Event]:
         woken = asyncio.Event()
         self._followers.add(woken)
-        if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch())
+        if self._waking is None or self._waking.done():
+            self._waking = asyncio.create_task(self._wake_followers())
         try:
             yield woken
         finally:
             self._followers.discard(woken)
-            if not self._followers and self._watching is not None:
-                self._watching.cancel()
-                self._watching = None
+            if not self._followers and self._waking is not None:
+                self._waking.cancel()
+                self._waking = None
 
-    async def _watch(self) -> None:
+    async def _wake_followers(self) -> None:
         async for _ in self._store.changes():
             for woken in self._followers:
                 woken.set()

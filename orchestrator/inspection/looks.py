@@ -8,9 +8,10 @@ from typing import Any
 from memory_blocks.errors import BlockError
 from memory_blocks.models import Label
 from memory_blocks.trace import Receipt
-from orchestrator.errors import LOOK_NOT_RECORDED, AnamnesisError, as_ours
+from orchestrator.errors import as_ours
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import MEMORY_BLOCK
+from orchestrator.store.repositories.conversation.conversations import looks_id
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Trace
 from orchestrator.turn.traces import row_of_block
 
@@ -76,16 +77,24 @@ def trace_memory(
 ) -> None:
     """Store a trace of staff that read from a person's long-term memory. One's own reads leave none.
 
-    A trace belongs to a conversation: to the given one, else to the person's latest. If there is none, the
-    read cannot be recorded, so it is refused.
+    A trace belongs to a conversation: to the given one, else to the person's latest. If there is none, a
+    deleted one is created for it.
     """
     if look.is_own:
         return
     given = tx.conversations.get(conversation_id) if conversation_id else None
     here = given or next(iter(tx.conversations.of_person(user_id, limit=1)), None)
-    if here is None:
-        raise AnamnesisError(LOOK_NOT_RECORDED)
-    trace_text(tx, here.id, look, what, memory_id=memory_id)
+    trace_text(tx, here.id if here else _for_looks(tx, user_id), look, what, memory_id=memory_id)
+
+
+def _for_looks(tx: Transaction, user_id: str) -> str:
+    """The deleted conversation that keeps traces of staff; created the first time."""
+    id = looks_id(user_id)
+    if tx.conversations.get_even_deleted(id) is None:
+        tx.conversations.create(user_id, id=id)
+        tx.blocks.memory_ids(id)  # the memories that traces name
+        tx.conversations.delete(id)
+    return id
 
 
 @contextmanager

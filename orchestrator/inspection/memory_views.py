@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import MemoryEntry
+from orchestrator.store.repositories.api.pages import MemoryEntry
 from orchestrator.store.rows import LedgerEntry, Memory, Trace
 
 MOST_USES: Final = 50

@@ -10,7 +10,7 @@ from difflib import unified_diff
 from typing import Final
 
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.model_calls import request_text
+from orchestrator.store.repositories.turn.model_calls import request_text
 from orchestrator.store.rows import ModelCall
 
 _LINE_BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")

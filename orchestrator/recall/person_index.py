@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from agents.ports import Vectors
 from orchestrator.errors import INTERNAL, AnamnesisError
 from orchestrator.recall.word_index import Floats, Places, WordIndex
-from orchestrator.store.repositories.memory_index import SearchRow
+from orchestrator.store.repositories.memory.index import SearchRow
 
 NO_DATE: Final = float("-inf")
 """The time of a memory without a date, in seconds since 1970."""

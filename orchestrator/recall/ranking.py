@@ -14,7 +14,7 @@ from orchestrator.recall.person_index import PersonIndex
 from orchestrator.recall.query.question import Question
 from orchestrator.recall.recipe import Recipe
 from orchestrator.recall.signals import Scores
-from orchestrator.store.repositories.memory_index import SearchRow
+from orchestrator.store.repositories.memory.index import SearchRow
 
 _POOL: Final = 40
 """So many of the best memories are compared with each other."""
@@ -95,7 +95,7 @@ def rank(
 
 
 def _best_first(places: NDArray[np.intp], final: NDArray[np.float32], most: int) -> NDArray[np.intp]:
-    """The `most` best places, best first; of equal ones, the earlier told first."""
+    """The `most` memories with the highest scores, best first; of equal scores, the older one first."""
     if len(places) > most:
         least = np.partition(final[places], len(places) - most)[len(places) - most]
         places = places[final[places] >= least]
@@ -105,9 +105,10 @@ def _best_first(places: NDArray[np.intp], final: NDArray[np.float32], most: int)
 def _spread(
     index: PersonIndex, order: NDArray[np.intp], final: NDArray[np.float32], recipe: Recipe, unit: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Choose one memory after the other. One that is like a better one, or of its episode, loses a little.
+    """Order the best memories so that similar ones are spread.
 
-    The losses are shares of `unit`.
+    A memory loses score if a better one is similar to it or belongs to its episode. Losses are multiples of
+    `unit`.
     """
     pool = order[:_POOL]
     if len(pool) < 2:

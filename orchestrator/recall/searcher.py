@@ -21,7 +21,7 @@ from orchestrator.recall.query.repair import needs_repair, widened
 from orchestrator.recall.ranking import Ranking, rank
 from orchestrator.recall.recipe import Recipe
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.memory_index import SearchRow
+from orchestrator.store.repositories.memory.index import SearchRow
 
 MOST_CHARACTERS: Final = 8_000
 """A longer query is searched by its beginning."""

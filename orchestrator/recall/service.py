@@ -14,7 +14,7 @@ from orchestrator.recall.context.summaries import Mode, RetrievalSummary
 from orchestrator.recall.recipe import DEFAULT, Recipes
 from orchestrator.recall.searcher import Found, Searcher
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.memories import MEMORY_BLOCK
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK
 from orchestrator.store.rows import Memory, Retrieval
 
 URI: Final = "memory://"

@@ -21,7 +21,7 @@ from orchestrator.ops.clock import as_text
 from orchestrator.remember.facts import FACT, Kept
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import MEMORY_BLOCK, NewMemory
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK, NewMemory
 from orchestrator.store.rows import LedgerEntry, Memory
 
 UNDO_DAYS: Final = 30
@@ -32,18 +32,24 @@ USER_NOTE: Final = "user"
 
 EDITABLE: Final = ("content", "title", "summary", "tags", "importance")
 
-_ACT, _UNDOES = "act", "undoes"
+ACT: Final = "act"
+"""Under this name, the ledger keeps the act that a change belongs to."""
+_UNDOES: Final = "undoes"
 _LATEST: Final = 1000
 """So many entries of the ledger are looked at for the last act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What one request changed. `id` names it for `undo`; a final deletion cannot be undone."""
+    """What one request changed. `id` names it for `undo`; a final deletion cannot be undone.
+
+    `undoes` is the act that this one has undone.
+    """
 
     id: str
     changed: tuple[Kept, ...]
     can_be_undone: bool = True
+    undoes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +100,13 @@ class MemoryChanges:
             pinned=pinned,
         )
         added = self._tx.memories.add(new)
-        return Act(self._new_act(), (Kept(added, "stored"),), can_be_undone=False)
+        return Act(self.new_act(), (Kept(added, "stored"),), can_be_undone=False)
 
-    def edit(self, memory_id: str, **columns: Any) -> Act:
-        """Set some of `EDITABLE`. A fact that was edited stays so until the person states it again."""
+    def edit(self, memory_id: str, *, act: str | None = None, **columns: Any) -> Act:
+        """Set some of `EDITABLE`. A fact that was edited stays so until the person states it again.
+
+        With `act`, the change belongs to an act that has begun.
+        """
         unknown = next((name for name in columns if name not in EDITABLE), None)
         if unknown is not None or not columns:
             raise AnamnesisError(INVALID_FIELD, field=unknown or "memory", rule="cannot be edited")
@@ -105,7 +114,7 @@ class MemoryChanges:
         if memory.source_type == FACT and "content" in columns:
             edited = {"edited_at": as_text(self._tx.now)}
             columns["source_info"] = {**(memory.source_info or {}), **edited}
-        return self._update([memory], **columns)
+        return self._update([memory], act, **columns)
 
     def rate(self, memory_id: str, rating: int | None) -> Act:
         """Rate a memory from 1 to 5, which counts in searches; None takes the rating away."""
@@ -124,8 +133,9 @@ class MemoryChanges:
     def preview(self, *memory_ids: str, even_deleted: bool = False) -> Deletion:
         """What deleting these memories would take away. Changes nothing.
 
-        Deleting a fact takes along what was derived from it, and the utterances that it rests on. Deleting an
-        utterance takes along the facts that rest on nothing else. Other facts of the same utterance stay.
+        Deleting a fact takes along what was derived from it, the utterances that it rests on, and the
+        summaries of these. Deleting an utterance takes along the facts that rest on nothing else. Other facts
+        of the same utterance stay.
         """
         chosen = {each.id: each for each in (self.get(id, even_deleted=even_deleted) for id in memory_ids)}
         derived: dict[str, Memory] = {}
@@ -142,20 +152,42 @@ class MemoryChanges:
         read = self._tx.memories.get_even_deleted if even_deleted else self._tx.memories.get
         utterances = [read(id) for id in sources if id not in chosen]
         own = tuple(each for each in utterances if each is not None and each.user_id == self._user_id)
+        for each in self._made_from((each.id for each in own), even_deleted=even_deleted):
+            if each.id not in chosen:
+                derived.setdefault(each.id, each)
         return Deletion(tuple(chosen.values()), tuple(derived.values()), own)
 
-    def delete(self, *memory_ids: str, final: bool = False) -> Act:
+    def derived_from(self, *memory_ids: str) -> tuple[Memory, ...]:
+        """The memories that were made from these, or from the utterances that these rest on."""
+        chosen = [self.get(id) for id in memory_ids]
+        ids = dict.fromkeys(id for each in chosen for id in (each.id, *_named(each, "utterances")))
+        return tuple(each for each in self._made_from(ids) if each.id not in memory_ids)
+
+    def _made_from(self, ids: Iterable[str], *, even_deleted: bool = False) -> list[Memory]:
+        """The memories that name one of these as a part of them, such as summaries."""
+        found = {
+            each.id: each
+            for id in ids
+            for each in self._tx.memories.naming(self._user_id, id, even_deleted=even_deleted)
+            if id in _named(each, "members")
+        }
+        return list(found.values())
+
+    def delete(self, *memory_ids: str, final: bool = False, act: str | None = None) -> Act:
         """Delete memories with everything that `preview` shows; `undo` brings them back.
 
-        With `final`, their content is erased, also that of memories which are deleted already.
+        With `final`, their content is erased, also that of memories which are deleted already. With `act`,
+        the deletion belongs to an act that has begun.
         """
-        act = self._new_act()
+        act = act or self.new_act()
         gone = self.preview(*memory_ids, even_deleted=final).everything
         for each in gone:
             if final:
                 self._tx.memories.erase(each.id, by=self._actor)
             else:
-                self._tx.memories.delete(each.id, by=self._actor, note={_ACT: act})
+                self._tx.memories.delete(each.id, by=self._actor, note={ACT: act})
+        if final:
+            self._tx.replies.erase(self._user_id, [each.id for each in gone])
         changed = self._now(gone)
         if final:  # its trace still has to know where an erased memory came from
             where = {each.id: {"conversation": (each.source_info or {}).get("conversation")} for each in gone}
@@ -171,25 +203,28 @@ class MemoryChanges:
         Raises if there is none, if it is too long ago, or if the memory was changed again since.
         """
         entries = self._entries_to_undo(act, memory_id)
-        undoing, undone = self._new_act(), []
+        undoing, undone = self.new_act(), []
         for entry in entries:
             memory = self.get(entry.memory_id, even_deleted=True)
-            self._undo_entry(entry, memory, {_ACT: undoing, _UNDOES: _body(entry)[_ACT]})
+            self._undo_entry(entry, memory, {ACT: undoing, _UNDOES: _body(entry)[ACT]})
             undone.append(memory)
-        return Act(undoing, self._now(undone), can_be_undone=False)
+        undone_act = str(_body(entries[0])[ACT])
+        changed = self._now({each.id: each for each in undone}.values())
+        return Act(undoing, changed, can_be_undone=False, undoes=undone_act)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
-    def _update(self, memories: Sequence[Memory], **columns: Any) -> Act:
-        act = self._new_act()
+    def _update(self, memories: Sequence[Memory], begun: str | None = None, **columns: Any) -> Act:
+        act = begun or self.new_act()
         changing = [
             each for each in memories if any(getattr(each, name) != columns[name] for name in columns)
         ]
         for each in changing:
-            self._tx.memories.update(each.id, by=self._actor, note={_ACT: act}, **columns)
+            self._tx.memories.update(each.id, by=self._actor, note={ACT: act}, **columns)
         return Act(act, self._now(changing), can_be_undone=bool(changing))
 
-    def _new_act(self) -> str:
+    def new_act(self) -> str:
+        """The id of an act that begins."""
         return self._tx.ids.new("act_")
 
     def _now(self, memories: Iterable[Memory]) -> tuple[Kept, ...]:
@@ -204,17 +239,17 @@ class MemoryChanges:
             entries = ledger.of_memory(self._user_id, known)[::-1]
         else:
             entries = ledger.latest(self._user_id, limit=_LATEST)
-        acts = [(entry, body) for entry in entries if _ACT in (body := _body(entry))]
+        acts = [(entry, body) for entry in entries if ACT in (body := _body(entry))]
         undone = {body[_UNDOES] for _, body in acts if _UNDOES in body}
         wanted = act or next(
-            (body[_ACT] for _, body in acts if _UNDOES not in body and body[_ACT] not in undone), None
+            (body[ACT] for _, body in acts if _UNDOES not in body and body[ACT] not in undone), None
         )
         if wanted is None or wanted in undone:
             raise AnamnesisError(NOTHING_TO_UNDO, days=self._undo.days)
         whole = [
             entry
             for entry in ledger.latest(self._user_id, limit=_LATEST)
-            if _body(entry).get(_ACT) == wanted and entry.created_at >= self._tx.now - self._undo
+            if _body(entry).get(ACT) == wanted and entry.created_at >= self._tx.now - self._undo
         ]
         if not whole or any(_UNDOES in _body(entry) for entry in whole):
             raise AnamnesisError(NOTHING_TO_UNDO, days=self._undo.days)
@@ -228,8 +263,10 @@ class MemoryChanges:
             memories.restore(memory.id, by=self._actor, note=note)
             return
         entries = memories.ledger.of_memory(self._user_id, memory.id)
-        names = [name for name in _body(entry) if name != _ACT]
-        later = (_body(each) for each in entries if each.number > entry.number)
+        names = [name for name in _body(entry) if name != ACT]
+        same = (_body(entry)[ACT], note[ACT])  # an act can change a memory twice
+        after = (_body(each) for each in entries if each.number > entry.number)
+        later = (body for body in after if body.get(ACT) not in same)
         if memory.deleted_at is not None or any(name in body for body in later for name in names):
             raise AnamnesisError(MEMORY_CHANGED_SINCE)
         before: dict[str, Any] = {}
@@ -263,5 +300,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-_COLUMN: Final[Mapping[str, Callable[[Any], Any]]] = {"tags": lambda value: tuple(value or ())}
+_COLUMN: Final[Mapping[str, Callable[[Any], Any]]] = dict.fromkeys(
+    ("tags", "entities", "key_phrases"), lambda value: tuple(value or ())
+)
 """How the value of a column is read from the ledger, where it is JSON."""

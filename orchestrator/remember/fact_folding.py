@@ -6,7 +6,7 @@ of a kind that has only one, stated without a correction, are a conflict: both s
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -91,6 +91,13 @@ class Entry:
         of = f" of {about}" if about else ""
         return f"{who}: {kind.replace('_', ' ')}{of} {self.value}."
 
+    def value_in(self, sentence: str) -> str | None:
+        """The value that a sentence of the same form names; None if it has another form."""
+        before, _, after = replace(self, value="\0").sentence.partition("\0")
+        text = sentence.strip().removesuffix(".")
+        value = text[len(before) :].removesuffix(after.removesuffix(".")).strip()
+        return value if text.startswith(before) and value else None
+
 
 def fold(changes: Iterable[Said]) -> list[Entry]:
     """The entries that follow from changes, which are in the order in which they were made."""
@@ -133,7 +140,8 @@ def _changed(entry: Entry, said: Said) -> Entry:
         case Op.ADD:
             _repeat(entry, said)
         case Op.REPLACE:
-            entry.history.append((entry.value, entry.latest.change.said_at))
+            if not _same(entry.value, change.value):  # several conversations may get the same correction
+                entry.history.append((entry.value, entry.latest.change.said_at))
             entry.value, entry.conflict, entry.ended_at = change.value, None, None
             entry.is_sure, entry.confidence = True, change.confidence
             entry.said.append(said)

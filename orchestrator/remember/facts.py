@@ -1,8 +1,9 @@
 """Keeps the lasting facts of a person as memories, in the transaction of the turn that changed them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from memory_blocks.facts.changes import FactChange
@@ -11,7 +12,7 @@ from orchestrator.remember.fact_folding import Entry, Said, fold
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import PERSON, NewMemory
 from orchestrator.store.rows import Memory
 
 FACT: Final = "fact"
@@ -30,19 +31,28 @@ class Kept:
     action: Literal["stored", "updated"]
 
 
-def remember_facts(tx: Transaction, user_id: str, made: Sequence[FactChange]) -> list[Kept]:
+def remember_facts(
+    tx: Transaction,
+    user_id: str,
+    made: Sequence[FactChange],
+    *,
+    by: str = PERSON,
+    note: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Kept]:
     """Bring the person's fact memories up to date; returns those that changed.
 
     `made` are the changes of this turn, stored already. If none of them is about something lasting, nothing
     is done. A memory that was deleted comes back only if the person states the fact again.
+    The ledger of memories names `by` as the actor of an update, and keeps `note` with it.
     """
-    if not any(change.stable or change.target for change in made):
+    if not any(change.stable or (change.target and tx.facts.is_lasting(change.target)) for change in made):
         return []
     said = all_changes(tx, user_id)
     if not _concerns_lasting(made, said):
         return []
     tx.memories.ledger.next_version(user_id)  # locks: other conversations of this person wait
-    kept = (_keep(tx, user_id, entry) for entry in fold(said) if not entry.is_forgotten)
+    author = {"by": by, "note": note}
+    kept = (_keep(tx, user_id, entry, author) for entry in fold(said) if not entry.is_forgotten)
     return [each for each in kept if each is not None]
 
 
@@ -53,8 +63,7 @@ def memory_id_of(user_id: str, entry: Entry) -> str:
 
 def all_changes(tx: Transaction, user_id: str) -> list[Said]:
     """The changes of all conversations of a person, in the order in which they were said."""
-    conversations = tx.conversations.of_person(user_id, limit=MOST_CONVERSATIONS)
-    found = [Said(each.id, change) for each in conversations for change in tx.facts.changes(each.id)]
+    found = [Said(*each) for each in tx.facts.of_person(user_id, limit=MOST_CONVERSATIONS)]
     return sorted(found, key=lambda each: each.change.said_at)
 
 
@@ -63,7 +72,7 @@ def _concerns_lasting(made: Sequence[FactChange], said: Sequence[Said]) -> bool:
     return any(change.stable or change.target in lasting for change in made)
 
 
-def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
+def _keep(tx: Transaction, user_id: str, entry: Entry, author: Mapping[str, Any]) -> Kept | None:
     """Store or update the memory of an entry; None if it is as it was."""
     subject, kind, about = entry.key
     memory_id = memory_id_of(user_id, entry)
@@ -95,7 +104,7 @@ def _keep(tx: Transaction, user_id: str, entry: Entry) -> Kept | None:
         tx.memories.restore(memory_id)
     elif not changed:
         return None
-    tx.memories.update(memory_id, **changed)
+    tx.memories.update(memory_id, **author, **changed)
     updated = tx.memories.get(memory_id)
     return None if updated is None else Kept(updated, "updated")
 

@@ -14,7 +14,7 @@ from orchestrator.remember.dates import read_date
 from orchestrator.remember.indexing import MOST_CONTEXT, Item
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 
 BATCH: Final = 64
 """How many memories are stored in one transaction."""
@@ -128,7 +128,7 @@ def _items(user_id: str, lines: Iterable[str], progress: Progress, actor: str) -
 
 
 def _episode(line: Line, said_at: datetime | None) -> str:
-    """The episode of a line: as given, else its date. A line with neither and no speaker stands alone."""
+    """The episode of a line: as given, else its date. Without both and a speaker, the line is one alone."""
     if line.episode is not None:
         return line.episode
     if line.date is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from agents.ports import Embedder, Vectors
 from orchestrator.recall.query.words import terms
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import IndexedMemory
 
 MOST_CONTEXT: Final = 1000

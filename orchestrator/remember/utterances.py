@@ -11,13 +11,11 @@ from orchestrator.remember import indexing
 from orchestrator.remember.indexing import MOST_CONTEXT, Item
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import UTTERANCE as UTTERANCE
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Message, Retrieval
 
 log = get_logger()
-
-UTTERANCE: Final = "utterance"
-"""The `source_type` of a memory that is a message of the person, word for word."""
 
 NEWEST: Final = 8
 """So many messages are read at first. They are enough after an ordinary turn."""
@@ -100,13 +98,32 @@ def _new_utterances(tx: Transaction, user_id: str, conversation_id: str) -> list
             message = messages[place]
             if message.message_role != "user" or not message.contents.strip():
                 continue
-            if tx.memories.get_even_deleted(utterance_id(message.id)) is not None:
+            if is_known(tx, user_id, message.id):
                 return items[::-1]
             if not any(pair.key == "superseded" for pair in tx.meta.of(message.id)):
-                items.append(_utterance(user_id, message, _context(messages[:place])))
+                items.append(_utterance(user_id, message, context_of(messages[:place])))
         if len(messages) < limit:
             break
     return items[::-1]
+
+
+def missing_utterances(tx: Transaction, user_id: str, conversation_id: str) -> list[Item]:
+    """All messages of a conversation that should be memories and never were."""
+    messages = tx.messages.in_order(conversation_id)
+    return [
+        _utterance(user_id, message, context_of(messages[:place]))
+        for place, message in enumerate(messages)
+        if message.message_role == "user"
+        and message.contents.strip()
+        and not is_known(tx, user_id, message.id)
+        and not any(pair.key == "superseded" for pair in tx.meta.of(message.id))
+    ]
+
+
+def is_known(tx: Transaction, user_id: str, message_id: str) -> bool:
+    """Whether a message is or was a memory. Its ledger still knows it if its row is lost."""
+    id = utterance_id(message_id)
+    return tx.memories.get_even_deleted(id) is not None or bool(tx.memories.ledger.of_memory(user_id, id))
 
 
 def _utterance(user_id: str, message: Message, context: str) -> Item:
@@ -125,7 +142,7 @@ def _utterance(user_id: str, message: Message, context: str) -> Item:
     )
 
 
-def _context(before: Sequence[Message]) -> str:
+def context_of(before: Sequence[Message]) -> str:
     """What was said before a message and helps to find it: the person's last words, and the last question.
 
     The words of the answers are never part of a memory itself.

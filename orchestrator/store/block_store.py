@@ -8,7 +8,7 @@ from memory_blocks.models import Label
 from memory_blocks.ports import ArchivedTurn, BlockWrite, QuarantinedText, Revision, StoredBlock
 from orchestrator.errors import CONSTRAINT, STALE_REVISION, AnamnesisError
 from orchestrator.store.engine import packing
-from orchestrator.store.repositories.blocks import Blocks
+from orchestrator.store.repositories.memory.blocks import Blocks
 
 
 class SqlBlockStore:
@@ -100,9 +100,9 @@ class SqlBlockStore:
         """Delete older revisions that no newer one needs."""
         self._blocks.forget(conversation_id, label, before)
 
-    def fact_changes(self, conversation_id: str) -> Sequence[FactChange]:
-        """All changes to the facts, in order."""
-        return self._blocks.facts.changes(conversation_id)
+    def fact_changes(self, conversation_id: str, after: int = 0) -> Sequence[FactChange]:
+        """The changes to the facts, in order, without the first `after` ones."""
+        return self._blocks.facts.changes(conversation_id, after)
 
     def add_fact_changes(self, conversation_id: str, changes: Sequence[FactChange]) -> None:
         """Append changes to the facts."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.types import JsonObject
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Conversation, Trace
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.messages import (
@@ -317,6 +317,7 @@ def _(body: ControlVariation, tx: Transaction, conversation: Conversation, stanz
     for each in branch:
         if not any(pair.key == "superseded" for pair in tx.meta.of(each)):
             tx.meta.add(each, "superseded", "true", id=derived_id("meta_", each, "superseded"))
+            tx.memory_work.note_change(conversation.id)
     if body.mode == "edit":
         tx.messages.append(
             conversation.id,
@@ -366,13 +367,21 @@ def _(body: MemoryAction, tx: Transaction, conversation: Conversation, stanza_id
                 if columns:
                     tx.memories.update(memory_id, **columns)
         case "update":
-            tx.memories.update(_memory_id(body), **columns)
+            _set(tx, _memory_id(body), **columns)
         case "pin":
-            tx.memories.update(_memory_id(body), pinned=columns.get("pinned", True))
+            _set(tx, _memory_id(body), pinned=columns.get("pinned", True))
         case "archive":
-            tx.memories.update(_memory_id(body), archived=True)
+            _set(tx, _memory_id(body), archived=True)
         case "delete":
             tx.memories.delete(_memory_id(body))
+
+
+def _set(tx: Transaction, memory_id: str, **columns: Any) -> None:
+    """Set columns of a memory that differ. The server has set them already; a rebuilt database has not."""
+    memory = tx.memories.get(memory_id)
+    new = {name: value for name, value in columns.items() if getattr(memory, name, value) != value}
+    if new:
+        tx.memories.update(memory_id, **new)
 
 
 def _memory_id(body: MemoryAction) -> str:

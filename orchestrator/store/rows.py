@@ -724,7 +724,7 @@ class Retrieval(Row):
     of_message("last_message_id", "last_message"),
     ("user_id", "user_id <> ''"),
     one_of("kind", "file", "vector"),
-    one_of("action", "memory", "empty", "deleted", "restored", "erased"),
+    one_of("action", "memory", "empty", "edited", "deleted", "restored", "erased"),
     ("number", "number >= 1"),
     ("chunk", "chunk >= 0"),
     ("last_number", "last_number >= 1"),
@@ -776,24 +776,61 @@ class MemoryLine(Row):
     ("user_id", "user_id <> ''"),
     ("number", "number >= 1"),
     ("hash", "length(hash) = 64"),
+    ("seen", "seen >= 1"),
     ("maker", "maker <> ''"),
+    ("text_and_salt", same("text IS NULL", "salt IS NULL")),
+    ("text_digest", "length(text_digest) = 64"),
     ("digest", "length(digest) = 64"),
     ("previous", same("number = 1", "previous IS NULL")),
     index("conversation", "conversation_id"),
 )
 @dataclass(frozen=True, slots=True)
 class MemorySummary(Row):
-    """A version of the rolling summary of a conversation. `hash` names the last memory line that it holds."""
+    """A version of the rolling summary of a conversation. `hash` names the last memory line that it holds.
+
+    It was made when the ledger had `seen` lines. `digest` covers `text_digest` instead of the text; versions
+    from before there was one have none.
+    """
 
     user_id: str
     conversation_id: str
     number: int
     text: str | None
+    salt: str | None
+    text_digest: str | None
     hash: str
+    seen: int
     maker: str
     previous: str | None
     digest: str
     created_at: datetime
+
+
+@stored_in(
+    "memory_work",
+    key("conversation_id"),
+    of_conversation,
+    ("user_id", "user_id <> ''"),
+    ("changed", "changed >= 0"),
+    ("settled", "settled BETWEEN 0 AND changed"),
+    ("error", "error <> ''"),
+    index("unsettled", "conversation_id", where="changed > settled"),
+)
+@dataclass(frozen=True, slots=True)
+class MemoryWork(Row):
+    """What is to be done for the memories made of a conversation.
+
+    `changed` counts the changes that its ledger must follow; `settled` is how many of them it has followed.
+    `error` is why the last run that makes memories failed.
+    """
+
+    conversation_id: str
+    user_id: str
+    changed: int
+    settled: int
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
 
 
 # --- tables for safety -------------------------------------------------------------------------------------

@@ -134,13 +134,16 @@ def key(*columns: str) -> Maker:
     return lambda table: PrimaryKeyConstraint(*columns, name=f"pk_{table}")
 
 
-def index(what: str, *columns: str) -> Maker:
-    """An index."""
-    return lambda table: Index(f"ix_{table}_{what}", *columns)
+def index(what: str, *columns: str, where: str | None = None) -> Maker:
+    """An index; with `where`, only of the rows for which it is true."""
+    if where is None:
+        return lambda table: Index(f"ix_{table}_{what}", *columns)
+    some = text(where)
+    return lambda table: Index(f"ix_{table}_{what}", *columns, sqlite_where=some, postgresql_where=some)
 
 
 def unique(what: str, *columns: str, where: str | None = None) -> Maker:
-    """No two rows have the same values in these columns; with `where`, no two of the rows it is true for."""
+    """A unique constraint on these columns; with `where`, only among the rows for which it is true."""
     if where is None:
         return lambda table: UniqueConstraint(*columns, name=f"uq_{table}_{what}")
     some = text(where)
@@ -150,7 +153,7 @@ def unique(what: str, *columns: str, where: str | None = None) -> Maker:
 
 
 def unique_index(what: str, *columns: str) -> Maker:
-    """No two rows have the same values in these columns; made as an index, so that a migration can add it."""
+    """A unique constraint on these columns, made as an index, because a migration can add an index."""
     return lambda table: Index(f"uq_{table}_{what}", *columns, unique=True)
 
 

@@ -1,17 +1,21 @@
 """Builds what makes memories of conversations: the creator, its ledger and its workflows."""
 
 import tomllib
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.ports import Embedder
+from orchestrator.errors import AnamnesisError
 from orchestrator.ops.clock import SystemClock
+from orchestrator.ops.logs import get_logger
 from orchestrator.prompts import PromptFiles
 from orchestrator.remember.creators import config as memory_config
 from orchestrator.remember.creators.config import MemoryConfig
 from orchestrator.remember.creators.generation import Generator, Prompts
 from orchestrator.remember.creators.model import Completion
 from orchestrator.remember.creators.quality_memory import QualityMemory
+from orchestrator.remember.creators.settling import Settling
 from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.ledger.tables import TableLedger
@@ -25,6 +29,8 @@ from orchestrator.workflows.traced import TracedMemories
 if TYPE_CHECKING:
     from agents.models.servers.openai import ChatModel
 
+log = get_logger()
+
 
 def load_memory_config(overlay: Path | None = None) -> MemoryConfig:
     """How memories are made, by `memory.json`."""
@@ -37,7 +43,30 @@ def build_memory_ledger(settings: Settings, store: Store, config: MemoryConfig) 
     chosen, on_a_server = settings.memory.ledger, not store.driver.one_writer
     if chosen == "tables" or (chosen == "auto" and on_a_server):
         return TableLedger(store, weights)
-    return FileLedger(settings.data.prepare() / "memories", weights)
+    return FileLedger(settings.data.dir / "memories", weights)
+
+
+def settle_after_commits(
+    settings: Settings, store: Store, overlay: Path | None = None
+) -> Callable[[Collection[str]], None]:
+    """Lets the ledgers of conversations follow changes, for `Store.settle`."""
+
+    def settle(conversation_ids: Collection[str]) -> None:
+        try:
+            config = load_memory_config(overlay)
+            ledger = build_memory_ledger(settings, store, config)
+        except AnamnesisError as error:
+            log.warning("memories_not_settled", error=error.problem.name)
+            return
+        characters = config.summary_characters
+        Settling(store, ledger, SystemClock(), characters=characters).after_commit(conversation_ids)
+
+    return settle
+
+
+def settle_all(store: Store, ledger: MemoryLedger, config: MemoryConfig) -> None:
+    """Let the ledgers follow what a process has left, before a command reads them."""
+    Settling(store, ledger, SystemClock(), characters=config.summary_characters).settle_all()
 
 
 def build_workflows(overlay: Path | None = None) -> WorkflowManager:
@@ -64,15 +93,14 @@ def build_creator(
         workflows.complete = Completion(
             model, store, seconds=chosen.reply_seconds, tokens_per_day=chosen.tokens_per_day
         )
-    if config.workflow:
-        workflows.named(config.workflow)  # raises now, not in the background
+    can_run = bool(config.workflow) and workflows.can_run(workflows.named(config.workflow))
     prompts = PromptFiles(*(each / "prompts" for each in (overlay, shipped_config()) if each is not None))
     generator = Generator(
         config,
         Prompts(
             *(prompts.prompt_named(n).text for n in ("memory_text", "memory_objects", "rolling_summary"))
         ),
-        workflows.run_sub_workflow if config.workflow else None,
+        workflows.run_sub_workflow if can_run else None,
         workflows.complete,
         model.name if model is not None else "",
         _health_terms(overlay),

@@ -45,7 +45,7 @@ def load(path: Path, known: Collection[str]) -> Workflow:
         first = refused.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"][1:])
         rule = f"node {where}: {first['msg'].lower()}" if where else "it is not a list of nodes"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         rule = f"it cannot be read as JSON ({type(error).__name__})"
     else:
         for found in _wrong(workflow, known):
@@ -70,6 +70,8 @@ def _wrong(workflow: Workflow, known: Collection[str]) -> list[str]:
                 found.append(f"node {node.id} uses {{agent{number}{what}}}, which no earlier step gives")
         if node.type == "Standard" and not node.prompt.strip():
             found.append(f"node {node.id} has no prompt")
+        if node.type == "VectorMemorySearch" and not node.input.strip():
+            found.append(f"node {node.id} has no input with keywords")
     if not any(node.returnToUser for node in workflow.nodes):
         found.append("no node has returnToUser")
     return found

@@ -60,6 +60,10 @@ class WorkflowManager:
                 return self.load(folder / file)
         raise AnamnesisError(WORKFLOW_INVALID, where=file, rule="there is no such file")
 
+    def can_run(self, workflow: Workflow) -> bool:
+        """Whether no node needs a model, or there is one."""
+        return self.complete is not None or all(node.type != STANDARD for node in workflow.nodes)
+
     async def run(self, workflow: Workflow, scope: Scope) -> tuple[str, list[Step]]:
         """Run the nodes in order. The result is the output of the last node that returns to the user."""
         steps: list[Step] = []

@@ -14,7 +14,7 @@ from orchestrator.recall.context.summaries import (
     RetrievalSummary,
 )
 from orchestrator.recall.ranking import Candidate
-from orchestrator.store.repositories.memory_index import Content
+from orchestrator.store.repositories.memory.index import Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class RetrievalResult:
 
     @property
     def observability(self) -> dict[str, Any]:
-        """The summaries that are there, grouped as in HTTP."""
+        """The summaries of this result, in the groups of the HTTP response; missing ones are left out."""
         found = {
             "retrieval": self.retrieval_summary,
             "packaging": self.packaging_summary,

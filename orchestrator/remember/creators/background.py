@@ -69,7 +69,8 @@ class BackgroundMemories:
             await asyncio.sleep(self._seconds)
 
     async def check(self) -> None:
-        """Make the memories that are due now."""
+        """Let the ledgers follow what an earlier process left, and make the memories that are due now."""
+        await asyncio.to_thread(self._creator.settling.settle_all)
         now, active = await self._store.read(lambda tx: (tx.now, _active(tx, self._since)))
         self._since = now - OVERLAP
         self._open |= {each.id: each for each in active}
@@ -88,6 +89,9 @@ class BackgroundMemories:
         try:
             point = await asyncio.to_thread(self._creator.ledger.point, of, self._creator.kind)
             found = await self._store.read(lambda tx: waiting(tx, of.id, point, self._idle))
+            if found is None:  # the conversation was deleted
+                del self._open[of.id]
+                return True
             if not found.messages:
                 del self._open[of.id]
             run = await self._creator.handle_discussion_id_flow(of, whole=found.over, eager=found.rotated)
@@ -97,13 +101,13 @@ class BackgroundMemories:
         return not run.error
 
 
-def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: timedelta) -> Waiting:
-    """What a conversation has that is in no memory yet, and whether its session has paused or ended."""
+def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: timedelta) -> Waiting | None:
+    """What a conversation has that is in no memory yet; None if it is deleted."""
     conversation = tx.conversations.get(conversation_id)
+    if conversation is None:
+        return None
     new = {said.id for said in history_after(tx, conversation_id, point)}
-    over = conversation is None or (
-        conversation.status != "active" or conversation.updated_at <= tx.now - idle
-    )
+    over = conversation.status != "active" or conversation.updated_at <= tx.now - idle
     left = tx.unit.find(ArchivedTurn, "turn_id", conversation_id=conversation_id) if new else []
     rotated = any(turn.has_left and message_of(turn) in new for turn in left)
     return Waiting(len(new), rotated, over)

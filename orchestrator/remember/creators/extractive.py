@@ -1,15 +1,22 @@
-"""The summariser without a model: it picks sentences and never changes their words. Pure."""
+"""The summariser without a model: it picks sentences and never changes their words. Pure.
+
+Every sentence is a line that begins with its speaker. A short reply and the question that it answers are
+picked, or left out, together.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agents import sentences
 from orchestrator.recall.query.words import stem, terms
 from orchestrator.remember.creators.history import Said
 from orchestrator.remember.ledger.lines import Body
+
+LOCAL: Final = "local"
+"""The maker of memories and summaries that were picked, without a model."""
 
 ASSISTANT: Final = "Assistant: "
 PERSON: Final = "Person: "
@@ -25,18 +32,23 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'-]{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence, word for word, with its message. `place` orders all sentences; `worth` ranks them."""
+    """A sentence, word for word on one line, with its message. `worth` ranks the sentences of the person.
+
+    `question` is the sentence that it answers, if it says little without it.
+    """
 
     place: int
     message_id: str
     is_person: bool
     text: str
-    worth: float
+    worth: float = 0.0
+    question: "Piece | None" = None
 
     @property
     def line(self) -> str:
-        """The sentence with its speaker."""
-        return f"{PERSON if self.is_person else ASSISTANT}{self.text}"
+        """The sentence with its speaker, after its question."""
+        said = f"{PERSON if self.is_person else ASSISTANT}{self.text}"
+        return said if self.question is None else f"{self.question.line}\n{said}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +64,21 @@ def summarise(messages: Sequence[Said], characters: int) -> Extract:
 
     Only what the person said is picked. A reply of a few words keeps the question that it answers.
     """
-    pieces = _pieces(messages)
-    picked = _picked([piece for piece in pieces if piece.is_person], characters)
+    picked = _picked(_pieces(messages), characters)
     if not picked:
         return Extract(None)
-    kept = sorted({*picked, *_questions(pieces, picked)}, key=lambda piece: piece.place)
-    text = "\n".join(dict.fromkeys(piece.line for piece in kept))
+    text = "\n".join(dict.fromkeys(piece.line for piece in picked))
     best = max(picked, key=lambda piece: piece.worth)
-    own = " ".join(piece.text for piece in kept if piece.is_person)
-    body = Body(text, _shortened(best.text), text, _names(own), _key_phrases(own))
-    return Extract(body, tuple(dict.fromkeys(piece.message_id for piece in kept)))
+    own = " ".join(piece.text for piece in picked)
+    body = Body(text, shortened(best.text), text, _names(own), _key_phrases(own))
+    asked = (piece.question.message_id for piece in picked if piece.question)
+    messages_of = {*asked, *(piece.message_id for piece in picked)}
+    return Extract(body, tuple(said.id for said in messages if said.id in messages_of))
 
 
 def roll(texts: Iterable[str], characters: int) -> str:
     """A rolling summary of memories: their lines in order, the least important left out if there are many."""
-    lines = list(dict.fromkeys(line for text in texts for line in text.split("\n") if line.strip()))
+    lines = list(dict.fromkeys(line for text in texts for line in _units(text)))
     worth = _worths(lines)
     newer = {line: place / (len(lines) or 1) for place, line in enumerate(lines)}
     kept: set[str] = set()
@@ -78,17 +90,39 @@ def roll(texts: Iterable[str], characters: int) -> str:
     return "\n".join(line for line in lines if line in kept)
 
 
+def _units(text: str) -> list[str]:
+    """The parts of a memory that are kept or left out as a whole.
+
+    Of a picked memory, these are its lines, a question with its reply; of another one, its sentences.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not all(line.startswith((PERSON, ASSISTANT)) for line in lines):
+        return _sentences(text)
+    units: list[str] = []
+    for line in lines:
+        if units and units[-1].startswith(ASSISTANT) and PERSON not in units[-1].partition("\n")[2]:
+            units[-1] += f"\n{line}"
+        else:
+            units.append(line)
+    return units
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, each on one line."""
+    return [each.strip() for each in sentences.cut(" ".join(text.split())) if each.strip()]
+
+
 def _pieces(messages: Sequence[Said]) -> list[Piece]:
-    cut = [
-        (said, sentence.strip())
-        for said in messages
-        for sentence in sentences.cut(said.words)
-        if sentence.strip()
-    ]
-    worth = _worths([text for said, text in cut if said.is_person])
+    """The sentences of the person."""
+    pieces: list[Piece] = []
+    for said in messages:
+        for sentence in _sentences(said.words):
+            pieces.append(Piece(len(pieces), said.id, said.is_person, sentence))
+    worth = _worths([piece.text for piece in pieces if piece.is_person])
     return [
-        Piece(place, said.id, said.is_person, text, worth.get(text, 0.0))
-        for place, (said, text) in enumerate(cut)
+        replace(piece, worth=worth[piece.text], question=_question(pieces, piece))
+        for piece in pieces
+        if piece.is_person
     ]
 
 
@@ -112,18 +146,19 @@ def _picked(pieces: Sequence[Piece], characters: int) -> list[Piece]:
         if not picked or size + len(piece.line) + 1 <= characters:
             picked.append(piece)
             size += len(piece.line) + 1
-    return picked
+    return sorted(picked, key=lambda piece: piece.place)
 
 
-def _questions(pieces: Sequence[Piece], picked: Sequence[Piece]) -> Iterable[Piece]:
-    """The questions that short replies answer: the last sentence of the answer before, if it asks."""
-    for piece in picked:
-        before = pieces[piece.place - 1] if piece.place else piece
-        if len(piece.text.split()) < _FEW_WORDS and not before.is_person and before.text.endswith("?"):
-            yield before
+def _question(pieces: Sequence[Piece], piece: Piece) -> Piece | None:
+    """The question that a short reply answers: the last sentence of the answer before, if it asks."""
+    before = pieces[piece.place - 1] if piece.place else piece
+    if len(piece.text.split()) < _FEW_WORDS and not before.is_person and before.text.endswith("?"):
+        return before
+    return None
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """The start of a text, as a title."""
     if len(text) <= _LONGEST_TITLE:
         return text
     return text[:_LONGEST_TITLE].rpartition(" ")[0] or text[:_LONGEST_TITLE]

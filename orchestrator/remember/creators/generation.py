@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from agents.models.replies import without_control_characters
@@ -12,26 +11,24 @@ from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.remember.creators.checking import SummaryCheck
 from orchestrator.remember.creators.chunking import Chunk
 from orchestrator.remember.creators.config import MemoryConfig
-from orchestrator.remember.creators.extractive import roll, summarise
-from orchestrator.remember.creators.history import Said, transcript
+from orchestrator.remember.creators.extractive import LOCAL, roll, shortened, summarise
+from orchestrator.remember.creators.history import transcript
 from orchestrator.remember.ledger.lines import Body, Discussion, Kind
 
 CHUNK_BREAK: Final = "--ChunkBreak--"
-LOCAL: Final = "local"
 MOST_OBJECTS: Final = 20
 """How many memories a workflow may make of one chunk."""
 
 PLACEHOLDER: Final = re.compile(r"\{agent(\d{1,3})(Input|Output)\}")
 
 _LONGEST: Final = 16_000
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _FIELDS: Final = ("title", "summary", "entities", "key_phrases")
 _FENCED: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a model is asked: the conversation, and the last message of the chunk. None: for nobody."""
+    """The conversation and the last message that a request to a model belongs to; None if there is none."""
 
     discussion: Discussion | None = None
     message_id: str | None = None
@@ -105,8 +102,7 @@ class Generator:
             return Made((picked,), (), LOCAL)
         inputs = (current, "\n\n".join(new or memories))
         output = _clean(await self.complete(filled(self.prompts.rolling_summary, inputs), caller))
-        source = [Said("", 0, "user", text, _NEVER) for text in (current, *memories)]
-        checked = SummaryCheck(source, self.health_terms).check(output)
+        checked = SummaryCheck.of_memories(memories, self.health_terms).check(output)
         text = checked.text[: self.config.summary_characters]
         if not text:
             return Made((picked,), (), LOCAL, checked.dropped)
@@ -141,7 +137,7 @@ class Generator:
 def _supported(body: Body, text: str, check: SummaryCheck, kind: Kind) -> Body:
     if kind == "file":
         return Body(text)
-    title = body.title if check.supports(body.title, is_title=True) else text[:80]
+    title = body.title if check.has(body.title) or check.supports(body.title) else shortened(text)
     entities = tuple(each for each in body.entities if check.has(each))
     return Body(text, title, text, entities, tuple(each for each in body.key_phrases if check.has(each)))
 

@@ -1,7 +1,7 @@
 """The history of a conversation as the creators of memories read it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from orchestrator.remember.ledger.lines import Point, sha256
@@ -10,6 +10,7 @@ from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Message
 
 PERSON: Final = "user"
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _UNFINISHED: Final = ("pending", "streaming")
 
 
@@ -18,6 +19,7 @@ class Said:
     """A message of the person, or an answer. `number` is its place in the conversation.
 
     `forgotten`: the person deleted it from their memories, so that no memory may be made of its words.
+    `edited`: the words as somebody corrected them in the memory of the message.
     """
 
     id: str
@@ -26,6 +28,12 @@ class Said:
     text: str
     at: datetime
     forgotten: bool = False
+    edited: str | None = None
+
+    @classmethod
+    def of(cls, role: str, text: str) -> "Said":
+        """A text without a place in a conversation."""
+        return cls("", 0, role, text, _NEVER)
 
     @property
     def is_person(self) -> bool:
@@ -35,7 +43,7 @@ class Said:
     @property
     def words(self) -> str:
         """The text that memories may use."""
-        return "" if self.forgotten else self.text
+        return "" if self.forgotten else self.edited or self.text
 
     @property
     def point(self) -> Point:
@@ -46,18 +54,17 @@ class Said:
 def history_after(tx: Transaction, conversation_id: str, after: Point | None) -> list[Said]:
     """The messages after a point, up to the first that is not complete yet; replaced ones are left out."""
     found: list[Said] = []
-    for message in tx.messages.in_order(conversation_id):
-        if after is not None and message.sequence_number <= after.number:
-            continue
+    for message in tx.messages.after(conversation_id, after.number if after else 0):
         if message.completion_status in _UNFINISHED and message.message_role != PERSON:
             break
-        if message.message_role != "system" and not _is_superseded(tx, message):
+        if message.message_role != "system" and not is_superseded(tx, message.id):
             found.append(_said(tx, message))
     return found
 
 
-def _is_superseded(tx: Transaction, message: Message) -> bool:
-    return any(pair.key == "superseded" for pair in tx.meta.of(message.id))
+def is_superseded(tx: Transaction, message_id: str) -> bool:
+    """Whether a message was replaced by another one."""
+    return any(pair.key == "superseded" for pair in tx.meta.of(message_id))
 
 
 def _said(tx: Transaction, message: Message) -> Said:
@@ -69,6 +76,7 @@ def _said(tx: Transaction, message: Message) -> Said:
         message.contents,
         message.created_at,
         forgotten=memory is not None and memory.deleted_at is not None,
+        edited=memory.content if memory is not None and memory.content != message.contents else None,
     )
 
 

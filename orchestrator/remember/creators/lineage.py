@@ -1,6 +1,6 @@
 """From a message, a turn, a chunk, a memory or a rolling summary to all the others that belong to it."""
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,11 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import ArchivedTurn, Conversation
 
 KINDS: Final[tuple[Kind, ...]] = ("file", "vector")
+_SUMMARY: Final = "summary"
+_PART: Final = re.compile(
+    r"(?P<conversation>.+?)(?:#(?P<kind>file|vector|summary))?:(?P<number>[1-9][0-9]{0,8})"
+)
+"""CONVERSATION:TURN, or CONVERSATION#KIND:NUMBER."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,36 +26,48 @@ class _Wanted:
 
     conversation: Conversation
     messages: frozenset[str] | None = None
-    chunk: int | None = None
+    chunk: tuple[str, int] | None = None
 
-    def has(self, line: Line) -> bool:
+    def has(self, kind: Kind, line: Line) -> bool:
         if self.chunk is not None:
-            return line.chunk == self.chunk
+            return self.chunk == (kind, line.chunk)
         return self.messages is None or not self.messages.isdisjoint(line.messages)
 
 
 def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
     """The chunks that an id belongs to, each with its messages and memories, and the rolling summary.
 
-    `id` is that of a message, a memory or a conversation; CONVERSATION:TURN is a turn, CONVERSATION#NUMBER a
-    chunk. Raises if there is no such thing.
+    `id` is that of a message, a memory or a conversation; CONVERSATION:TURN is a turn,
+    CONVERSATION#file:NUMBER or CONVERSATION#vector:NUMBER a chunk, and CONVERSATION#summary:NUMBER a version
+    of the rolling summary. Raises if there is no such thing.
     """
     wanted = store.read_now(lambda tx: _wanted(tx, id))
     if wanted is None:
-        raise AnamnesisError(ITEM_NOT_FOUND, what="message, memory, turn, chunk or conversation")
+        raise _not_found()
     of = Discussion(wanted.conversation.user_id, wanted.conversation.id)
     found = []
     for kind in KINDS:
         lines = ledger.lines(of, kind)
-        made = [line for line in lines if line.action in CHUNK_ACTIONS and wanted.has(line)]
+        made = [line for line in lines if line.action in CHUNK_ACTIONS and wanted.has(kind, line)]
         for number in dict.fromkeys(line.chunk for line in made):
             of_chunk = [line for line in made if line.chunk == number]
-            found.append(_chunk(store, of, kind, of_chunk, states(lines)))
+            found.append(_chunk(store, of, kind, of_chunk, lines))
     summaries = ledger.summaries(of)
+    if wanted.chunk is not None:
+        named, number = wanted.chunk
+        if not found and not (named == _SUMMARY and number <= len(summaries)):
+            raise _not_found()
+        summaries = summaries[:number] if named == _SUMMARY else summaries
     shown = None
     if summaries:
         last = summaries[-1]
-        shown = {"number": last.number, "text": last.text, "hash": last.hash, "maker": last.maker}
+        shown = {
+            "id": f"{of.id}#{_SUMMARY}:{last.number}",
+            "number": last.number,
+            "text": last.text,
+            "hash": last.hash,
+            "maker": last.maker,
+        }
         shown["memory"] = next(
             (line.memory_id for line in ledger.lines(of, "file") if line.digest == last.hash), None
         )
@@ -60,26 +77,30 @@ def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
     return {"conversation": of.id, "chunks": found, "summary": shown, "notInAMemoryYet": unprocessed}
 
 
+def _not_found() -> AnamnesisError:
+    return AnamnesisError(ITEM_NOT_FOUND, what="message, memory, turn, chunk, summary or conversation")
+
+
 def _wanted(tx: Transaction, id: str) -> _Wanted | None:
-    start, separator, rest = id.partition("#" if "#" in id else ":")
-    if separator:
-        conversation = tx.conversations.get(start)
-        if conversation is None or not rest.isdecimal():
+    if named := _PART.fullmatch(id):
+        conversation = tx.conversations.get(named["conversation"])
+        if conversation is None:
             return None
-        if separator == "#":
-            return _Wanted(conversation, chunk=int(rest))
-        return _Wanted(conversation, _of_turn(tx, start, int(rest)))
+        if named["kind"]:
+            return _Wanted(conversation, chunk=(named["kind"], int(named["number"])))
+        messages = _of_turn(tx, conversation.id, int(named["number"]))
+        return _Wanted(conversation, messages) if messages else None
     if conversation := tx.conversations.get(id):
         return _Wanted(conversation)
     if message := tx.messages.get(id):
         return _of_messages(tx, message.conversation_id, message.id)
     memory = tx.memories.get_even_deleted(id)
-    source: Mapping[str, Any] = memory.source_info or {} if memory else {}
+    source: dict[str, Any] = memory.source_info or {} if memory else {}
     conversation = tx.conversations.get(str(source.get("conversation", "")))
     if conversation is None:
         return None
     if isinstance(chunk := source.get("chunk"), int):
-        return _Wanted(conversation, chunk=chunk)
+        return _Wanted(conversation, chunk=(str(source.get("kind")), chunk))
     return _Wanted(conversation, frozenset((str(source.get("message", "")),)))
 
 
@@ -99,17 +120,16 @@ def _of_turn(tx: Transaction, conversation_id: str, number: int) -> frozenset[st
     return frozenset(id for id in (turn.user_message_id, turn.answer_id) if id) if turn else frozenset()
 
 
-def _chunk(
-    store: Store, of: Discussion, kind: Kind, lines: list[Line], now: Mapping[str, str]
-) -> dict[str, Any]:
-    first = lines[0]
+def _chunk(store: Store, of: Discussion, kind: Kind, lines: list[Line], ledger: list[Line]) -> dict[str, Any]:
+    first, now = lines[0], states(ledger)
+    texts = {line.memory_id: line.body.text for line in ledger if line.body}
     memories = [
-        {"id": line.memory_id, "text": line.body.text if line.body else None, "state": now[line.memory_id]}
+        {"id": line.memory_id, "text": texts.get(line.memory_id), "state": now[line.memory_id]}
         for line in lines
         if line.memory_id
     ]
     return {
-        "id": f"{of.id}#{first.chunk}",
+        "id": f"{of.id}#{kind}:{first.chunk}",
         "kind": kind,
         "line": first.digest,
         "hash": first.point.hash,

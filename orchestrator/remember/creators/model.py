@@ -13,7 +13,7 @@ from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.remember.creators.generation import Caller
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.model_calls import MEMORY_ROLE
+from orchestrator.store.repositories.turn.model_calls import MEMORY_ROLE
 
 _INSTRUCTIONS: Final = "You help to remember conversations between a person and a health companion."
 

@@ -1,17 +1,23 @@
-"""Brings `alicia_memory`, the index of memories, in line with the ledger, and deletions into the ledger."""
+"""Brings `alicia_memory`, the index of memories, in line with the ledger, and finds what the ledger lacks."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from orchestrator.ops.clock import as_text
 from orchestrator.remember import indexing
+from orchestrator.remember.creators.history import is_superseded
 from orchestrator.remember.indexing import Item
-from orchestrator.remember.ledger.lines import Action, Discussion, Kind, Line, alive, states
+from orchestrator.remember.ledger.lines import ALIVE, Body, Discussion, Kind, Line, alive, states
+from orchestrator.remember.ledger.marks import Change
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import derived_id
-from orchestrator.store.repositories.memories import CREATOR, SUMMARY, NewMemory
+from orchestrator.store.repositories.memory.memories import CREATOR, SUMMARY, NewMemory
 from orchestrator.store.rows import Memory
+
+State: TypeAlias = Literal["alive", "deleted", "erased"]
 
 _SURE: Final = {"local": 1.0}
 _BY_MODEL: Final = 0.8
@@ -23,14 +29,12 @@ def memory_id(of: Discussion, kind: Kind, chunk: int, last_message: str, place: 
 
 
 def missing(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) -> list[Item]:
-    """The memories of the ledger that are alive and not in the index, ready to be stored.
-
-    A memory that was deleted there is in the index, marked as deleted, so it is never among them.
-    """
+    """The memories of the ledger that are alive and were never in the index, ready to be stored."""
     return [
         _item(tx, of, kind, line)
         for line in alive(lines)
         if tx.memories.get_even_deleted(line.memory_id) is None
+        and not tx.memories.ledger.of_memory(of.user_id, line.memory_id)
     ]
 
 
@@ -53,39 +57,101 @@ def store_missing(
     return [memory for memory in stored if memory is not None]
 
 
-def changes(tx: Transaction, lines: Sequence[Line]) -> list[tuple[str, Action]]:
-    """What was deleted, restored or erased in the index and not yet in the ledger.
+def changes(tx: Transaction, of: Discussion, lines: Sequence[Line]) -> list[Change]:
+    """What the ledger must follow: edits, deletions, restorations and erasures of its memories.
 
-    A memory whose words come from a message that the person deleted counts as deleted, too.
+    A memory is deleted with any message that it rests on, and erased with it. A message that was edited or
+    replaced after the memory was made counts as deleted.
     """
-    found: list[tuple[str, Action]] = []
+    found: list[Change] = []
     now = states(lines)
+    bodies = {line.memory_id: line.body for line in lines if line.body}
     for line in lines:
         if line.action != "memory":
             continue
-        memory = tx.memories.get_even_deleted(line.memory_id)
-        if memory is None:
-            continue
-        is_alive = now[line.memory_id] in ("memory", "restored")
-        if memory.deleted_at is not None and not memory.content and now[line.memory_id] != "erased":
-            found.append((line.memory_id, "erased"))
-        elif is_alive and (memory.deleted_at is not None or _rests_on_deleted(tx, line)):
-            found.append((line.memory_id, "deleted"))
-        elif not is_alive and memory.deleted_at is None and now[line.memory_id] == "deleted":
-            found.append((line.memory_id, "restored"))
+        id = line.memory_id
+        wanted = _state(tx, of, line)
+        if wanted == "erased" and now[id] != "erased":
+            found.append(Change(id, "erased"))
+        elif wanted == "deleted" and now[id] in ALIVE:
+            found.append(Change(id, "deleted"))
+        elif wanted == "alive" and now[id] != "erased":
+            if now[id] == "deleted":
+                found.append(Change(id, "restored"))
+            body = _body(tx.memories.get(id))
+            if body is not None and body != bodies.get(id) and _was_edited(tx, of, id):
+                found.append(Change(id, "edited", body))
     return found
 
 
-def delete_dependents(tx: Transaction, changed: Sequence[tuple[str, Action]]) -> None:
-    """Delete the memories whose sources were deleted, in the index."""
-    for id, action in changed:
-        if action == "deleted" and tx.memories.get(id) is not None:
-            tx.memories.delete(id, by=CREATOR)
+def follow(tx: Transaction, changed: Sequence[Change]) -> None:
+    """Delete, erase or restore in the index what follows from changes of messages."""
+    for change in changed:
+        memory = tx.memories.get_even_deleted(change.memory_id)
+        if memory is None:
+            continue
+        if change.action == "erased" and (memory.content or memory.deleted_at is None):
+            tx.memories.erase(memory.id, by=CREATOR)
+        elif change.action == "deleted" and memory.deleted_at is None:
+            tx.memories.delete(memory.id, by=CREATOR)
+        elif change.action == "restored" and memory.deleted_at is not None:
+            tx.memories.restore(memory.id, by=CREATOR)
 
 
-def _rests_on_deleted(tx: Transaction, line: Line) -> bool:
-    memories = (tx.memories.get_even_deleted(utterance_id(id)) for id in line.rests_on)
-    return any(memory is not None and memory.deleted_at is not None for memory in memories)
+def _state(tx: Transaction, of: Discussion, line: Line) -> State | None:
+    """How a memory should be, by its row or the ledger of rows, and by the messages that it rests on.
+
+    None if it is in no table: then it is as its own ledger says.
+    """
+    states = {_state_of_message(tx, of, id, line.at) for id in line.rests_on}
+    memory = tx.memories.get_even_deleted(line.memory_id)
+    if "erased" in states or _is_erased(memory):
+        return "erased"
+    if "deleted" in states:
+        return "deleted"
+    if memory is not None and memory.deleted_at is None:
+        return "alive"
+    entries = tx.memories.ledger.of_memory(of.user_id, line.memory_id)
+    if not entries:
+        return None
+    if entries[-1].action not in ("deleted", "erased"):
+        return "alive"
+    if entries[-1].action == "deleted" and entries[-1].actor == CREATOR:
+        return "alive"  # it was deleted because of a message, and comes back with the message
+    return "erased" if entries[-1].action == "erased" else "deleted"
+
+
+def _state_of_message(tx: Transaction, of: Discussion, message_id: str, since: str) -> State:
+    """Whether a memory that was made of a message at a time may still have its words."""
+    memory = tx.memories.get_even_deleted(utterance_id(message_id))
+    if _is_erased(memory):
+        return "erased"
+    if (memory is not None and memory.deleted_at is not None) or is_superseded(tx, message_id):
+        return "deleted"
+    if memory is None or memory.updated_at == memory.created_at:
+        return "alive"
+    entries = tx.memories.ledger.of_memory(of.user_id, memory.id)[1:]
+    later = (each for each in entries if each.action == "updated" and as_text(each.created_at) >= since)
+    return "deleted" if any("content" in json.loads(each.body or "{}") for each in later) else "alive"
+
+
+def _was_edited(tx: Transaction, of: Discussion, memory_id: str) -> bool:
+    """Whether somebody edited a memory. A row that differs without an edit is damaged."""
+    entries = tx.memories.ledger.of_memory(of.user_id, memory_id)
+    words = {"content", "title", "summary"}
+    return any(each.action == "updated" and words & json.loads(each.body or "{}").keys() for each in entries)
+
+
+def _is_erased(memory: Memory | None) -> bool:
+    return memory is not None and memory.deleted_at is not None and not memory.content
+
+
+def _body(memory: Memory | None) -> Body | None:
+    """The words of a memory as they are in the index."""
+    if memory is None:
+        return None
+    lists = (memory.entities, memory.key_phrases)
+    return Body(memory.content, memory.title or "", memory.summary or "", *lists)
 
 
 def _item(tx: Transaction, of: Discussion, kind: Kind, line: Line) -> Item:

@@ -8,6 +8,7 @@ that is not in the ledger is made again, and one that is in the ledger is only b
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from orchestrator.remember.creators import projection
 from orchestrator.remember.creators.chunking import Chunk, chunks
 from orchestrator.remember.creators.generation import Caller, Context, Generator, Made
 from orchestrator.remember.creators.history import Said, history_after
+from orchestrator.remember.creators.settling import KINDS, Settling
 from orchestrator.remember.ledger.lines import (
     Discussion,
     Kind,
@@ -30,6 +32,7 @@ from orchestrator.remember.ledger.lines import (
     Point,
     Summary,
     alive,
+    is_current,
     next_summary,
 )
 from orchestrator.remember.ledger.port import MemoryLedger
@@ -67,6 +70,7 @@ class QualityMemory:
     ) -> None:
         self._store, self.ledger, self._embedder = store, ledger, embedder
         self._generator, self._keep, self._clock = generator, keep, clock
+        self.settling = Settling(store, ledger, clock, characters=generator.config.summary_characters)
 
     @property
     def kind(self) -> Kind:
@@ -97,6 +101,8 @@ class QualityMemory:
         except AnamnesisError as error:
             run.error = run.error or error.problem.name
             log.warning("summary_not_made", conversation_id=of.id, error=error.problem.name)
+        with suppress(AnamnesisError):
+            await self._note_error(of, run.error or None)
         return run
 
     async def without_discussion(self, messages: Sequence[Said]) -> str:
@@ -107,12 +113,10 @@ class QualityMemory:
         return "\n\n".join(body.text for body in made.bodies)
 
     async def settle(self, of: Discussion) -> None:
-        """Bring deletions into the ledger, and what an earlier run left undone into the index."""
-        for kind in ("file", "vector"):
-            lines = await asyncio.to_thread(self.ledger.lines, of, kind)
-            if lines:
-                await self._take_deletions(of, kind, lines)
-                await self._project(of, kind)
+        """Let the ledger follow every change, and bring what an earlier run left undone into the index."""
+        await asyncio.to_thread(self.settling.settle, of)
+        for kind in KINDS:
+            await self._project(of, kind)
 
     async def _chunks_after(
         self, of: Discussion, point: Point | None, *, whole: bool, eager: bool
@@ -142,7 +146,7 @@ class QualityMemory:
         run.dropped += made.dropped
         run.memories += [line.memory_id for line in new if line.memory_id]
         log.info("chunk_remembered", conversation_id=of.id, count=len(chunk), number=new[0].chunk)
-        await self._project(of, self.kind)
+        await self.settle(of)  # a message may have been deleted while the memories were made
         return True
 
     def _lines(self, of: Discussion, chunk: Chunk, made: Made, number: int) -> list[NewLine]:
@@ -166,6 +170,12 @@ class QualityMemory:
         empty = NewLine("empty", "", number, point, messages, (), made.maker, made.dropped, at, None)
         return lines or [empty]
 
+    async def _note_error(self, of: Discussion, error: str | None) -> None:
+        """Keep why the run failed, for `memory status`."""
+        work = await self._store.read(lambda tx: tx.memory_work.get(of.id))
+        if error != (work.error if work else None):
+            await self._store.write(lambda tx: tx.memory_work.note_error(of.id, error))
+
     async def _project(self, of: Discussion, kind: Kind) -> None:
         """Store the memories of the ledger that are not in the index yet."""
         lines = await asyncio.to_thread(self.ledger.lines, of, kind)
@@ -177,51 +187,28 @@ class QualityMemory:
             embeddings = await asyncio.to_thread(indexing.embed, items, self._embedder)
         await self._keep(of.id, lambda tx: projection.store_missing(tx, of, items, embeddings))
 
-    async def _take_deletions(self, of: Discussion, kind: Kind, lines: Sequence[Line]) -> None:
-        changed = await self._store.read(lambda tx: projection.changes(tx, lines))
-        if not changed:
-            return
-        await self._store.write(lambda tx: projection.delete_dependents(tx, changed))
-        at = as_text(self._clock.now())
-        for memory_id, action in changed:
-            await asyncio.to_thread(self.ledger.mark, of, kind, memory_id, action, at)
-        if any(action == "erased" for _, action in changed):
-            await asyncio.to_thread(self.ledger.erase_summaries, of)
-
     async def _roll(self, of: Discussion) -> None:
         """Bring the rolling summary up to date with the memories of kind `file`."""
         lines = await asyncio.to_thread(self.ledger.lines, of, "file")
         summaries = await asyncio.to_thread(self.ledger.summaries, of)
         last = summaries[-1] if summaries else None
         living = alive(lines)
-        held = next((line for line in reversed(lines) if line.action == "memory"), None)
-        if held is None or (living and _is_current(last, living[-1], lines)):
+        new = _unheld(last, living, lines)
+        if not living or not new:
             return
+        current = (last.text or "") if last is not None and len(new) < len(living) else ""
         memories = [line.body.text for line in living if line.body]
-        new = _unheld(last, living)
-        current = (last.text if last and new is not None else "") or ""
-        caller = Caller(of, held.point.message_id)
-        made = await self._generator.roll(memories, current, new or (), caller)
-        text = made.bodies[0].text
-        link = (living[-1] if living else held).digest
-        if last is not None and (last.text, last.hash) == (text, link):
-            return
+        caller = Caller(of, living[-1].point.message_id)
+        made = await self._generator.roll(memories, current, memories[-len(new) :], caller)
         faults.point("before_summary")
-        summary = next_summary(last, text, link, made.maker, self._clock.now())
+        text = made.bodies[0].text
+        summary = next_summary(last, text, living[-1], lines, made.maker, self._clock.now())
         await asyncio.to_thread(self.ledger.add_summary, of, summary)
         faults.point("after_summary")
 
 
-def _is_current(last: Summary | None, newest: Line, lines: Sequence[Line]) -> bool:
-    """Whether a summary holds the newest memory, and nothing was deleted or restored since it was made."""
-    if last is None or last.text is None or last.hash != newest.digest:
-        return False
-    return not any(line.action in ("deleted", "restored", "erased") and line.at >= last.at for line in lines)
-
-
-def _unheld(last: Summary | None, living: Sequence[Line]) -> list[str] | None:
-    """The memories after the last one that the summary holds; None if it must be made anew."""
-    places = [place for place, line in enumerate(living) if last is not None and line.digest == last.hash]
-    if not places or last is None or last.text is None:
-        return None
-    return [line.body.text for line in living[places[0] + 1 :] if line.body]
+def _unheld(last: Summary | None, living: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:
+    """The memories that the summary does not hold: all of them if one was changed since it was made."""
+    if last is None or not is_current(last, lines):
+        return living
+    return [line for line in living if line.number > last.seen]

@@ -14,6 +14,7 @@ from orchestrator.remember.ledger.lines import (
     broken_summaries,
 )
 from orchestrator.remember.ledger.port import LedgerReader
+from orchestrator.store.checks.violations import Violation
 from orchestrator.store.engine.database import Store
 
 
@@ -22,7 +23,7 @@ class MemoryStatus:
     """The memories of one conversation. `behind` messages are in no memory yet.
 
     `dropped` counts sentences of a model that the messages did not support. `broken` says what is wrong with
-    a ledger.
+    a ledger. `unsettled`: it does not follow all changes of memories yet. `error` ended the last run.
     """
 
     user: str
@@ -35,6 +36,8 @@ class MemoryStatus:
     dropped: int
     summary: bool
     broken: tuple[str, ...]
+    unsettled: bool = False
+    error: str | None = None
 
 
 def statuses(
@@ -46,6 +49,13 @@ def statuses(
             yield _status(store, ledger, kind, Discussion(conversation.user_id, conversation.id))
 
 
+def broken_ledgers(store: Store, ledger: LedgerReader) -> Iterator[Violation]:
+    """The ledgers that are broken (I25), for `anamnesis check`."""
+    for each in statuses(store, ledger, "vector"):
+        for why in each.broken:
+            yield Violation("I25", f"memories made of a conversation: {why}", (each.conversation,))
+
+
 def _status(store: Store, ledger: LedgerReader, kind: Kind, of: Discussion) -> MemoryStatus:
     try:
         lines, files, summaries = ledger.lines(of, kind), ledger.lines(of, "file"), ledger.summaries(of)
@@ -54,6 +64,9 @@ def _status(store: Store, ledger: LedgerReader, kind: Kind, of: Discussion) -> M
         return MemoryStatus(of.user_id, of.id, kind, 0, 0, 0, 0, 0, False, (error.problem.name,))
     broken = [f"line {number}: {why}" for number, why in broken_rules(lines)]
     broken += [f"summary {number}: {why}" for number, why in broken_summaries(summaries, files)]
+    if kind != "file":
+        broken += [f"line {number} of kind file: {why}" for number, why in broken_rules(files)]
+    work = store.read_now(lambda tx: tx.memory_work.get(of.id))
     made = [line for line in lines if line.action in CHUNK_ACTIONS]
     return MemoryStatus(
         user=of.user_id,
@@ -66,4 +79,6 @@ def _status(store: Store, ledger: LedgerReader, kind: Kind, of: Discussion) -> M
         dropped=sum(line.dropped for line in made),
         summary=bool(summaries and summaries[-1].text),
         broken=tuple(broken),
+        unsettled=work is not None and work.changed > work.settled,
+        error=work.error if work else None,
     )

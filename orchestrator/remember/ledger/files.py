@@ -2,13 +2,14 @@
 
 `ID_memories.jsonl` has the memories of kind `file`, `ID_summary.jsonl` the rolling summary, and
 `ID_vector_memory.db` the memories of kind `vector`. The two JSON files are only appended to; erasing a memory
-is the one exception, because its words must be gone then.
+is the one exception, because its words must be gone then: the file is replaced by one without them.
 """
 
 import fcntl
 import json
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from orchestrator.errors import LEDGER_UNREADABLE, AnamnesisError
 from orchestrator.ops import faults
 from orchestrator.remember.ledger import vector_db
 from orchestrator.remember.ledger.lines import (
-    Action,
     Discussion,
     Kind,
     Line,
@@ -27,14 +27,15 @@ from orchestrator.remember.ledger.lines import (
     Point,
     Summary,
     chained,
-    erased,
     line_json,
     line_of,
     point_of,
     sha256,
     summary_json,
+    without_text,
+    without_words,
 )
-from orchestrator.remember.ledger.marks import mark_of
+from orchestrator.remember.ledger.marks import Change, erased_by, marks
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ class FileLedger:
     def summaries(self, of: Discussion) -> list[Summary]:
         """All versions of the rolling summary. The last one is current."""
         with _our_errors():
-            return _read(self.paths(of)[1], lambda value: Summary(**value))
+            return _read(self.paths(of)[1], _summary)
 
     def search(self, of: Discussion, keywords: str, limit: int) -> list[Line]:
         """The memories of kind `vector` that have any of the keywords, best first."""
@@ -103,40 +104,42 @@ class FileLedger:
             _append(memories, [line_json(line)])
             return True
 
-    def mark(self, of: Discussion, kind: Kind, memory_id: str, action: Action, at: str) -> None:
-        """Append that a memory was deleted, restored or erased. Erasing also removes its words."""
-        memories, _, vector = self.paths(of)
-        with self._locked(of):
-            known = self.lines(of, kind)
-            new = mark_of(known, memory_id, action, at)
-            if new is None:
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+        """Append that memories were edited, deleted, restored or erased. Erasing also removes words."""
+        memories, summary, vector = self.paths(of)
+        with self._locked(of), _our_errors():
+            if kind == "vector":
+                vector_db.change(vector, changes, at)
                 return
-            with _our_errors():
-                if kind == "vector":
-                    vector_db.mark(vector, new)
-                    return
-                _append(memories, [line_json(line) for line in chained(known[-1], [new])])
-                if action == "erased":
-                    _rewrite(memories, line_of, _without_words_of(memory_id), line_json)
+            known = _read(memories, line_of)
+            new = marks(known, changes, at)
+            gone = erased_by(new)
+            if not gone:
+                _append(memories, [line_json(line) for line in new])
+                return
+            # The summaries first: if this process dies in between, the memory is still to be erased.
+            _replace(summary, [summary_json(without_text(each)) for each in _read(summary, _summary)])
+            faults.point("before_erasure")
+            kept = [without_words(line) if line.memory_id in gone else line for line in (*known, *new)]
+            _replace(memories, [line_json(line) for line in kept])
 
     def add_summary(self, of: Discussion, summary: Summary) -> bool:
-        """Append a version of the rolling summary. Returns False if its number is taken."""
-        with self._locked(of):
-            if summary.number != len(self.summaries(of)) + 1:
+        """Append a version of the rolling summary, unless another one or another line came before it."""
+        memories, path, _ = self.paths(of)
+        with self._locked(of), _our_errors():
+            if summary.number != len(_read(path, _summary)) + 1 or summary.seen != len(
+                _whole_lines(memories)
+            ):
                 return False
-            with _our_errors():
-                _append(self.paths(of)[1], [summary_json(summary)])
+            _append(path, [summary_json(summary)])
             return True
 
-    def erase_summaries(self, of: Discussion) -> None:
-        """Remove the words of all versions of the rolling summary."""
-        with self._locked(of), _our_errors():
-            _rewrite(
-                self.paths(of)[1],
-                lambda value: Summary(**{**value, "text": None}),
-                lambda each: each,
-                summary_json,
-            )
+    def forget(self, user_id: str) -> None:
+        """Remove everything about a person."""
+        with _our_errors():
+            folder = self._folder / safe_name(user_id)
+            if folder.exists():
+                shutil.rmtree(folder)
 
     @contextmanager
     def _locked(self, of: Discussion) -> Iterator[None]:
@@ -152,8 +155,8 @@ class FileLedger:
             os.close(lock)
 
 
-def _without_words_of(memory_id: str) -> Callable[[Line], Line]:
-    return lambda line: erased(line) if line.memory_id == memory_id else line
+def _summary(value: dict[str, Any]) -> Summary:
+    return Summary(**{"salt": "", "text_digest": None, "seen": 1, **value})
 
 
 def _whole_lines(path: Path) -> list[bytes]:
@@ -171,6 +174,8 @@ def _read(path: Path, make: Callable[[dict[str, Any]], T]) -> list[T]:
 
 def _append(path: Path, texts: Sequence[str]) -> None:
     """Append lines in one write, and wait until they are on the disk."""
+    if not texts:
+        return
     data = b"".join(text.encode("utf-8", "surrogatepass") + b"\n" for text in texts)
     file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -188,20 +193,20 @@ def _append(path: Path, texts: Sequence[str]) -> None:
     faults.point("after_line")
 
 
-def _rewrite(
-    path: Path,
-    make: Callable[[dict[str, Any]], T],
-    change: Callable[[T], T],
-    text_of: Callable[[T], str],
-) -> None:
-    """Replace a file by one with changed lines."""
-    if not path.exists():
-        return
-    texts = [text_of(change(each)) for each in _read(path, make)]
+def _replace(path: Path, texts: Sequence[str]) -> None:
+    """Replace a file by one with these lines, in one step."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
+    if not texts:
+        return
     _append(new, texts)
     os.replace(new, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # else a power cut could bring the old file back
+    finally:
+        os.close(folder)
+    faults.point("after_erasure")
 
 
 @contextmanager

@@ -11,10 +11,13 @@ from typing import Any, Final, Literal, TypeAlias
 from orchestrator.ops.clock import as_text
 
 Kind: TypeAlias = Literal["file", "vector"]
-Action: TypeAlias = Literal["memory", "empty", "deleted", "restored", "erased"]
+Action: TypeAlias = Literal["memory", "empty", "edited", "deleted", "restored", "erased"]
 
 CHUNK_ACTIONS: Final = ("memory", "empty")
 """The actions of lines that a chunk of messages made. `empty`: the chunk has nothing worth remembering."""
+
+ALIVE: Final = ("memory", "edited", "restored")
+"""The last action of a memory that is not deleted."""
 
 CHAIN_RULES: Final = (
     "a line is missing before this one",
@@ -85,11 +88,18 @@ class Line(NewLine):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One version of the rolling summary. `hash` is the digest of the last memory line that it holds."""
+    """One version of the rolling summary. `hash` is the digest of the last memory line that it holds.
+
+    It was made when the ledger had `seen` lines. `digest` covers `text_digest` instead of text and salt. When
+    a memory is erased, text and salt are removed. Versions from before there was a `text_digest` have none.
+    """
 
     number: int
     text: str | None
+    salt: str | None
+    text_digest: str | None
     hash: str
+    seen: int
     maker: str
     at: str
     previous: str | None
@@ -120,11 +130,17 @@ def chained(last: Line | None, new: Iterable[NewLine]) -> list[Line]:
     return made
 
 
-def next_summary(last: Summary | None, text: str, held: str, maker: str, at: datetime) -> Summary:
-    """The next version of a rolling summary, which holds all memories up to the line with digest `held`."""
+def next_summary(
+    last: Summary | None, text: str, held: Line, lines: Sequence[Line], maker: str, at: datetime
+) -> Summary:
+    """The next version of a rolling summary of a ledger, which holds all living memories up to `held`."""
     number, previous = (last.number + 1, last.digest) if last else (1, None)
-    digest = _summary_digest(number, held, maker, as_text(at), previous)
-    return Summary(number, text, held, maker, as_text(at), previous, digest)
+    salt = secrets.token_hex(16)
+    digest = _text_digest(salt, text)
+    made = Summary(
+        number, text, salt, digest, held.digest, lines[-1].number, maker, as_text(at), previous, ""
+    )
+    return replace(made, digest=_summary_digest(made))
 
 
 def broken_rules(lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
@@ -151,7 +167,11 @@ def broken_summaries(summaries: Sequence[Summary], lines: Sequence[Line]) -> Ite
             yield each.number, CHAIN_RULES[0]
         elif each.previous != (before.digest if before else None):
             yield each.number, CHAIN_RULES[2]
-        if each.digest != _summary_digest(each.number, each.hash, each.maker, each.at, each.previous):
+        if None not in (each.text, each.text_digest) and each.text_digest != _text_digest(
+            each.salt, each.text or ""
+        ):
+            yield each.number, CHAIN_RULES[1]
+        if each.digest != _summary_digest(each):
             yield each.number, CHAIN_RULES[3]
         if each.hash not in known:
             yield each.number, "the summary's last memory is not in the ledger"
@@ -164,23 +184,36 @@ def point_of(lines: Sequence[Line]) -> Point | None:
 
 
 def states(lines: Iterable[Line]) -> dict[str, Action]:
-    """The last action of each memory: `memory` and `restored` are alive, the others are not."""
+    """The last action of each memory. Those in `ALIVE` are not deleted."""
     return {line.memory_id: line.action for line in lines if line.memory_id}
 
 
 def alive(lines: Sequence[Line]) -> list[Line]:
-    """The memories that are not deleted, in the order in which they were made."""
+    """The memories that are not deleted, in the order in which they were made, with their present words."""
     now = states(lines)
+    bodies = {line.memory_id: line.body for line in lines if line.body}
     return [
-        line
+        replace(line, body=bodies[line.memory_id])
         for line in lines
-        if line.action == "memory" and line.body and now[line.memory_id] in ("memory", "restored")
+        if line.action == "memory" and line.memory_id in bodies and now[line.memory_id] in ALIVE
     ]
 
 
-def erased(line: Line) -> Line:
-    """The line without its words."""
+def is_current(summary: Summary | None, lines: Sequence[Line]) -> bool:
+    """Whether a summary was made after the last edit, deletion, restoration and erasure of a memory."""
+    if summary is None or summary.text is None:
+        return False
+    return all(line.action in CHUNK_ACTIONS for line in lines[summary.seen :])
+
+
+def without_words(line: Line) -> Line:
+    """The line of an erased memory."""
     return replace(line, body=None, salt=None)
+
+
+def without_text(summary: Summary) -> Summary:
+    """The summary of which a memory was erased."""
+    return replace(summary, text=None, salt=None)
 
 
 # --- lines as JSON ------------------------------------------------------------------------------------------
@@ -263,5 +296,11 @@ def _body_digest(salt: str | None, body: Body | None) -> str:
     return sha256(_json((salt, asdict(body) if body else None)))
 
 
-def _summary_digest(number: int, held: str, maker: str, at: str, previous: str | None) -> str:
-    return sha256(_json((number, held, maker, at, previous)))
+def _text_digest(salt: str | None, text: str) -> str:
+    return sha256(_json((salt, text)))
+
+
+def _summary_digest(summary: Summary) -> str:
+    covered = (summary.text_digest, summary.seen) if summary.text_digest else ()
+    parts = (summary.number, *covered, summary.hash, summary.maker)
+    return sha256(_json((*parts, summary.at, summary.previous)))

@@ -1,24 +1,48 @@
-"""The lines that say that a memory was deleted, restored or erased. Pure."""
+"""The lines that say that a memory was edited, deleted, restored or erased. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from orchestrator.remember.ledger.lines import Action, Line, NewLine, states
+from orchestrator.remember.ledger.lines import ALIVE, Action, Body, Line, NewLine, chained, states
 
 _AFTER: Final[dict[Action, tuple[Action, ...]]] = {
-    "deleted": ("memory", "restored"),
+    "edited": ALIVE,
+    "deleted": ALIVE,
     "restored": ("deleted",),
-    "erased": ("memory", "restored", "deleted"),
+    "erased": (*ALIVE, "deleted"),
 }
 """Which actions may follow which. An erased memory stays erased."""
 
 
-def mark_of(lines: Sequence[Line], memory_id: str, action: Action, at: str) -> NewLine | None:
-    """The line to append; None if the ledger does not have the memory, or if it is in that state already."""
-    now = states(lines).get(memory_id)
-    if now is None or now not in _AFTER.get(action, ()):
-        return None
-    made = next(line for line in lines if line.memory_id == memory_id and line.action == "memory")
-    values = {name: getattr(made, name) for name in NewLine.__dataclass_fields__}
-    return replace(NewLine(**values), action=action, at=at, body=None, dropped=0, chunk=0, messages=())
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a memory. `body` has its new words if it was edited."""
+
+    memory_id: str
+    action: Action
+    body: Body | None = None
+
+
+def marks(lines: Sequence[Line], changes: Iterable[Change], at: str) -> list[Line]:
+    """The lines to append. A change of an unknown memory, or one that was made already, is left out."""
+    now = states(lines)
+    made = {line.memory_id: line for line in lines if line.action == "memory"}
+    words = {line.memory_id: line.body for line in lines if line.body}
+    new = []
+    for change in changes:
+        id = change.memory_id
+        if now.get(id) not in _AFTER.get(change.action, ()):
+            continue
+        if change.action == "edited" and change.body in (None, words.get(id)):
+            continue
+        values = {name: getattr(made[id], name) for name in NewLine.__dataclass_fields__}
+        line = replace(NewLine(**values), action=change.action, at=at, chunk=0, messages=(), dropped=0)
+        new.append(replace(line, body=change.body if change.action == "edited" else None))
+        now[id] = change.action
+    return chained(lines[-1] if lines else None, new)
+
+
+def erased_by(lines: Iterable[Line]) -> frozenset[str]:
+    """The memories that these lines erase."""
+    return frozenset(line.memory_id for line in lines if line.action == "erased")

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.remember.ledger.lines import Action, Discussion, Kind, Line, NewLine, Point, Summary
+from orchestrator.remember.ledger.lines import Discussion, Kind, Line, NewLine, Point, Summary
+from orchestrator.remember.ledger.marks import Change
 
 
 class LedgerReader(Protocol):
@@ -31,11 +32,18 @@ class MemoryLedger(LedgerReader, Protocol):
         Returns False, and appends nothing, if `after` is not the point.
         """
 
-    def mark(self, of: Discussion, kind: Kind, memory_id: str, action: Action, at: str) -> None:
-        """Append that a memory was deleted, restored or erased. Erasing also removes its words."""
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+        """Append that memories were edited, deleted, restored or erased.
+
+        Erasing also removes the words of the memory, and those of all versions of the rolling summary.
+        """
 
     def add_summary(self, of: Discussion, summary: Summary) -> bool:
-        """Append a version of the rolling summary. Returns False if its number is taken."""
+        """Append a version of the rolling summary.
 
-    def erase_summaries(self, of: Discussion) -> None:
-        """Remove the words of all versions of the rolling summary."""
+        Returns False, and appends nothing, if its number is taken, or if the ledger has lines that it has not
+        seen.
+        """
+
+    def forget(self, user_id: str) -> None:
+        """Remove everything about a person."""

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from sqlalchemy import bindparam
 
 from orchestrator.ops import faults
 from orchestrator.ops.clock import as_text
@@ -20,9 +22,18 @@ from orchestrator.remember.ledger.lines import (
     chained,
     point_of,
 )
-from orchestrator.remember.ledger.marks import mark_of
+from orchestrator.remember.ledger.marks import Change, erased_by, marks
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.rows import MemoryLine, MemorySummary
+from orchestrator.store.engine.statements import Statement, all_of
+from orchestrator.store.rows import Conversation, MemoryLine, MemorySummary
+
+_LOCK: Final = Statement(
+    all_of(Conversation)
+    .where(Conversation.table.c.id == bindparam("id"), Conversation.table.c.user_id == bindparam("user_id"))
+    .with_for_update(key_share=True),
+    Conversation,
+)
+"""Unlike `Conversations.lock`, this also finds a deleted conversation: its memories can still be erased."""
 
 
 class TableLedger:
@@ -64,33 +75,39 @@ class TableLedger:
         faults.point("after_line")
         return appended
 
-    def mark(self, of: Discussion, kind: Kind, memory_id: str, action: Action, at: str) -> None:
-        """Append that a memory was deleted, restored or erased. Erasing also removes its words."""
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+        """Append that memories were edited, deleted, restored or erased. Erasing also removes words."""
+        person, conversation = of.user_id, of.id
 
         def work(tx: Transaction) -> None:
             if not _lock(tx, of):
                 return
-            known = _lines(tx, of, kind)
-            new = mark_of(known, memory_id, action, at)
-            if new is None:
-                return
-            _insert(tx, of, kind, chained(known[-1], [new]))
-            if action == "erased":
+            new = marks(_lines(tx, of, kind), changes, at)
+            _insert(tx, of, kind, new)
+            gone = erased_by(new)
+            for memory_id in gone:
                 which = {
-                    "user_id": of.user_id,
-                    "conversation_id": of.id,
+                    "user_id": person,
+                    "conversation_id": conversation,
                     "kind": kind,
                     "memory_id": memory_id,
                 }
                 tx.unit.change(MemoryLine, which, body=None, salt=None)
+            if gone and kind == "file":
+                here = {"user_id": person, "conversation_id": conversation}
+                tx.unit.change(MemorySummary, here, text=None, salt=None)
+            faults.point("before_erasure")
 
         self._store.write_now(work)
+        faults.point("after_erasure")
 
     def add_summary(self, of: Discussion, summary: Summary) -> bool:
-        """Append a version of the rolling summary. Returns False if its number is taken."""
+        """Append a version of the rolling summary, unless another one or another line came before it."""
 
         def work(tx: Transaction) -> bool:
             if not _lock(tx, of) or summary.number != len(_summaries(tx, of)) + 1:
+                return False
+            if summary.seen != len(_lines(tx, of, "file")):
                 return False
             values = {**asdict(summary), "created_at": datetime.fromisoformat(summary.at)}
             del values["at"]
@@ -99,15 +116,19 @@ class TableLedger:
 
         return self._store.write_now(work)
 
-    def erase_summaries(self, of: Discussion) -> None:
-        """Remove the words of all versions of the rolling summary."""
-        which = {"user_id": of.user_id, "conversation_id": of.id}
-        self._store.write_now(lambda tx: tx.unit.change(MemorySummary, which, text=None))
+    def forget(self, user_id: str) -> None:
+        """Remove everything about a person."""
+
+        def work(tx: Transaction) -> None:
+            tx.unit.remove(MemoryLine, user_id=user_id)
+            tx.unit.remove(MemorySummary, user_id=user_id)
+
+        self._store.write_now(work)
 
 
 def _lock(tx: Transaction, of: Discussion) -> bool:
     """Lock the conversation until the transaction ends; False if it is not this person's."""
-    return tx.conversations.lock(of.id).user_id == of.user_id
+    return tx.unit.first(_LOCK, id=of.id, user_id=of.user_id) is not None
 
 
 def _lines(tx: Transaction, of: Discussion, kind: Kind) -> list[Line]:
@@ -118,7 +139,18 @@ def _lines(tx: Transaction, of: Discussion, kind: Kind) -> list[Line]:
 def _summaries(tx: Transaction, of: Discussion) -> list[Summary]:
     rows = tx.unit.find(MemorySummary, "number", user_id=of.user_id, conversation_id=of.id)
     return [
-        Summary(row.number, row.text, row.hash, row.maker, as_text(row.created_at), row.previous, row.digest)
+        Summary(
+            number=row.number,
+            text=row.text,
+            salt=row.salt,
+            text_digest=row.text_digest,
+            hash=row.hash,
+            seen=row.seen,
+            maker=row.maker,
+            at=as_text(row.created_at),
+            previous=row.previous,
+            digest=row.digest,
+        )
         for row in rows
     ]
 

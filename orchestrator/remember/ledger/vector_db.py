@@ -14,12 +14,13 @@ from orchestrator.remember.ledger.lines import (
     Line,
     NewLine,
     Point,
+    alive,
     chained,
-    erased,
     line_json,
     line_of,
-    states,
+    without_words,
 )
+from orchestrator.remember.ledger.marks import Change, erased_by, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,8 +76,7 @@ def read_lines(path: Path) -> list[Line]:
     with _reading(path) as connection:
         if connection is None:
             return []
-        rows = connection.execute("SELECT metadata_json FROM memories ORDER BY id").fetchall()
-    return [line_of(json.loads(text)) for (text,) in rows]
+        return _lines(connection)
 
 
 def read_point(path: Path, discussion_id: str) -> Point | None:
@@ -93,6 +93,7 @@ def append(path: Path, discussion_id: str, after: Point | None, new: Sequence[Ne
         lines = chained(_last(connection), new)
         for line in lines:
             _insert(connection, line)
+            _index(connection, line)
         faults.point("before_tracker")
         _move(connection, discussion_id, lines[-1])
         faults.point("before_line")
@@ -100,25 +101,29 @@ def append(path: Path, discussion_id: str, after: Point | None, new: Sequence[Ne
     return True
 
 
-def mark(path: Path, new: NewLine) -> None:
-    """Append a deletion, a restoration or an erasure, and change the index accordingly."""
+def change(path: Path, changes: Sequence[Change], at: str) -> None:
+    """Append edits, deletions, restorations and erasures, and index the memories with their present words."""
     with _writing(path) as connection:
-        (line,) = chained(_last(connection), [new])
-        _insert(connection, line)
-        lines = [
-            line_of(json.loads(text))
-            for (text,) in connection.execute("SELECT metadata_json FROM memories ORDER BY id")
-        ]
-        made = next(each for each in lines if each.memory_id == new.memory_id and each.action == "memory")
-        connection.execute("DELETE FROM memories_fts WHERE rowid = ?", (made.number,))
-        if new.action == "restored" and made.body is not None:
-            _index(connection, made)
-        if new.action == "erased":
-            connection.execute(
-                "UPDATE memories SET memory_text = NULL, metadata_json = ? WHERE id = ?",
-                (line_json(erased(made)), made.number),
-            )
+        known = _lines(connection)
+        new = marks(known, changes, at)
+        for line in new:
+            _insert(connection, line)
+        gone, changed = erased_by(new), {line.memory_id for line in new}
+        for line in (*known, *new):
+            if line.memory_id in gone:
+                connection.execute(
+                    "UPDATE memories SET memory_text = NULL, metadata_json = ? WHERE id = ?",
+                    (line_json(without_words(line)), line.number),
+                )
+            if line.memory_id in changed:
+                connection.execute("DELETE FROM memories_fts WHERE rowid = ?", (line.number,))
+        for line in alive(_lines(connection)):
+            if line.memory_id in changed:
+                _index(connection, line)
+        if gone:
             connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('optimize')")
+        faults.point("before_erasure")
+    faults.point("after_erasure")
 
 
 def search(path: Path, keywords: str, limit: int, weights: Mapping[str, float]) -> list[Line]:
@@ -131,12 +136,12 @@ def search_lines(
     lines: Sequence[Line], keywords: str, limit: int, weights: Mapping[str, float]
 ) -> list[Line]:
     """The same for lines that are stored elsewhere: they are indexed in memory for this one search."""
-    now = states(lines)
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         for line in lines:
-            if line.action != "memory" or now[line.memory_id] in ("memory", "restored"):
-                _insert(connection, line)
+            _insert(connection, line)
+        for line in alive(lines):
+            _index(connection, line)
         return _found(connection, keywords, limit, weights)
 
 
@@ -148,9 +153,15 @@ def _found(
         return []
     values = ", ".join(str(float(weights[name])) for name in COLUMNS)
     statement = f"""
-        SELECT metadata_json FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid
-        WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts, {values}), memories.id LIMIT ?"""  # noqa: S608
+        SELECT rowid FROM memories_fts
+        WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts, {values}), rowid LIMIT ?"""  # noqa: S608
     rows = connection.execute(statement, (query, limit)).fetchall()
+    living = {line.number: line for line in alive(_lines(connection))}
+    return [living[number] for (number,) in rows if number in living]
+
+
+def _lines(connection: sqlite3.Connection) -> list[Line]:
+    rows = connection.execute("SELECT metadata_json FROM memories ORDER BY id").fetchall()
     return [line_of(json.loads(text)) for (text,) in rows]
 
 
@@ -166,13 +177,12 @@ def _insert(connection: sqlite3.Connection, line: Line) -> None:
             line.at,
         ),
     )
-    if line.action == "memory" and line.body is not None:
-        _index(connection, line)
 
 
 def _index(connection: sqlite3.Connection, line: Line) -> None:
     body = line.body
-    assert body is not None  # noqa: S101  the callers check it
+    if body is None:
+        return
     connection.execute(
         "INSERT INTO memories_fts (rowid, title, summary, entities, key_phrases, memory_text)"
         " VALUES (?, ?, ?, ?, ?, ?)",

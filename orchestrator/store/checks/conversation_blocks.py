@@ -17,7 +17,7 @@ from memory_blocks.trace import digest
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.packing import chain_departures
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.repositories.facts import as_change
+from orchestrator.store.repositories.memory.facts import as_change
 from orchestrator.store.rows import ArchivedTurn, Block, BlockRevision, FactChange, Trace
 
 

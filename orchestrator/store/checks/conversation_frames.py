@@ -12,7 +12,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.repositories.traces import is_of_viewer
+from orchestrator.store.repositories.turn.traces import is_of_viewer
 from orchestrator.store.rows import Frame, Message, SafetyEvent, Sentence, Trace, Turn
 from orchestrator.wire.codec import MAX_FRAME_BYTES, open_frame, read
 from orchestrator.wire.messages import (

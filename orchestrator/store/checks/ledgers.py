@@ -7,7 +7,7 @@ from sqlalchemy import select
 from orchestrator.store.checks.violations import Found, Violation
 from orchestrator.store.engine.statements import Statement
 from orchestrator.store.engine.unit import Unit
-from orchestrator.store.repositories.memory_ledger import MemoryLedger, departures
+from orchestrator.store.repositories.memory.ledger import MemoryLedger, departures
 from orchestrator.store.rows import MemoryHead
 
 WRONG_HEAD: Final = "a ledger does not end where its head says"

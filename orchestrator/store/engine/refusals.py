@@ -59,7 +59,7 @@ _KEYS: Final = _keys()
 
 
 def from_value(error: UnicodeError | OverflowError) -> AnamnesisError:
-    """For a text that is not UTF-8 or a number that fits no column; the driver raises these itself."""
+    """The refusal for a value that the driver rejects: text that is not UTF-8, or a number too large."""
     if isinstance(error, UnicodeError):
         return AnamnesisError(BAD_UTF8)
     return AnamnesisError(CONSTRAINT, rule="range")

@@ -32,6 +32,7 @@ REVISIONS: Final = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )
 """All versions of the schema, oldest first. This program needs the last."""
 
