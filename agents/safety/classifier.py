@@ -106,13 +106,16 @@ class DangerClassifier:
 
     def likeness(self, texts: Sequence[str]) -> list[Likeness]:
         """How much each text is like danger. Computes for one or two milliseconds per text."""
-        learned = self._learned
-        scores = _kernel(self._embedder.embed(texts), learned.landmarks) @ learned.landmark_weights
-        for row, text in zip(scores, texts, strict=True):
+        learned, different = self._learned, list(dict.fromkeys(texts))
+        scores = _kernel(self._embedder.embed(different), learned.landmarks) @ learned.landmark_weights
+        for row, text in zip(scores, different, strict=True):
             places = [self._places[word] for word in _words(text, self._findings) if word in self._places]
             if (length := np.linalg.norm(learned.rarity[places])) > 0:
                 row += learned.rarity[places] / length @ learned.word_weights[places]
-        return [Likeness(float(emergency), float(crisis)) for emergency, crisis in scores]
+        found = {
+            text: Likeness(float(row[0]), float(row[1])) for text, row in zip(different, scores, strict=True)
+        }
+        return [found[text] for text in texts]
 
 
 def parts_of(text: str) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Final, Literal, Protocol
 
 from agents.safety.classifier import Likeness, parts_of
 from agents.safety.conversation.denials import TakesBack, denies
-from agents.safety.conversation.over_turns import told_in_parts
+from agents.safety.conversation.over_turns import MOST_MESSAGES, told_in_parts
+from agents.safety.rules.guard import Reason
 from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Verdict
 
 AGREES: Final = 0.4
@@ -25,15 +26,28 @@ ALONE: Final = 0.51
 """From this likeness on, a text that no rule flags is a possible danger."""
 PLAINLY: Final = 0.75
 """The same once the person was asked about that kind of danger: nobody is asked twice for less."""
+ADDS: Final = 0.2
+"""How much a message must be like a danger that it tells together with those before it, for a certain danger
+after a question about it; `AGREES` without one."""
+BARELY_ADDS: Final = 0.1
+"""The same for a possible danger."""
 _DATED: Final = re.compile(
     r"\b(?:(?:19|20)\d\d|years ago|decades ago|as a (?:child|teenager|kid))\b", re.IGNORECASE
 )
 _PRESENT: Final = re.compile(
     r"\b(?:now|today|tonight|currently|still|again|since|lately|recently|this (?:morning|week|evening)"
     r"|yesterday|i['\u2019]?m|am|is|are|it['\u2019]?s|he['\u2019]?s|she['\u2019]?s|they['\u2019]?re|have|has|having|keeps?|can['\u2019]?t"
-    r"|cannot|don['\u2019]?t|doesn['\u2019]?t|feels?|hurts?|started|just)\b",
+    r"|cannot|don['\u2019]?t|doesn['\u2019]?t|feels?|hurts?|started|just|wants?|wanna|needs?|going|gonna|will"
+    r"|i['\u2019]ll|thinks?|thinking|plan|planning|wish|hate|hears?|sees?|takes?|taking"
+    r"|gets?|getting|goes|comes|keep|won['\u2019]?t|isn['\u2019]?t|aren['\u2019]?t|we['\u2019]re|i['\u2019]?ve)\b",
     re.IGNORECASE,
 )
+_PAST_TENSE: Final = re.compile(
+    r"\b(?:was|were|had|did|took|went|felt|came|woke|fell|lost|got|could|\w+ed"
+    r"|(?:did|could|was|were|had)n['\u2019]?t)\b",
+    re.IGNORECASE,
+)
+_SINCE_A_YEAR: Final = re.compile(r"\bsince (?:19|20)\d\d\b", re.IGNORECASE)
 PER_DOUBLING: Final = 0.06
 """Added to `alone` for every doubling of the number of parts in a message of more than `SHORT` words, because
 many parts are many chances to err."""
@@ -66,6 +80,10 @@ class Rules(TakesBack, Protocol):
 
     def always(self, verdict: Verdict) -> Verdict:
         """The part of a verdict from rules that nothing may dismiss."""
+        ...
+
+    def explain(self, text: str) -> Sequence[Reason]:
+        """Every rule that fired or was stopped, with the words that did it."""
         ...
 
     def as_read(self, text: str) -> str:
@@ -111,18 +129,27 @@ class DangerDetector:
             checked = replace(checked, verdict=verdict)
         return checked
 
-    def check_together(self, earlier: Sequence[str], said: str) -> Verdict:
+    def check_together(self, earlier: Sequence[str], said: str, asked: str = "none") -> Verdict:
         """The danger that only this message and those before it tell together.
 
-        A figure that completes it (a temperature, a number of tablets) makes it certain.
+        A figure that completes it (a temperature, a number of tablets) makes it certain. Otherwise the
+        message must itself be like that danger: a little for a possible danger, more for a certain one, less
+        if the person was `asked` about this kind of danger before.
         """
         if not earlier or not self._guard.has_finding(said):
             return Verdict()
+        if asked == "none" and self._guard.check(". ".join(earlier[-MOST_MESSAGES + 1 :])).is_certain:
+            return Verdict()  # that danger was judged, and is over or was a mistake
         found = told_in_parts(self._guard, earlier, said)
         if not found.verdict.flagged or found.is_counted or self._classifier is None:
             return found.verdict
-        likeness = _of_kind(found.verdict, self._classifier.likeness([found.text]))
-        return self._guard.always(found.verdict).raised_by(_doubted(found.verdict, likeness))
+        own, all_parts = self._classifier.likeness([said, found.text])
+        adds = _of_kind(found.verdict, [own])
+        if adds < BARELY_ADDS:
+            return Verdict()
+        weighed = _doubted(found.verdict, _of_kind(found.verdict, [all_parts]))
+        is_sure = adds >= (ADDS if found.verdict.kind == asked else AGREES)
+        return weighed if is_sure else replace(weighed, certainty="possible")
 
     def weigh_enriched(self, enriched: str, found: Verdict) -> Verdict:
         """What rules found in an enriched message, which is not all the person's words: possible at most.
@@ -145,15 +172,18 @@ class DangerDetector:
         nearest = max(likenesses, key=lambda each: each.danger)
         whole = max(likenesses[len(parts) :], key=lambda each: each.danger, default=None)
         del likenesses[len(parts) :]
+        past = told_of_past(parts)
         verdict = by_meaning(whole, likenesses)
+        if all(past) and nearest.danger < PLAINLY:
+            verdict = Verdict()
         if not by_rules.flagged:
             return Checked(verdict, nearest)
         if LEANS.issuperset(by_rules.rule_ids):
             return Checked(verdict.raised_by(by_rules), nearest)
-        if is_short:
+        if is_short and not any(past):
             verdict = verdict.raised_by(self._guard.always(by_rules))
         extra = PER_DOUBLING_WITH_RULE * log2(len(parts)) if whole is None else 0.0
-        for window, near in _windows(text, parts, likenesses):
+        for window, near in _windows(text, parts, likenesses, past):
             found = self._guard.check(window)
             if not found.flagged:
                 continue
@@ -205,7 +235,7 @@ def _wholes(text: str, parts: Sequence[str]) -> list[str]:
 
 
 def _windows(
-    text: str, parts: Sequence[str], likenesses: Sequence[Likeness]
+    text: str, parts: Sequence[str], likenesses: Sequence[Likeness], past: Sequence[bool]
 ) -> list[tuple[str, Sequence[Likeness]]]:
     """The texts in which a rule must find all its words: every part, and every two adjacent ones.
 
@@ -213,8 +243,7 @@ def _windows(
     which are no parts: "He is five weeks old. Fever." What only tells of the past is left out.
     """
     if len(parts) == 1:
-        return [(text, likenesses)]
-    past = told_of_past(parts)
+        return [] if past[0] else [(text, likenesses)]
     spans = [(at, at + length) for length in (1, 2) for at in range(len(parts) - length + 1)]
     bounds = _bounds(text, parts)
     return [
@@ -238,11 +267,12 @@ def _bounds(text: str, parts: Sequence[str]) -> list[int]:
 def told_of_past(parts: Sequence[str]) -> list[bool]:
     """Which parts of a message tell of the past: they name a year, or follow one that does, and no present.
 
-    "I had an embolism in 2020. Couldn't breathe, coughed blood." A rule knows what its own sentence says of
-    the time; this is about the sentences after it.
+    "I had an embolism in 2020. Couldn't breathe, coughed blood." A rule knows what its own clause says of the
+    time; this is about the clauses before and after it: "my face drooped, that was in 2014".
     """
     past: list[bool] = []
     for part in parts:
-        follows = bool(past) and past[-1] and _PRESENT.search(part) is None
-        past.append(follows or (_DATED.search(part) is not None and _PRESENT.search(part) is None))
+        said = _SINCE_A_YEAR.sub(" ", part)
+        follows = bool(past) and past[-1] and _PAST_TENSE.search(said) is not None
+        past.append((follows or _DATED.search(said) is not None) and _PRESENT.search(said) is None)
     return past

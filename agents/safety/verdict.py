@@ -30,6 +30,12 @@ CONFIRMED: Final = "confirmed"
 """Marks a danger to which the person said yes when asked."""
 RETRACTED: Final = "retracted"
 """Marks a danger that the person had denied before."""
+FIRM: Final = "firm"
+"""Says that more than one message was about a danger: it was found twice, confirmed, or help was spoken of.
+It stays with the danger."""
+ABOUT: Final = "about."
+"""Begins the mark of a danger that is not the writer's own; the relation follows: "about.daughter". It stays
+with the danger."""
 CALLED: Final = "help.called"
 """Marks a danger about which the person has said that help was called or is coming."""
 GOING: Final = "help.going"
@@ -111,6 +117,16 @@ class Verdict:
         return not self.flagged or not SILENT.isdisjoint(self.rule_ids)
 
     @property
+    def is_firm(self) -> bool:
+        """Whether more than one message was about the danger."""
+        return FIRM in self.rule_ids
+
+    @property
+    def relation(self) -> str | None:
+        """The relation of the person in danger to the writer, such as "daughter"; None for the writer."""
+        return next((rule.removeprefix(ABOUT) for rule in self.rule_ids if rule.startswith(ABOUT)), None)
+
+    @property
     def is_of_oneself(self) -> bool:
         """Whether the crisis is a danger to oneself."""
         return self.kind == "crisis" and any(rule_id.startswith(OF_ONESELF) for rule_id in self.rule_ids)
@@ -119,7 +135,11 @@ class Verdict:
     def family(self) -> Family:
         """What the answer is about: violence, if only rules about violence fired, or also strangling."""
         if self.kind != "crisis":
-            other = [rule for rule in self.rule_ids if rule not in MARKS and rule != MEANING]
+            other = [
+                rule
+                for rule in self.rule_ids
+                if rule not in {*MARKS, MEANING, FIRM} and not rule.startswith(ABOUT)
+            ]
             is_strangled = STRANGLED in other and any(rule.startswith("abuse.") for rule in other)
             only = all(rule == STRANGLED or rule.startswith(VIOLENCE) for rule in other)
             return "violence" if is_strangled and only else "emergency"
@@ -129,7 +149,8 @@ class Verdict:
     @property
     def kinds(self) -> set[Literal["emergency", "crisis"]]:
         """The kinds of the rules that fired. The graver one is `kind`."""
-        return {"crisis" if rule.startswith(CRISES) else "emergency" for rule in self.rule_ids}
+        rules = (rule for rule in self.rule_ids if not rule.startswith(ABOUT))
+        return {"crisis" if rule.startswith(CRISES) else "emergency" for rule in rules}
 
     @property
     def can_be_felt(self) -> bool:

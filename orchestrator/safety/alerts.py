@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from agents.safety.verdict import ABOUT
 from orchestrator.errors import ALERTS_NOT_SENT, AnamnesisError
 from orchestrator.ops.clock import as_text
 from orchestrator.ops.logs import get_logger
@@ -98,6 +99,6 @@ def _payload(alert: SafetyAlert, event: SafetyEvent) -> dict[str, Any]:
         "stage": event.stage,
         "kind": event.kind,
         "tier": event.tier,
-        "rules": list(event.rules),
+        "rules": [rule for rule in event.rules if not rule.startswith(ABOUT)],
         "at": as_text(event.created_at),
     }

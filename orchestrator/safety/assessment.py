@@ -246,8 +246,6 @@ class TurnDecision:
     resumes: str = ""
     """The earlier message that the turn answers, because the person has denied the possible danger in it."""
     intent: Intent = NOT_CLASSIFIED
-    needs_classifier: bool = False
-    """Whether the danger classifier must see the message before the turn goes on."""
 
 
 @dataclass(frozen=True, slots=True)

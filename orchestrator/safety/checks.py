@@ -13,14 +13,15 @@ from agents.safety.classifier import Likeness
 from agents.safety.conversation.denials import Explainer, retracted
 from agents.safety.conversation.moves import Forms, Move, Reply, Scores, read_move
 from agents.safety.conversation.retelling import Before, added, replies
-from agents.safety.conversation.standing import after, with_first_aid
+from agents.safety.conversation.standing import Phase, after, phase_of, with_first_aid
+from agents.safety.conversation.whose import about_whom
 from agents.safety.detector import AGREES, Checked, Classifier, DangerDetector, Rules
 from agents.safety.language import Languages
 from agents.safety.replies.first_aid import FirstAid
 from agents.safety.replies.wording import ROUTER
 from agents.safety.rules.guard import Reason
 from agents.safety.rules.text import MOST
-from agents.safety.verdict import MEANING, Verdict
+from agents.safety.verdict import Verdict
 from agents.utterance import asks_of_something
 from agents.values import EMERGENCY, UNCLEAR, Enrichment, Intent
 from memory_blocks.models import Blocks
@@ -43,9 +44,6 @@ MAX_PARTS: Final = 64
 NOT_LIKE_DANGER: Final = Likeness(0.0, 0.0)
 
 BEGINS_WITH_NO: Final = re.compile(r"\W*no\b", re.IGNORECASE)
-
-MESSAGES_TOGETHER: Final = 3
-"""How many messages before it a message is read with, while a question about possible danger is open."""
 
 TURNS_BACK: Final = 12
 """How many earlier turns are searched for what was known before."""
@@ -116,26 +114,29 @@ class DangerChecks:
 
     def check_parts(self, text: str, context: MessageContext) -> Assessment:
         """The danger that the person told in parts, in this message and those before it."""
-        earlier = [said for _, said in reversed(context.exchanges)]
+        before, last = [said for _, said in reversed(context.exchanges)], context.earlier.verdict
+        asked = "none" if phase_of(last) is Phase.CALM else last.kind
         detector = DangerDetector(self.guard, self.classifier)
-        return checked(lambda: Assessment(detector.check_together(earlier, text)), Assessment(failed=True))
+        return checked(
+            lambda: Assessment(detector.check_together(before, text, asked)), Assessment(failed=True)
+        )
 
-    def check_with_asked(self, text: str, context: MessageContext) -> Assessment:
-        """The certain danger that a message and the possible danger before it tell together."""
-        earlier = context.earlier.verdict
-        said = ". ".join((*(own for _, own in reversed(context.exchanges[:MESSAGES_TOGETHER])), text))
-        detector = DangerDetector(self.guard, self.classifier)
-        if not checked(lambda: self.guard.has_finding(text), True):
-            return Assessment()
-        found = checked(lambda: detector.check(said), Verdict())
-        is_new = not set(found.rule_ids) <= {*earlier.rule_ids, MEANING}
-        is_it = found.is_certain and found.kind == earlier.kind and is_new
-        return Assessment(found if is_it else Verdict())
+    def about_whom(self, found: Assessment, text: str, context: MessageContext) -> Assessment:
+        """What was found in a message, marked with whom it is about, if that is not the writer."""
+
+        def marked() -> Assessment:
+            before = [said for _, said in context.exchanges]
+            return replace(found, verdict=about_whom(found.verdict, text, self.guard.explain(text), before))
+
+        return checked(marked, found)
 
     def check_after_danger(
         self, text: str, context: MessageContext, found: Assessment, likeness: Likeness
     ) -> Assessment:
-        """What was found, and what becomes of the danger before; all of it stays if the guard fails."""
+        """Combine what was found with the earlier danger, by what the message says about it.
+
+        If the guard fails, both count.
+        """
         earlier = context.earlier.verdict
 
         def decide() -> Verdict:
@@ -144,8 +145,9 @@ class DangerChecks:
             reply = Reply(
                 text,
                 context.question or "",
-                likeness.danger if earlier.is_certain else likeness.of(earlier.kind),
+                None if self.classifier is None else likeness.of(earlier.kind),
                 aid.is_named(text),
+                aid.is_of_danger(text, earlier.rule_ids),
             )
             move = self._read_move(reply, earlier)
             return with_first_aid(aid, text, after(earlier, move, heard), earlier)

@@ -11,7 +11,7 @@ from agents.safety.verdict import STILL
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import Assessment
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.safety import STAYS_OPEN
+from orchestrator.store.repositories.turn.safety import STAYS_OPEN
 from orchestrator.store.rows import Message, SafetyEvent
 
 log = get_logger()
@@ -57,7 +57,7 @@ def read_context(
     else:
         number, last = latest.number + 1 if latest else 1, tx.messages.last(conversation_id)
     earlier = Assessment.from_events(standing_events(tx, conversation_id, number))
-    messages = tuple(_backwards(tx, last))
+    messages = tx.messages.backwards(last.id, limit=MAX_MESSAGES_BACK) if last else []
     since = tx.now - STAYS_OPEN
     asked = frozenset(
         event.kind
@@ -68,9 +68,9 @@ def read_context(
 
 
 def standing_events(tx: Transaction, conversation_id: str, number: int) -> tuple[SafetyEvent, ...]:
-    """The events that say whether danger stands before a turn: those of the message before it.
+    """The safety events of the message before a turn. They say whether an earlier danger still counts.
 
-    A danger that was only carried over since stands for at most six hours after it was found.
+    A danger that later messages only carried over counts for at most six hours after it was found.
     """
     last = tx.safety.recent_danger(conversation_id, number)
     if not any(STILL in event.rules for event in last):
@@ -81,15 +81,6 @@ def standing_events(tx: Transaction, conversation_id: str, number: int) -> tuple
         for event in tx.safety.of_conversation(conversation_id)
     )
     return last if is_fresh else ()
-
-
-def _backwards(tx: Transaction, last: Message | None) -> Iterator[Message]:
-    """The last messages of the conversation, newest first."""
-    for _ in range(MAX_MESSAGES_BACK):
-        if last is None:
-            return
-        yield last
-        last = tx.messages.get(last.previous_id) if last.previous_id else None
 
 
 def _open_question(guard: SaysNothing, messages: Iterable[Message]) -> str | None:

@@ -7,13 +7,13 @@ sentence goes out. Each answer is a value with the verdict and with what to do a
 from dataclasses import dataclass, replace
 
 from agents.roster import Specialist
-from agents.safety.conversation.moves import BARELY_LIKE, Scores
+from agents.safety.conversation.moves import Scores
 from agents.safety.conversation.standing import Phase, is_same, phase_of
 from agents.safety.detector import PLAINLY, Classifier
 from agents.safety.language import Languages
 from agents.safety.replies.output import OutputGuard
 from agents.safety.replies.wording import Wording
-from agents.safety.verdict import ASIDE, DENIED, MEANING, OVER, QUIET, STILL, UNSURE, Verdict
+from agents.safety.verdict import ASIDE, DENIED, LEANS, MEANING, OVER, QUIET, STILL, UNSURE, Verdict
 from agents.values import EMERGENCY, UNCLEAR, Intent
 from orchestrator.ops.logs import get_logger
 from orchestrator.safety.assessment import (
@@ -28,11 +28,21 @@ from orchestrator.safety.assessment import (
     TurnDecision,
     UnderstoodMessage,
 )
-from orchestrator.safety.checks import DangerChecks, RuleGuard
+from orchestrator.safety.checks import PART_LENGTH, DangerChecks, RuleGuard
 from orchestrator.safety.context import SHORT_REPLY, MessageContext, read_context
 from orchestrator.store.engine.database import Transaction
 
 log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedChecks:
+    """Classifiers that learned from examples. They embed what they compare, so call them from a thread."""
+
+    danger: Classifier | None = None
+    """Compares texts with danger by their meaning."""
+    moves: Scores | None = None
+    """Compares messages after danger with examples of what people then do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +56,7 @@ class SafetyMonitor:
     output: OutputGuard
     wording: Wording
     languages: Languages
-    classifier: Classifier | None = None
-    """Compares texts with danger by their meaning. It embeds them, so call it from a thread."""
-    moves: Scores | None = None
-    """Compares messages after danger with examples. It embeds them, too."""
+    learned: LearnedChecks = LearnedChecks()
     alerts: bool = False
     """Whether staff get alerts."""
     store_wait_seconds: float = 0.3
@@ -57,7 +64,9 @@ class SafetyMonitor:
 
     @property
     def _checks(self) -> DangerChecks:
-        return DangerChecks(self.guard, self.wording.first_aid, self.languages, self.classifier, self.moves)
+        return DangerChecks(
+            self.guard, self.wording.first_aid, self.languages, self.learned.danger, self.learned.moves
+        )
 
     @property
     def error_prefix(self) -> str:
@@ -78,9 +87,8 @@ class SafetyMonitor:
         context = context or MessageContext()
         earlier = context.earlier.verdict
         phase = phase_of(earlier)
-        is_alert = phase in (Phase.ASKED, Phase.OPEN, Phase.DOUBTED)
         found, likeness = self._checks.check_text(
-            text, context.question, None if by_rules_only else self.classifier
+            text, context.question, None if by_rules_only else self.learned.danger
         )
         if (
             found.verdict.rule_ids == (MEANING,)
@@ -88,18 +96,27 @@ class SafetyMonitor:
             and likeness.danger < PLAINLY
         ):
             found = replace(found, verdict=Verdict())
-        if is_alert and len(text) <= SHORT_REPLY and likeness.danger >= BARELY_LIKE:
-            found = found.raised_by(self._checks.check_with_asked(text, context))
+        is_short = len(text) <= SHORT_REPLY
+        if phase is Phase.CALM and is_short:
+            found = found.raised_by(self._checks.check_retraction(text, context))
+        if phase not in (Phase.DANGER, Phase.COMING) and is_short and not found.verdict.is_certain:
+            found = self._with_parts(found, text, context)
+        is_heard = found.verdict.flagged and not LEANS.issuperset(found.verdict.rule_ids)
         if phase is not Phase.CALM:
             found = self._checks.check_after_danger(text, context, found, likeness)
-        elif len(text) <= SHORT_REPLY:
-            found = found.raised_by(self._checks.check_retraction(text, context))
-            if not found.verdict.flagged:
-                in_parts = self._checks.check_parts(text, context)
-                is_asked = in_parts.verdict.is_possible and in_parts.verdict.kind in context.asked
-                found = found if is_asked else found.raised_by(in_parts)
+        if is_heard and found.verdict.flagged and len(text) <= PART_LENGTH:
+            found = self._checks.about_whom(found, text, context)
         first = self._sentences(found, 0)[0] if found.is_danger else ""
         return MessageDecision(found, first, first or self.error_prefix, self._notes("message", found))
+
+    def _with_parts(self, found: Assessment, text: str, context: MessageContext) -> Assessment:
+        """What was found, and what this message and those before it tell together.
+
+        Nobody is asked again about a kind of danger for what several messages tell.
+        """
+        in_parts = self._checks.check_parts(text, context)
+        is_asked = in_parts.verdict.is_possible and in_parts.verdict.kind in context.asked
+        return found if is_asked else found.raised_by(in_parts)
 
     def message_understood(
         self, known: UnderstoodMessage, before: TurnDecision | None = None
@@ -123,10 +140,12 @@ class SafetyMonitor:
     def _preface(self, known: UnderstoodMessage, decision: TurnDecision) -> tuple[str, ...]:
         """What is said before the specialist's answer."""
         marks, last = decision.assessment.verdict.rule_ids, known.record.earlier.verdict
+        is_reminded = not {ASIDE, QUIET}.isdisjoint(last.rule_ids)
+        says_line = ASIDE in marks and (last.is_firm or not is_reminded)
         prefaces = (
             f"{self.wording.no_danger} " if DENIED in marks else "",
             self.error_prefix if decision.assessment.uncertain else "",
-            self.wording.comes_back(last, again=ASIDE in last.rule_ids) if ASIDE in marks else "",
+            self.wording.comes_back(last, again=is_reminded) if says_line else "",
         )
         return tuple(filter(None, prefaces))
 

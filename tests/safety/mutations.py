@@ -8,7 +8,7 @@ from typing import Final
 
 from agents.safety.rules.rules import load
 from tests.safety.phrases import RULES, read
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 LONG_ENOUGH: Final = 5

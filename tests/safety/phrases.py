@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 RULES: Final = CHECKOUT / "config" / "safety"
 KNOWN: Final = RULES / "phrases"

@@ -13,12 +13,12 @@ from agents.safety.rules.guard import Guard
 from agents.stations.embed import embed
 from agents.stations.understand import understand
 from orchestrator.safety.assessment import SafetyRecord, UnderstoodMessage
-from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.safety.monitor import LearnedChecks, SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier, load_embedder
 from tests.safety.phrases import ASIDE, BLIND, BLIND_LATER, HELD_OUT, KNOWN, UNSEEN, phrases
+from tests.support.brains.models import the_guard, the_moves
 from tests.support.builders import a_situation, some_blocks
-from tests.support.models import the_guard
 from tests.support.orchestrators import a_monitor, local_brain
 
 Z = 1.96
@@ -67,7 +67,7 @@ def main() -> None:
     settings, guard, brain = load(None, {}), the_guard(), local_brain()
     embedder = load_embedder(settings)
     classifier = load_classifier(settings, embedder)
-    monitor = replace(a_monitor(), classifier=classifier)
+    monitor = replace(a_monitor(), learned=LearnedChecks(classifier, the_moves()))
     parts = {
         "known": KNOWN,
         "set aside": HELD_OUT,

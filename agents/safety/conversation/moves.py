@@ -19,7 +19,7 @@ import numpy as np
 
 from agents.ports import Embedder, Vectors
 from agents.safety.conversation.denials import admits, denies
-from agents.safety.verdict import ASIDE, Verdict
+from agents.safety.verdict import ASIDE, STILL, Verdict
 from agents.utterance import asks_back, asks_of_something, refers, says_little, wishes
 
 
@@ -68,14 +68,19 @@ PLAINLY: Final = 0.65
 MARGIN: Final = 0.2
 """Minimum distance to the next move, for a move that makes the answer milder."""
 RELATED: Final = 0.25
-"""From this likeness to danger on, a message after certain danger is about it, whatever its subject seems,
-and a question after possible danger is."""
+"""From this likeness to the danger on, a message after certain danger is about it, whatever its subject
+seems, and a question after possible danger is."""
 BACK_TO_IT: Final = 0.4
-"""The same for a message after one that was about another subject."""
+"""The likeness that is needed instead if the message before was about another subject, or if only one message
+was about the danger so far, which may have been a mistake."""
+A_LITTLE: Final = 0.1
+"""The likeness that a few words need after an immediate emergency that only one message was about so far."""
 BARELY_LIKE: Final = 0.2
 """How much a message must be like danger to be read with the possible danger before it."""
 AT_ONCE: Final = 3
 """The tier of an immediate danger."""
+_SHORT_QUESTION: Final = 8
+"""Up to how many words a question for first aid has, as long as only one message was about the danger."""
 _FEW_WORDS: Final = 5
 """Up to how many words a reply with a "yes" is nothing but a yes."""
 _NARROWNESS: Final = 2.0
@@ -124,6 +129,15 @@ _SERVICE: Final = re.compile(
     r"|crisis (?:line|team)|samaritans|for help)\b",
     re.IGNORECASE,
 )
+_OF_HELP: Final = re.compile(
+    r"\b(?:999|911|112|000|988|ambulances?|paramedics?|crew|fire (?:brigade|engine)|police|call handler"
+    r"|help ?line|crisis (?:line|team)|samaritans|shelter|a ?(?:&|and|n) ?e|emergency (?:room|department)"
+    r"|(?:they|they['\u2019]?re|they are|someone|somebody|help)(?: \w+)? (?:here|coming)"
+    r"|(?:is|are|['\u2019]s) (?:driving|taking) (?:me|him|her|us)|on (?:the|my|our) way"
+    r"|(?:rang|rung|phoned|called) (?:them|it|for)|to (?:the )?hospital|blue lights)\b",
+    re.IGNORECASE,
+)
+"""Words of a message that speaks of help for the danger before it."""
 _CALLED: Final = re.compile(
     r"\b(?:called|calling|rang|phoned|on the (?:phone|line) (?:to|with))\b"
     r"|\b(?:on (?:the|its|their) way|coming)\b",
@@ -183,10 +197,12 @@ class Reply:
     said: str
     asked: str = ""
     """What the assistant said before it."""
-    likeness: float = 0.0
-    """How much it is like danger, by its meaning."""
-    names_first_aid: bool = False
+    likeness: float | None = None
+    """How much it is like the danger before it, by its meaning; None if there is no classifier."""
+    names_aid: bool = False
     """Whether it names something that a first-aid text is about: to eat, to drive, a pen."""
+    names_its_aid: bool = False
+    """Whether that text belongs to the danger before it: a pen after an allergic reaction."""
 
 
 def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores | None = None) -> Move:
@@ -201,30 +217,42 @@ def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores |
     if known in (None, Move.LIGHT, Move.OTHER) and forms.brings_nothing(said):
         return Move.ASKS if asks_back(said) else Move.SAME
     move = known or _by_form(reply, earlier)
-    if move is Move.ASKS and earlier.is_possible and reply.likeness < RELATED:
+    if earlier.is_possible:
+        return Move.OTHER if move is Move.ASKS and (reply.likeness or 0.0) < RELATED else move
+    if move not in (Move.SAME, Move.ASKS, Move.OTHER):
+        return move
+    if not _is_about(move, reply, earlier):
         return Move.OTHER
-    if earlier.is_certain and ASIDE in earlier.rule_ids and move in (Move.SAME, Move.ASKS, Move.OTHER):
-        about_it, otherwise = (
-            reply.likeness >= BACK_TO_IT,
-            Move.OTHER,
-        )  # the person had gone on to other things
-    else:
-        about_it, otherwise = known is Move.OTHER and _belongs(reply, earlier), move
-    return otherwise if not about_it else Move.ASKS if asks_back(said) else Move.SAME
+    return Move.ASKS if move is Move.ASKS or asks_back(said) else Move.SAME
 
 
-def _belongs(reply: Reply, earlier: Verdict) -> bool:
-    """Whether a message that seems to be about another subject belongs to the danger.
+def _is_about(move: Move, reply: Reply, earlier: Verdict) -> bool:
+    """Whether a message after certain danger is about it, rather than about another subject.
 
-    It is like danger, or, during an immediate emergency, a complaint in a few words or a question about
-    something that first aid has a text for.
+    It speaks of help, or is like that danger; or it continues right after it, as a question about it or in a
+    few words. If only one message was about the danger so far, that may have been a mistake, and more is
+    needed.
     """
-    if not earlier.is_certain:
-        return False
-    if reply.likeness >= RELATED and not wishes(reply.said):
+    if _OF_HELP.search(reply.said):
         return True
+    is_aside, is_firm = ASIDE in earlier.rule_ids, earlier.is_firm or reply.likeness is None
+    likeness = reply.likeness or 0.0
+    if likeness >= (BACK_TO_IT if is_aside or not is_firm else RELATED):
+        return move is not Move.OTHER or is_aside or not wishes(reply.said)
+    if is_aside:
+        return False
     at_once = earlier.kind == "emergency" and earlier.tier == AT_ONCE
-    return at_once and (says_little(reply.said) or (reply.names_first_aid and asks_back(reply.said)))
+    is_little = at_once and says_little(reply.said) and (is_firm or likeness >= A_LITTLE)
+    is_short = is_firm or len(reply.said.split()) <= _SHORT_QUESTION
+    asks_aid = at_once and asks_back(reply.said) and (reply.names_its_aid or (reply.names_aid and is_short))
+    if is_little or asks_aid:
+        return True
+    match move:
+        case Move.ASKS:
+            return is_firm or STILL not in earlier.rule_ids or likeness >= RELATED
+        case Move.SAME:
+            return is_firm or not says_little(reply.said)
+    return False
 
 
 def _answer(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
@@ -235,7 +263,7 @@ def _answer(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
     """
     said, is_emergency = reply.said, earlier.kind == "emergency"
     match forms.answer(said):
-        case "yes" if len(said.split()) <= _FEW_WORDS or reply.likeness >= BARELY_LIKE:
+        case "yes" if len(said.split()) <= _FEW_WORDS or (reply.likeness or 0.0) >= BARELY_LIKE:
             return Move.UNSURE if is_emergency and _SOFTENS.search(said) else Move.YES
         case "no":
             return Move.UNSURE if not is_emergency and _NOT_YET.search(said) else Move.NO
@@ -255,6 +283,8 @@ def _plain(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
         return Move.MISTAKE
     if forms.is_over(said, earlier):
         return Move.OVER
+    if denies(forms, said):
+        return Move.HARMLESS if earlier.kind == "crisis" or earlier.can_be_felt else None
     if forms.is_light(said):
         return Move.LIGHT
     if _ASKED_FOR_HELP.search(reply.asked):
@@ -269,20 +299,23 @@ def _classified(said: str, earlier: Verdict, classifier: Scores) -> Move | None:
     """The move with the highest score; None if that is low, or not plain for a move that makes milder."""
     ranked = sorted(classifier.scores(said).items(), key=lambda each: -each[1])
     (move, score), (_, following) = ranked[:2]
-    if score < (PLAINLY if move is Move.HARMLESS else SURE):
+    if score < (PLAINLY if move is Move.HARMLESS and earlier.is_possible else SURE):
         return None
     if move not in LOWERS:
         return move
     if asks_back(said):
         return Move.ASKS
-    is_plain = score - following >= MARGIN and _TURNS_AROUND.search(said) is None
+    is_asked = earlier.is_certain and move in (Move.MISTAKE, Move.HARMLESS)  # who says so is asked once
+    is_plain = (is_asked or score - following >= MARGIN) and _TURNS_AROUND.search(said) is None
     if not is_plain or (move not in (Move.MISTAKE, Move.HARMLESS) and _DENIES.search(said)):
         return None
     if earlier.family == "violence" and move in (Move.CALLED, Move.ARRIVED) and not _SERVICE.search(said):
         return None  # "he is coming" may be said of an attacker
     if earlier.kind == "emergency" and _CALLED_SOMEBODY.search(said) and not _SERVICE.search(said):
         return None
-    return Move.SAME if move in (Move.BETTER, Move.HARMLESS) and not earlier.can_be_felt else move
+    if move not in (Move.BETTER, Move.HARMLESS) or earlier.can_be_felt:
+        return move
+    return Move.HARMLESS if earlier.kind == "crisis" and earlier.is_certain else Move.SAME
 
 
 def _by_form(reply: Reply, earlier: Verdict) -> Move:
@@ -298,7 +331,7 @@ def _by_form(reply: Reply, earlier: Verdict) -> Move:
         return Move.ASKS
     if wishes(said) and not refers(said):
         return Move.OTHER
-    return Move.SAME if says_little(said) or reply.likeness >= RELATED else Move.OTHER
+    return Move.SAME if says_little(said) or (reply.likeness or 0.0) >= RELATED else Move.OTHER
 
 
 class MoveClassifier:

@@ -35,7 +35,7 @@ class Before:
     """What was said before a message: the person's own words, their enriched messages, the last answer."""
 
     own: tuple[str, ...] = ()
-    retold: tuple[str, ...] = ()
+    enriched: tuple[str, ...] = ()
     answer: str = ""
 
 
@@ -75,7 +75,7 @@ def added(guard: Explainer, said: str, enrichment: Enrichment, before: Before) -
     earlier, stopped_earlier = _rules(guard, before.own)
     old = (stopped - own) | (stopped_earlier - earlier - own)
     if not is_reply:
-        old |= earlier | _rules(guard, (enrichment.previous_context, *before.retold))[0]
+        old |= earlier | _rules(guard, (enrichment.previous_context, *before.enriched))[0]
         old |= {reason.rule.id for reason in asked}
     verdict = Verdict()
     for reason in heard:

@@ -14,10 +14,12 @@ from agents.safety.conversation.denials import CONFIRMED_TIERS
 from agents.safety.conversation.moves import Move
 from agents.safety.replies import first_aid
 from agents.safety.verdict import (
+    ABOUT,
     ASIDE,
     CALLED,
     CONFIRMED,
     DENIED,
+    FIRM,
     GOING,
     LEANS,
     MARKS,
@@ -169,6 +171,17 @@ TABLE: Final[Mapping[Phase, Mapping[Move, Effect]]] = {
 """What a message in which no danger was found makes of the danger before it, by phase and move."""
 
 
+_MAKE_FIRM: Final = frozenset(
+    (
+        Effect.CONFIRM,
+        Effect.CONFIRM_CALLED,
+        Effect.HELP_COMES,
+        Effect.HELP_IS_SOUGHT,
+        Effect.HELP_IS_PLANNED,
+        Effect.NO_HELP,
+    )
+)
+"""Effects of messages that speak of the danger, or of help."""
 _GO_WITH_DANGER: Final = frozenset((Move.ASKS, Move.CALLED, Move.GOING, Move.NOT_CALLED, Move.WILL))
 """Moves that a message can make which also tells of danger."""
 
@@ -195,12 +208,16 @@ def after(earlier: Verdict, move: Move, heard: Verdict) -> Verdict:
         found = _with_danger(earlier, phase, move, heard)
         if found is not None:
             return found
-        move = move if phase not in (Phase.DANGER, Phase.COMING) or move in _GO_WITH_DANGER else Move.SAME
+        if phase in (Phase.DANGER, Phase.COMING):
+            move = move if move in _GO_WITH_DANGER else Move.SAME
+            earlier = _firm(earlier)
     elif leans and move in (Move.OTHER, Move.LIGHT, Move.SAME):
         move = Move.NOT_CALLED if NOT_CALLED in heard.rule_ids else Move.SAME
     effect = TABLE[phase][move]
     if effect is Effect.RESUME_UNSURE and earlier.kind == "crisis":
         effect = Effect.CONFIRM  # who is unsure about that needs help
+    if effect is Effect.QUIET and not earlier.is_firm and ASIDE in earlier.rule_ids:
+        effect = Effect.ASIDE  # the number was said, and the talk went on
     return applied(effect, earlier)
 
 
@@ -211,8 +228,10 @@ def _with_danger(earlier: Verdict, phase: Phase, move: Move, heard: Verdict) -> 
         heard = replace(heard, kind=earlier.kind)  # the classifier hardly tells the kinds of danger apart
     if phase in (Phase.DANGER, Phase.COMING):
         return _more_danger(earlier, phase, move, heard)
+    if move is Move.YES:
+        return applied(Effect.CONFIRM, earlier).raised_by(heard)
     if heard.is_certain:
-        return heard if move is not Move.YES else applied(Effect.CONFIRM, earlier).raised_by(heard)
+        return heard
     if move in (Move.NO, Move.MISTAKE, Move.HARMLESS, Move.OVER, Move.BETTER) and by_meaning:
         return None
     if phase is Phase.OPEN or kind != earlier.kind:
@@ -233,7 +252,7 @@ def _more_danger(earlier: Verdict, phase: Phase, move: Move, heard: Verdict) -> 
         return None
     if is_same(heard, earlier):
         effect = TABLE[phase][Move.SAME if move in (Move.OTHER, Move.LIGHT) else move]
-        kept = applied(effect if effect is not Effect.DOUBT else Effect.REPEAT, earlier)
+        kept = applied(effect if effect is not Effect.DOUBT else Effect.REPEAT, _firm(earlier))
         return _without(kept, QUIET, OVER, ASIDE).raised_by(heard)
     if heard.tier < earlier.tier:
         heard = replace(earlier, rule_ids=unmarked(earlier)).raised_by(heard)
@@ -242,7 +261,7 @@ def _more_danger(earlier: Verdict, phase: Phase, move: Move, heard: Verdict) -> 
 
 def applied(effect: Effect, earlier: Verdict) -> Verdict:
     """The verdict that an effect makes of the danger before."""
-    rules = unmarked(earlier)
+    rules = unmarked(_firm(earlier) if effect in _MAKE_FIRM else earlier)
     called = tuple(mark for mark in (CALLED, GOING) if mark in earlier.rule_ids)
     match effect:
         case Effect.CONFIRM | Effect.CONFIRM_CALLED:
@@ -287,7 +306,10 @@ def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlie
 
 def is_same(danger: Verdict, earlier: Verdict) -> bool:
     """Whether a danger was carried over from an earlier one, or is of the same family of rules."""
-    families = [{rule.split(".")[0] for rule in each.rule_ids} for each in (danger, earlier)]
+    families = [
+        {rule.split(".")[0] for rule in each.rule_ids} - {FIRM, ABOUT.rstrip(".")}
+        for each in (danger, earlier)
+    ]
     return STILL in danger.rule_ids or not families[0].isdisjoint(families[1])
 
 
@@ -304,6 +326,11 @@ def _left_open(earlier: Verdict) -> Verdict:
     if passed == len(OPEN):
         return Verdict()
     return replace(earlier, rule_ids=(*unmarked(earlier), OPEN[passed]))
+
+
+def _firm(danger: Verdict) -> Verdict:
+    """The danger, marked as one that more than one message was about."""
+    return replace(danger, rule_ids=tuple(dict.fromkeys((*danger.rule_ids, FIRM))))
 
 
 def _without(danger: Verdict, *marks: str) -> Verdict:

@@ -14,6 +14,17 @@ from agents.errors import BadRules
 PREFIX: Final = "first_aid."
 """Begins the rule of a verdict that a first-aid text answers; the topic's id follows."""
 
+_LIGHT: Final = frozenset((
+    "what", "when", "how", "who", "why", "now", "next", "then", "else", "ok", "okay", "yes", "no", "please",
+    "help", "quick", "hurry", "god", "oh", "and", "so", "but", "or", "should", "shall", "can", "could",
+    "must", "may", "do", "does", "did", "is", "are", "am", "be", "i", "we", "you", "he", "she", "they", "it",
+    "this", "that", "there", "me", "us", "him", "her", "them", "my", "his", "the", "a", "an", "to", "for",
+    "with", "about", "until", "till", "before", "while", "come", "comes", "coming", "arrive", "here", "get",
+    "anything", "something", "nothing", "all", "at", "once", "first", "meanwhile", "wait", "waiting",
+    "supposed", "have", "has", "need", "know", "dont", "im", "ive", "going", "go", "ambulance", "just",
+))  # fmt: skip
+"""Words of a question that is about nothing but the danger itself."""
+
 
 class Topic(BaseModel):
     """One text: the words that ask for it, the dangers it belongs to, and what is said."""
@@ -40,23 +51,32 @@ class FirstAid:
     def topic_for(self, question: str, rule_ids: Sequence[str]) -> Topic | None:
         """The topic that a question asks about, after a danger that these rules found.
 
-        A topic of that danger which the question names comes first, then any that it names, then, for a
-        question that names nothing ("what should I do?"), the topic of the danger.
+        A topic of that danger which the question names comes first, then any that it names. A question that
+        is about nothing else ("what should I do?") gets the topic of the danger.
         """
         words = _spaced(question)
-        of_danger = [
+        of_danger = self._of_danger(rule_ids)
+        both = [topic for topic in of_danger if _names(words, (*topic.asks, *topic.asks_within))]
+        named = [topic for topic in self.topics if _names(words, topic.asks)]
+        rest = of_danger if _LIGHT.issuperset(words.split()) else ()
+        return next(iter((*both, *named, *rest)), None)
+
+    def is_named(self, text: str) -> bool:
+        """Whether a text names a topic."""
+        return any(_names(_spaced(text), topic.asks) for topic in self.topics)
+
+    def is_of_danger(self, text: str, rule_ids: Sequence[str]) -> bool:
+        """Whether a text names a topic of the danger that these rules found."""
+        words = _spaced(text)
+        return any(_names(words, (*topic.asks, *topic.asks_within)) for topic in self._of_danger(rule_ids))
+
+    def _of_danger(self, rule_ids: Sequence[str]) -> list[Topic]:
+        return [
             topic
             for rule in rule_ids
             for topic in self.topics
             if topic.rules and rule.startswith(topic.rules)
         ]
-        both = [topic for topic in of_danger if _names(words, (*topic.asks, *topic.asks_within))]
-        named = [topic for topic in self.topics if _names(words, topic.asks)]
-        return next(iter((*both, *named, *of_danger)), None)
-
-    def is_named(self, text: str) -> bool:
-        """Whether a text names a topic."""
-        return any(_names(_spaced(text), topic.asks) for topic in self.topics)
 
     def by_rule(self, rule_ids: Sequence[str]) -> Topic | None:
         """The topic that a verdict is marked with."""

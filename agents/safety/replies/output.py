@@ -119,15 +119,15 @@ class _Rules(BaseModel):
     portions: tuple[str, ...]
     often: tuple[str, ...]
     spares: tuple[str, ...]
-    told_back: tuple[str, ...]
+    recaps: tuple[str, ...]
     rule: Annotated[tuple[_Rule, ...], Field(min_length=1)]
-    told: Mapping[str, Annotated[str, Field(min_length=1)]]
+    sentences: Mapping[str, Annotated[str, Field(min_length=1)]]
 
     @model_validator(mode="after")
-    def _every_rule_is_told(self) -> Self:
-        if untold := {claim_of(rule.id) for rule in self.rule} - set(self.told):
-            kinds = ", ".join(sorted(untold))
-            raise PydanticCustomError("told", "has no sentence for {kinds}", {"kinds": kinds})
+    def _every_rule_has_a_sentence(self) -> Self:
+        if missing := {claim_of(rule.id) for rule in self.rule} - set(self.sentences):
+            kinds = ", ".join(sorted(missing))
+            raise PydanticCustomError("sentences", "has no sentence for {kinds}", {"kinds": kinds})
         return self
 
 
@@ -158,11 +158,11 @@ class OutputGuard:
         self,
         rules: Sequence[Refusal],
         spares: re.Pattern[str],
-        told_back: re.Pattern[str],
-        told: Mapping[str, str] = MappingProxyType({}),
+        recaps: re.Pattern[str],
+        sentences: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._rules, self._spares, self._told_back = rules, spares, told_back
-        self.told = told
+        self._rules, self._spares, self._recaps = rules, spares, recaps
+        self.sentences = sentences
         """The rules as sentences for a model, by kind of claim."""
 
     @property
@@ -193,7 +193,7 @@ class OutputGuard:
 
     def _stated(self, sentence: str) -> list[str]:
         """The clauses of a sentence that state something themselves, without what only repeats the person."""
-        lead = self._told_back.match(sentence)
+        lead = self._recaps.match(sentence)
         clauses = _without_told(_whole_clauses(sentence[lead.end() :] if lead else sentence))
         return [clause for clause in clauses if _ORDERS.search(clause)] if lead else clauses
 
@@ -264,8 +264,8 @@ def load(folder: Path) -> OutputGuard:
                 for rule in rules.rule
             ],
             re.compile(_any(rules.spares)),
-            re.compile(_any(rules.told_back)),
-            rules.told,
+            re.compile(_any(rules.recaps)),
+            rules.sentences,
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

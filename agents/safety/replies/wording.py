@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -11,9 +11,22 @@ from agents.errors import BadRules
 from agents.safety.language import OTHER
 from agents.safety.replies.first_aid import FirstAid
 from agents.safety.replies.first_aid import load as load_first_aid
-from agents.safety.verdict import CALLED, GOING, MEANWHILE, MISTAKE, NO_HELP, PLANNED, STILL, Family, Verdict
+from agents.safety.verdict import (
+    CALLED,
+    FIRM,
+    GOING,
+    MEANWHILE,
+    MISTAKE,
+    NO_HELP,
+    PLANNED,
+    STILL,
+    Family,
+    Verdict,
+)
 
 ELSEWHERE: Final = "elsewhere"
+SOMEBODY: Final = "person"
+"""The relation of somebody whose relation to the writer is not known."""
 
 AT_ONCE: Final = 3
 """The tier of an immediate danger, which every family has texts for."""
@@ -82,8 +95,11 @@ class _Texts(_Section):
 class Wording:
     """The texts of one region with its numbers filled in."""
 
-    def __init__(self, texts: _Texts, region: Region, elsewhere: Region, first_aid: FirstAid) -> None:
-        self._texts = texts
+    def __init__(
+        self, texts: _Texts, of_others: _Texts, region: Region, elsewhere: Region, first_aid: FirstAid
+    ) -> None:
+        """`of_others` are the texts for a danger that is not the writer's own."""
+        self._texts, self._of_others = texts, of_others
         self.first_aid = first_aid
         abuse = region.abuse or elsewhere.abuse or region.crisis
         self._numbers = {"emergency": region.emergency, "crisis": region.crisis, "abuse": abuse}
@@ -114,26 +130,30 @@ class Wording:
 
     def settled(self, danger: Verdict) -> str:
         """The answer to a person who says that a danger is over, or that help is there."""
-        return self._filled(self._texts.settled[danger.family])
+        return self._filled(self._for(danger).settled[danger.family], danger)
 
     def comes_back(self, danger: Verdict, *, again: bool = False) -> str:
         """The text before an answer about another topic, while a danger stands; a shorter one `again`."""
-        return self._filled(self._texts.comes_back[_name(danger)][again])
+        return self._filled(self._for(danger).comes_back[_name(danger)][again], danger)
 
     def light(self, danger: Verdict, earlier: int) -> str:
         """The answer to a mere "haha ok" or "bye" after a certain danger."""
-        variants = self._texts.light[_name(danger)]
-        return self._filled(variants[earlier % len(variants)])
+        variants = self._for(danger).light[_name(danger)]
+        return self._filled(variants[earlier % len(variants)], danger)
 
     def answer(self, verdict: Verdict, earlier: int) -> tuple[str, ...]:
         """The sentences of a safety answer. `earlier` ones in the conversation make its wording differ.
 
         Possible danger gets one question.
         """
-        return tuple(self._filled(sentence) for sentence in self._answer(verdict, earlier))
+        return tuple(self._filled(sentence, verdict) for sentence in self._answer(verdict, earlier))
+
+    def _for(self, danger: Verdict) -> _Texts:
+        """The texts for the writer, or for somebody who writes about another person."""
+        return self._texts if danger.relation is None else self._of_others
 
     def _answer(self, verdict: Verdict, earlier: int) -> Iterator[str]:
-        texts, family, rules = self._texts, verdict.family, verdict.rule_ids
+        texts, family, rules = self._for(verdict), verdict.family, verdict.rule_ids
         tiers: Mapping[str, tuple[Text, ...]] = getattr(texts, family)
         variants = tiers.get(str(verdict.tier)) or tiers["3"]
         if verdict.is_possible:
@@ -149,13 +169,13 @@ class Wording:
             again = texts.again[family]
             text = Text(first=again[earlier % len(again)], rest=())
         yield text.first
-        if {ROUTER} == {*rules} - {STILL}:
+        if {ROUTER} == {*rules} - {STILL, FIRM}:
             yield texts.or_crisis
         yield from text.rest
 
     def _after(self, verdict: Verdict) -> tuple[Text, ...] | None:
         """The texts for what the person said about a danger before: a question, or how it is with help."""
-        texts = self._texts
+        texts = self._for(verdict)
         by_mark = {
             MEANWHILE: texts.meanwhile,
             NO_HELP: texts.no_help,
@@ -167,21 +187,33 @@ class Wording:
 
     def _questions(self, verdict: Verdict) -> tuple[Text, ...]:
         """The questions about a possible danger: by the family of a rule that fired, else by kind."""
+        possible = self._for(verdict).possible
         families = (rule.split(".")[0] for rule in verdict.rule_ids)
-        by_rule = (family for family in families if family in self._texts.possible)
+        by_rule = (family for family in families if family in possible)
         name = MISTAKE if MISTAKE in verdict.rule_ids else next(by_rule, verdict.family)
-        return self._texts.possible[name]
+        return possible[name]
 
-    def _filled(self, sentence: str) -> str:
-        """The sentence with its numbers and a capital first letter: it may begin with a service's name."""
-        filled = sentence.format_map(self._numbers)
+    def _filled(self, sentence: str, danger: Verdict | None = None) -> str:
+        """The sentence with its numbers and a capital first letter: it may begin with a service's name.
+
+        `{them}` is the person in danger, such as "your daughter".
+        """
+        relation = danger.relation if danger else None
+        them = f"your {relation}" if relation and relation != SOMEBODY else "this person"
+        filled = sentence.format_map({**self._numbers, "them": them})
         return filled[:1].upper() + filled[1:]
 
     def check(self) -> None:
         """Fill in every text. Raises `KeyError` or `ValueError` if a placeholder or a text is missing."""
-        texts, families = self._texts, get_args(Family)
-        for language in (OTHER, *texts.foreign):
+        for language in (OTHER, *self._texts.foreign):
             self.foreign(language)
+        for texts in (self._texts, self._of_others):
+            self._check(texts)
+        for topic in self.first_aid.topics:
+            self._fill((Text(first=topic.first, rest=topic.rest),))
+
+    def _check(self, texts: _Texts) -> None:
+        families = get_args(Family)
         for variants in texts.possible.values():
             self._fill(variants)
         for name in (*families, "called"):
@@ -203,8 +235,6 @@ class Wording:
                 self._filled(sentence)
             getattr(texts, name)[str(AT_ONCE)]
         self._fill(texts.possible[MISTAKE])
-        for topic in self.first_aid.topics:
-            self._fill((Text(first=topic.first, rest=topic.rest),))
 
     def _fill(self, variants: tuple[Text, ...]) -> None:
         for sentence in (part for text in variants for part in (text.first, *text.rest)):
@@ -219,10 +249,19 @@ def _name(danger: Verdict) -> Family | Literal["called"]:
 def load(folder: Path, region: str) -> Wording:
     """Load the texts of a folder for a region; for an unknown region, those that are right anywhere."""
     try:
-        texts = _Texts.model_validate(_toml(folder / "texts.toml"))
+        own = _toml(folder / "texts.toml")
+        others = own.pop("others")
+        of_others = {
+            name: {**texts, **others.get(name, {})} if isinstance(texts, dict) else texts
+            for name, texts in own.items()
+        }
         regions = {name: Region.model_validate(each) for name, each in _toml(folder / "regions.toml").items()}
         wording = Wording(
-            texts, regions.get(region) or regions[ELSEWHERE], regions[ELSEWHERE], load_first_aid(folder)
+            _Texts.model_validate(own),
+            _Texts.model_validate(of_others),
+            regions.get(region) or regions[ELSEWHERE],
+            regions[ELSEWHERE],
+            load_first_aid(folder),
         )
         wording.check()
     except ValidationError as error:
@@ -233,7 +272,7 @@ def load(folder: Path, region: str) -> Wording:
     return wording
 
 
-def _toml(path: Path) -> dict[str, object]:
+def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):

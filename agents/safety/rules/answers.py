@@ -12,6 +12,10 @@ LONGEST_ANSWER: Final = 5
 """Number of words in the longest phrase that answers a question."""
 LATEST_ANSWER: Final = 10
 """Maximum number of words before the answer in a reply."""
+_HOW_OFTEN: Final = frozenset(
+    ("times", "often", "sometimes", "always", "constantly", "occasionally", "days", "day", "daily", "night")
+)
+"""Last words of answers that say how often, and so are answers whatever follows: "a few times this week"."""
 
 
 class Answers:
@@ -57,6 +61,8 @@ class Answers:
         if first is None:
             return self._at_last(thoughts)
         if first == "yes" and rest[0] not in self._plain["yes"]:
+            if rest[length - 1] not in _HOW_OFTEN and not _is_made_of(rest[length:], self._light):
+                return ()  # "I have got glaucoma" is no "I have"
             if any(self._begins(thought, {"no": self._no_more})[0] for thought in thoughts[1:]):
                 return ()
             denied, _ = self._begins(rest[length:], {"no": self._plain["no"]})

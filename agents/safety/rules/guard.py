@@ -137,24 +137,26 @@ class Guard:
         """Every safety rule that matched, with the words that it matched and those that cancelled it."""
         listened = self._listener.listen(text)
         reasons = []
-        for compiled in self._matcher.rules:
-            rule = compiled.rule
-            for combination in compiled.combinations:
-                live = together(listened, combination, rule, even_if_of(rule, combination))
-                found = live or together(listened, combination, rule, None)
-                if found is None:
-                    continue
-                stopped = () if live else self._stoppers(listened, found, rule)
-                reasons.append(
-                    Reason(
-                        rule,
-                        tuple(self._listener.quote(text, each.found.start, each.found.end) for each in found),
-                        stopped,
-                        any(each.found.guessed for each in found),
-                    )
+        fired = -1
+        for number, combination in self._matcher.possible(listened):
+            if number == fired:
+                continue
+            rule = self._matcher.rules[number].rule
+            live = together(listened, combination, rule, even_if_of(rule, combination))
+            found = live or together(listened, combination, rule, None)
+            if found is None:
+                continue
+            stopped = () if live else self._stoppers(listened, found, rule)
+            reasons.append(
+                Reason(
+                    rule,
+                    tuple(self._listener.quote(text, each.found.start, each.found.end) for each in found),
+                    stopped,
+                    any(each.found.guessed for each in found),
                 )
-                if live:
-                    break
+            )
+            if live:
+                fired = number
         return sorted(reasons, key=lambda reason: (bool(reason.stopped_by), -reason.rule.tier))
 
     def set_aside(self, text: str) -> dict[str, tuple[tuple[str, str], ...]]:

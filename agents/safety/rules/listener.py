@@ -160,13 +160,14 @@ class Listener:
         texts = [word.text for word in words]
         named = {found.concept: earlier[found.start].text for found in self._phrases.find(earlier)}
         concepts = named.keys() | {found.concept for found in self._phrases.find(words)}
+        strengths = {found.end for found in self._phrases.find(words) if found.concept == "medicine"}
         low, high = _COULD_BE_FEVER
         sentences = []
         for at, figure in self._gauge.bare_figures(words):
             following, preceding = (*texts, ".")[at + 1], texts[at - 1] if at else "."
             if not concepts.isdisjoint(_MAY_HAVE_FEVER) and low <= float(figure) <= high:
                 sentences.append(f"temperature {figure}")
-            is_count = following in _AFTER_A_COUNT and preceding not in BEFORE_AN_AGE
+            is_count = following in _AFTER_A_COUNT and preceding not in BEFORE_AN_AGE and at not in strengths
             if is_count and ("took" in concepts or preceding in _HAVING_TAKEN) and "medicine" in named:
                 sentences.append(f"took {figure} {named['medicine']}")
         return sentences

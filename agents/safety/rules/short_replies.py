@@ -31,6 +31,14 @@ LONGEST_MEANS: Final = 9
 _I: Final = {"you": "i", "your": "my", "yourself": "myself", "yours": "mine"}
 _ME: Final = {**_I, "you": "me"}
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]?")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
+"""What an answer repeats of the person's own words: it asks nothing."""
+_TELL_ME: Final = re.compile(
+    r"\W*(?:(?:please|and|so|but)\W+)*"
+    r"(?:tell|say|describe|explain|let me know|i (?:wonder|want to know|have to ask))\b",
+    re.IGNORECASE,
+)
+"""Begins a sentence that asks without a question mark."""
 _OFFERS: Final = re.compile(
     r"\W*(?:(?:and|so|or|also)\W+)?(?:shall i\b"
     r"|(?:should|may|can|could) i (?:tell|explain|list|show|give|send)\b"
@@ -177,7 +185,9 @@ def _as_own_words(question: str, own: Mapping[str, str]) -> str:
 
 
 def _questions(context: str) -> list[str]:
-    """The questions in an assistant's text; its last sentence, if it has no question mark."""
-    sentences = [sentence for sentence in _SENTENCE.findall(context) if sentence.strip(" .!?\n")]
-    asked = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
+    """The questions in an assistant's text; its last sentence, if that asks without a question mark."""
+    said = _SENTENCE.findall(_QUOTED.sub(" ", context))
+    sentences = [sentence for sentence in said if sentence.strip(" .!?\n")]
+    asked = [sentence for sentence in sentences if sentence.endswith("?")]
+    asked = asked or [sentence for sentence in sentences[-1:] if _TELL_ME.match(sentence)]
     return [sentence for sentence in asked if not _OFFERS.match(sentence)]

@@ -15,8 +15,8 @@ from agents.stations.embed import embed
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
 from tests.safety.phrases import UNSEEN, injections, phrases, read
-from tests.support.kept_conversations import ASIDE, PERSON, Talk, kept, lines_of
-from tests.support.models import minilm, the_guard
+from tests.support.brains.kept_conversations import ASIDE, PERSON, Talk, kept, lines_of
+from tests.support.brains.models import minilm, the_guard
 
 PHRASES: dict[str, classifier.Class] = {
     "chest pain and sweating": "emergency",

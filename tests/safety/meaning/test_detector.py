@@ -6,7 +6,9 @@ import pytest
 
 from agents.safety.classifier import Likeness
 from agents.safety.detector import AGREES, ALONE, DOUBTS, DangerDetector, told_of_past
+from agents.safety.rules.guard import Reason
 from agents.safety.verdict import MEANING, Verdict
+from tests.support.brains.models import the_guard
 
 CHEST = "chest.pain"
 STROKE = "stroke.face"
@@ -34,6 +36,9 @@ class Words:
     def always(self, verdict: Verdict) -> Verdict:
         return self.rules["droops"] if STROKE in verdict.rule_ids else Verdict()
 
+    def explain(self, text: str) -> Sequence[Reason]:
+        return ()
+
     def as_read(self, text: str) -> str:
         return text
 
@@ -58,6 +63,16 @@ class Likes:
             Likeness(max((like for word, like in self._words.items() if word in text), default=0.0), 0.0)
             for text in texts
         ]
+
+
+class Constant:
+    """A classifier to which every text is like danger to the same degree."""
+
+    def __init__(self, likeness: float) -> None:
+        self._likeness = likeness
+
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        return [Likeness(self._likeness, self._likeness / 2) for _ in texts]
 
 
 def a_detector(**words: float) -> DangerDetector:
@@ -148,6 +163,11 @@ def test_the_classifier_is_not_asked_about_a_denial() -> None:
         (["I had an embolism in 2020.", "Now I cough blood again."], [True, False]),
         (["My chest hurts.", "I was born in 1970."], [False, True]),
         (["Since 2020 I have chest pain.", "It was bad."], [False, False]),
+        (["Crushing pain since 2020."], [False]),
+        (["I was ill in 2019, off tablets since 2021."], [True]),
+        (["In 2014 my mother died.", "I want to kill myself."], [True, False]),
+        (["In 2014 my mother died and I want to kill myself."], [False]),
+        (["My father died in 2014.", "Chest pain, crushing."], [True, False]),
     ],
 )
 def test_sentences_after_a_dated_one_tell_of_the_past_unless_they_name_the_present(
@@ -161,3 +181,28 @@ def test_what_happened_in_a_year_that_is_named_before_is_no_danger() -> None:
 
     assert not a_detector(chest=0.9).check(told).is_certain
     assert a_detector(chest=0.9).check("There is chest trouble. I was born in 1970.").is_certain
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "My face drooped on one side and I couldn't speak, this was in 2014",
+        "My mum had a big stroke ten years ago. Her face dropped and she couldn't speak.",
+        "I tried to kill myself with pills, in 2014",
+        "He collapsed and stopped breathing, that was back in 2014",
+    ],
+)
+def test_a_year_in_the_next_clause_makes_a_finding_past(told: str) -> None:
+    assert not DangerDetector(the_guard(), Constant(0.5)).check(told).flagged
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "I had a stroke in 2014 and now my face is drooping again",
+        "In 2014 my mum died and I want to kill myself with her pills",
+        "My father had his stroke in 2014. My face is drooping on one side.",
+    ],
+)
+def test_a_year_takes_nothing_back_of_what_is_there_now(told: str) -> None:
+    assert DangerDetector(the_guard(), Constant(0.0)).check(told).is_certain

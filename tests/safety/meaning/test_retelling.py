@@ -8,8 +8,8 @@ from agents.safety.conversation.retelling import Before, added
 from agents.safety.verdict import Verdict
 from agents.values import Exchange
 from tests.safety.phrases import HELD_OUT, KNOWN, phrases
-from tests.support.listeners import the_listener
-from tests.support.models import the_guard
+from tests.support.brains.listeners import the_listener
+from tests.support.brains.models import the_guard
 
 ASKED_ON = "I am still here: has somebody called, and what has changed since you wrote?"
 

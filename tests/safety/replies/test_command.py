@@ -14,7 +14,7 @@ from orchestrator.cli import cli
 from orchestrator.settings import load
 from orchestrator.wiring import load_classifier
 from tests.safety.phrases import HELD_OUT, KNOWN, phrases
-from tests.support.models import minilm, the_guard
+from tests.support.brains.models import minilm, the_guard
 
 LINES = [
     "my chest feels tight and I am sweating",

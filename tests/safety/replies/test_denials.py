@@ -4,7 +4,7 @@ import pytest
 
 from agents.safety.conversation.denials import denies, retracted
 from agents.safety.verdict import RETRACTED
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 DENIED = (("Are you thinking of harming yourself?", "no"),)
 LIES = (

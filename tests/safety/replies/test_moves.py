@@ -4,7 +4,7 @@ import pytest
 
 from agents.safety.conversation.moves import Move, Reply, read_move
 from agents.safety.verdict import MISTAKE, Verdict
-from tests.support.models import the_guard, the_moves
+from tests.support.brains.models import the_guard, the_moves
 
 STROKE = Verdict("emergency", 3, ("stroke.face",))
 SUICIDE = Verdict("crisis", 3, ("suicide.plan",))
@@ -16,7 +16,7 @@ ASKED = "I am still here: has somebody called, and what has changed since you wr
 ENDS = {Move.OVER, Move.ARRIVED, Move.BETTER}
 
 
-def move(said: str, earlier: Verdict, asked: str = "", likeness: float = 0.0) -> Move:
+def move(said: str, earlier: Verdict, asked: str = "", likeness: float | None = None) -> Move:
     return read_move(the_guard(), Reply(said, asked, likeness), earlier, the_moves())
 
 
@@ -239,6 +239,38 @@ def test_another_subject_that_is_like_danger_belongs_to_it() -> None:
 def test_during_an_immediate_emergency_a_few_words_belong_to_it() -> None:
     assert move("my ankle hurts", STROKE) is Move.SAME
     assert move("I also have had a sore ankle since Monday", STROKE) is Move.OTHER
+
+
+FIRM_STROKE = Verdict("emergency", 3, ("stroke.face", "firm"))
+
+
+@pytest.mark.parametrize(
+    ("said", "likeness", "about_it"),
+    [
+        ("week and a bit", 0.0, False),
+        ("he was fine at breakfast, we sat in the garden", 0.3, False),
+        ("he was fine at breakfast, now his hand is weak", 0.45, True),
+    ],
+)
+def test_what_only_one_message_was_about_is_repeated_for_what_is_like_it(
+    said: str, likeness: float, about_it: bool
+) -> None:
+    assert (move(said, STROKE, likeness=likeness) is Move.SAME) == about_it
+    assert move(said, FIRM_STROKE, likeness=likeness) is Move.SAME
+
+
+def test_a_long_question_about_another_subject_asks_for_no_first_aid() -> None:
+    asked = "can I drink on penicillin, it is my birthday on Thursday"
+
+    assert read_move(the_guard(), Reply(asked, "", 0.0, True), STROKE, the_moves()) is Move.OTHER
+    assert (
+        read_move(the_guard(), Reply("can he drink water?", "", 0.0, True), STROKE, the_moves()) is Move.ASKS
+    )
+
+
+@pytest.mark.parametrize("earlier", [SUICIDE, BEATEN, STROKE])
+def test_who_says_after_certain_danger_that_there_is_none_is_asked(earlier: Verdict) -> None:
+    assert move("no, I have no thoughts of suicide", earlier, likeness=0.3) is Move.HARMLESS
 
 
 # --- after the question about possible danger ---------------------------------------------------------------

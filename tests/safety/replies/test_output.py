@@ -18,7 +18,7 @@ from agents.safety.replies.wording import load as load_wording
 from orchestrator.settings import shipped_config
 from orchestrator.wiring import load_roster
 from tests.safety.phrases import RULES, read
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 SETS = [
     read(Path(__file__).parents[1] / f"{name}.toml")
@@ -65,6 +65,16 @@ def test_there_are_enough_sentences_to_test_with() -> None:
 
 def test_a_diagnosis_a_prescription_or_a_dose_is_refused() -> None:
     assert [sentence for sentence in REFUSED if not the_guard().refusals(sentence)] == []
+
+
+def test_what_the_rules_get_wrong_is_listed_and_does_not_grow() -> None:
+    missed = [sentence for each in SETS for sentence in each.get("missed", ())]
+    overdone = [sentence for each in SETS for sentence in each.get("overdone", ())]
+
+    assert [sentence for sentence in missed if the_guard().refusals(sentence)] == []  # else it is `refused`
+    assert [sentence for sentence in overdone if not the_guard().refusals(sentence)] == []  # else `allowed`
+    assert len(missed) <= 4
+    assert overdone == []
 
 
 def test_other_sentences_are_allowed() -> None:

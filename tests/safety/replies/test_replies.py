@@ -11,7 +11,7 @@ from agents.safety.replies.wording import load
 from agents.safety.rules.rules import Kind
 from agents.safety.verdict import CALLED, MEANWHILE, Verdict
 from tests.safety.phrases import RULES
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 OF_HARM = "Thank you for telling me. Any thoughts of harming yourself? Please be honest."
 SAFE = "Do you feel safe at home?"

@@ -11,6 +11,7 @@ from agents.safety.verdict import (
     CALLED,
     CONFIRMED,
     DENIED,
+    FIRM,
     GOING,
     MEANWHILE,
     MISTAKE,
@@ -71,9 +72,9 @@ def test_the_verdict_of_a_message_says_how_the_conversation_stands(danger: Verdi
         (Move.SAME, {STILL}),
         (Move.LIGHT, {STILL, QUIET}),
         (Move.OTHER, {STILL, ASIDE}),
-        (Move.CALLED, {STILL, CALLED}),
-        (Move.GOING, {STILL, GOING}),
-        (Move.NOT_CALLED, {STILL, NO_HELP}),
+        (Move.CALLED, {STILL, CALLED, FIRM}),
+        (Move.GOING, {STILL, GOING, FIRM}),
+        (Move.NOT_CALLED, {STILL, NO_HELP, FIRM}),
         (Move.ASKS, {STILL, MEANWHILE}),
         (Move.OVER, {STILL, OVER}),
     ],
@@ -113,14 +114,14 @@ def test_a_mistake_is_asked_about_once_and_then_believed() -> None:
         assert phase_of(after(asked, move, NOTHING)) is Phase.CALM
     assert phase_of(after(asked, Move.SAME, NOTHING)) is Phase.OPEN
     for move in (Move.YES, Move.UNSURE):
-        assert after(asked, move, NOTHING) == marked(SUICIDE, CONFIRMED)
+        assert after(asked, move, NOTHING) == marked(SUICIDE, FIRM, CONFIRMED)
 
 
 @pytest.mark.parametrize(("danger", "tier"), [(ACHE, 3), (GLOOM, 2)])
 def test_a_yes_is_certain_danger(danger: Verdict, tier: int) -> None:
     verdict = after(danger, Move.YES, NOTHING)
 
-    assert verdict == Verdict(danger.kind, tier, (*danger.rule_ids, CONFIRMED))
+    assert verdict == Verdict(danger.kind, tier, (*danger.rule_ids, FIRM, CONFIRMED))
 
 
 def test_an_unsure_answer_is_certain_in_a_crisis_only() -> None:
@@ -159,6 +160,23 @@ def test_danger_found_again_after_its_question_is_certain() -> None:
     assert after(marked(ACHE, OPEN[0]), Move.SAME, ACHE) == ACHE
 
 
+def test_a_danger_is_firm_once_a_second_message_was_about_it() -> None:
+    assert not after(STROKE, Move.SAME, NOTHING).is_firm
+    assert not after(STROKE, Move.OTHER, NOTHING).is_firm
+    for move in (Move.CALLED, Move.GOING, Move.NOT_CALLED, Move.WILL):
+        assert after(STROKE, move, NOTHING).is_firm
+    assert after(STROKE, Move.OTHER, ACHE).is_firm
+    assert after(ACHE, Move.YES, NOTHING).is_firm
+
+
+def test_the_number_is_said_once_to_somebody_who_talks_of_other_things() -> None:
+    aside = after(STROKE, Move.OTHER, NOTHING)
+
+    assert after(STROKE, Move.LIGHT, NOTHING) == marked(STROKE, STILL, QUIET)
+    assert after(aside, Move.LIGHT, NOTHING) == marked(STROKE, STILL, ASIDE)
+    assert QUIET in after(marked(aside, FIRM), Move.LIGHT, NOTHING).rule_ids
+
+
 def test_a_no_outweighs_what_only_the_classifier_hears_in_it() -> None:
     assert after(ACHE, Move.NO, ACHE) == marked(ACHE, DENIED)
     assert after(ACHE, Move.NO, STROKE) == STROKE
@@ -166,8 +184,8 @@ def test_a_no_outweighs_what_only_the_classifier_hears_in_it() -> None:
 
 def test_possible_danger_after_certain_danger_belongs_to_it() -> None:
     for found in (ACHE, GLOOM):
-        assert after(STROKE, Move.OTHER, found) == marked(STROKE, STILL)
-        assert after(STROKE, Move.MISTAKE, found) == marked(STROKE, STILL)
+        assert after(STROKE, Move.OTHER, found) == marked(STROKE, FIRM, STILL)
+        assert after(STROKE, Move.MISTAKE, found) == marked(STROKE, FIRM, STILL)
 
 
 def test_a_new_danger_counts_as_new_and_an_earlier_call_is_not_about_it() -> None:
@@ -191,13 +209,13 @@ def test_more_of_the_same_danger_does_not_undo_a_call_for_help() -> None:
 
     verdict = after(called, Move.SAME, Verdict("emergency", 3, ("stroke.speech",)))
 
-    assert {"stroke.face", "stroke.speech", CALLED, STILL} == set(verdict.rule_ids)
+    assert {"stroke.face", "stroke.speech", FIRM, CALLED, STILL} == set(verdict.rule_ids)
 
 
 def test_a_rule_that_leans_on_the_danger_before_means_that_nobody_has_called() -> None:
     verdict = after(STROKE, Move.OTHER, Verdict("emergency", 3, (NOT_CALLED,)))
 
-    assert verdict == marked(STROKE, NO_HELP, STILL)
+    assert verdict == marked(STROKE, FIRM, NO_HELP, STILL)
 
 
 def test_marks_of_one_message_do_not_pile_up() -> None:

@@ -5,7 +5,7 @@ import pytest
 from agents.safety.verdict import Verdict
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, Phrase, phrases
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")

@@ -10,7 +10,7 @@ from agents.safety.rules.phrases import spelled_out
 from agents.safety.rules.rules import load as load_rules
 from agents.safety.verdict import Verdict
 from tests.safety.phrases import KNOWN, RULES, Phrase, injections, phrases, read
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 EMERGENCIES = phrases(KNOWN, "emergencies")
 CRISES = phrases(KNOWN, "crises")

@@ -7,8 +7,8 @@ from pathlib import Path
 from agents.safety.language import Languages, load
 from agents.safety.replies import wording
 from tests.safety.phrases import HELD_OUT, KNOWN, RULES, phrases, read
-from tests.support.models import the_guard
-from tools.toolchain import CHECKOUT
+from tests.support.brains.models import the_guard
+from tools.setup.toolchain import CHECKOUT
 
 SAID = read(Path(__file__).parents[1] / "languages.toml")
 FOREIGN: dict[str, list[str]] = SAID["foreign"]

@@ -9,7 +9,7 @@ from agents.safety.rules.rules import load
 from agents.safety.verdict import Verdict
 from tests.safety.mutations import MUTATIONS
 from tests.safety.phrases import KNOWN, RULES, SAID_FOR_RULES, phrases
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 ALWAYS = {
     "stroke.face",

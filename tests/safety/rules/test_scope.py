@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.safety.verdict import Verdict
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 TWINS = tomllib.loads((Path(__file__).parents[1] / "twins.toml").read_text(encoding="utf-8"))
 PAIRS = [(calm, danger) for table in TWINS.values() for calm, danger in table.get("pairs", ())]

@@ -19,7 +19,7 @@ from orchestrator.errors import BAD_SETTING, AnamnesisError
 from orchestrator.settings import load
 from orchestrator.wiring import build_monitor
 from tests.safety.phrases import RULES
-from tests.support.models import the_guard
+from tests.support.brains.models import the_guard
 
 READER = Reader(
     frozenset(("chest", "pain", "hematemesis", "seizure", "my", "dont", "know")),
