@@ -25,10 +25,15 @@ def changes_of(
     )
 
 
-def known_facts(facts: Sequence[CurrentFact]) -> tuple[Fact, ...]:
-    """What is known about whom the conversation is about, without what belongs to another concern.
+def as_reading(change: FactChange) -> FactReading:
+    """A change as a brain would have read it from a message."""
+    return FactReading(**change.model_dump(include=set(FactReading.model_fields)))
 
-    A fact of a kind that agents do not know, which an operator may add, is left out.
+
+def known_facts(facts: Sequence[CurrentFact]) -> tuple[Fact, ...]:
+    """The facts about the current subject, without facts that belong to another of their concerns.
+
+    An operator may add kinds of facts that agents do not know; those facts are left out.
     """
     return tuple(
         Fact(kind=fact.kind, value=fact.value[:200], turn=fact.turn or 1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.roster import Specialist
-from agents.values import Understanding
+from agents.values import Offer, Understanding
 from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import Blocks, EarlierSession
 
@@ -154,6 +154,7 @@ class Situation:
     The facts begin with the lasting ones from the person's other conversations.
     `urgent`: the person may be in danger, so the message is read at once, without a model.
     `follow_up`: the person's last conversation, if the first answer of this one may ask how it went on.
+    `offer`: what the last answer offered to change in what is remembered.
     """
 
     blocks: Blocks
@@ -161,6 +162,7 @@ class Situation:
     now: datetime
     urgent: bool = False
     follow_up: EarlierSession | None = None
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class Brief:
     """Everything a brain gets to write an answer. `said` is the beginning of an answer to continue.
 
     `situation` is as before the turn; `facts` are those that hold after the changes of this turn.
+    `offer`: what the answer has to ask the person about, before it is changed.
+    `undone`: what holds again after the person asked to undo a change; empty if nothing could be undone.
     """
 
     specialist: Specialist
@@ -179,6 +183,8 @@ class Brief:
     prompt: Prompt
     said: str = ""
     tools: ToolUser = field(default_factory=NoTools)
+    offer: Offer | None = None
+    undone: tuple[str, ...] | None = None
 
 
 class Brain(Protocol):

@@ -41,7 +41,7 @@ class Fact(Value):
 
 
 NONE: Final = "none reported"
-"""The value of a kind of which the person has none, so that it is not asked again."""
+"""The value that says "none": no allergies, no medicines. It keeps the question from being asked again."""
 
 UNSPECIFIED: Final = "yes, not specified"
 """The value of a kind that the person confirmed without naming anything."""
@@ -151,6 +151,7 @@ class ActKind(StrEnum):
     REMEMBER = "remember"
     CORRECT = "correct"
     FORGET = "forget"
+    UNDO = "undo"
     SUMMARISE = "summarise"
     OTHER_REQUEST = "other_request"
     COMPLAINT = "complaint"
@@ -193,10 +194,32 @@ class FactReading(Value):
     confidence: Share = 1.0
 
 
+class Offer(Value):
+    """Changes of what is remembered that the person is asked about before they are made.
+
+    `derived` are texts that were made from it and are deleted with it. `messages` counts the messages of the
+    person that searches will not find any more. `for_good`: it cannot be undone. `everything`: all that is
+    remembered of the person is deleted, also what is no fact.
+    """
+
+    changes: tuple[FactReading, ...]
+    derived: tuple[str, ...] = ()
+    messages: Annotated[int, Field(ge=0)] = 0
+    for_good: bool = False
+    everything: bool = False
+
+
 class Understanding(Value):
-    """Everything a brain reads from one message: what it means, which facts change, where it belongs."""
+    """Everything a brain reads from one message: what it means, which facts change, where it belongs.
+
+    `proposed` are changes that the person asks for and that are made only after they were asked once.
+    `forgets_all`: they ask to forget everything. `agreed`: they say yes to the offer of the last answer.
+    """
 
     enrichment: Enrichment
     intent: Intent
     acts: tuple[Act, ...] = ()
     changes: tuple[FactReading, ...] = ()
+    proposed: tuple[FactReading, ...] = ()
+    forgets_all: bool = False
+    agreed: bool = False

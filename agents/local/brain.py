@@ -25,12 +25,10 @@ class LocalBrain:
 
     name = "local"
 
-    def __init__(
-        self, roster: Roster, router: Router, folder: Path, embedder: Embedder, kept: Path | None = None
-    ) -> None:
-        """`folder` has the word list, the examples and the wording; `kept` has what was learned from them."""
+    def __init__(self, roster: Roster, router: Router, folder: Path, embedder: Embedder) -> None:
+        """`folder` has the word list, the forms and the wording."""
         self._router, self._embedder = router, embedder
-        self._listener = Listener(folder, embedder, kept)
+        self._listener = Listener(folder, embedder)
         self._replies = Replies(
             texts.load(folder / "replies.toml"),
             medicines.load(folder / "medicines.toml"),
@@ -39,9 +37,9 @@ class LocalBrain:
         )
 
     @staticmethod
-    def follow_ups(folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> Enrich:
+    def follow_ups(folder: Path, embedder: Embedder | None = None) -> Enrich:
         """What makes messages stand on their own, without the rest of the brain: it needs no router."""
-        return Listener(folder, embedder, kept).enrich
+        return Listener(folder, embedder).enrich
 
     async def understand(self, message: str, situation: Situation) -> Understanding:
         """What a message does, which facts it changes, what it means, and where it belongs."""
@@ -62,7 +60,13 @@ class LocalBrain:
             self._embedder,
         )
         return Understanding(
-            enrichment=understood.enrichment, intent=intent, acts=understood.acts, changes=understood.changes
+            enrichment=understood.enrichment,
+            intent=intent,
+            acts=understood.acts,
+            changes=understood.changes,
+            proposed=understood.proposed,
+            forgets_all=understood.forgets_all,
+            agreed=understood.agreed,
         )
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:
@@ -92,6 +96,9 @@ class LocalBrain:
                 recalled=brief.recalled,
                 earlier=brief.situation.blocks.active_session.earlier_sessions or (),
                 follow_up=brief.situation.follow_up,
+                offer=brief.offer,
+                agreed=understanding.agreed,
+                undone=brief.undone,
             )
         )
 
@@ -99,7 +106,8 @@ class LocalBrain:
 def talk_of(situation: Situation) -> Talk:
     """The conversation as the blocks and facts of a situation have it."""
     turns = situation.blocks.conversation_history.turns
-    return Talk(tuple(map(_said, turns)), situation.facts, situation.blocks.next_turn)
+    said = tuple(map(_said, turns))
+    return Talk(said, situation.facts, situation.blocks.next_turn, offer=situation.offer)
 
 
 def _said(turn: KeptTurn) -> Said:

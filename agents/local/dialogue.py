@@ -9,19 +9,24 @@ from functools import cached_property
 from typing import Final
 
 from agents.fact_kinds import BY_NAME
-from agents.local.reading.clauses import NOBODY, PERSON, last_other, named_subject, split
+from agents.local.reading.clauses import NOBODY, PERSON, last_other, split
 from agents.local.reading.facts import CONCERN
 from agents.questions import Question, questions
 from agents.utterance import word_set
-from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR
+from agents.values import COORDINATOR, EMERGENCY, LISTS, OUT_OF_SCOPE, UNCLEAR, Offer
 from memory_blocks.facts.changes import CurrentFact
 
 REMOVE: Final = "Shall I remove this from my notes"
-"""The beginning of the question that is asked before anything is forgotten."""
+CHANGE: Final = "Shall I change this in my notes"
+"""How the questions begin that are asked before something is forgotten or corrected."""
 
 TOLD: Final = "You told me"
 NOT_TOLD: Final = "You have not told me"
+NEAREST: Final = "I am not sure that you told me. The nearest I find is"
 """How answers from memory begin."""
+
+_SAFETY: Final = re.compile(r"\b(?:emergency number|crisis line|harming yourself)\b")
+"""Words of an answer whose question is about danger. What somebody replies to it is no fact."""
 
 _REFUSES: Final = re.compile(
     r"\W*(?:(?:no|nope|nah|oh|wait|actually|please|thanks)\W+)*(?:(?:please )?(?:keep|leave|don't|do not|not"
@@ -52,12 +57,16 @@ class Said:
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation before its next message. `opening` was said before the first turn."""
+    """A conversation before its next message. `opening` was said before the first turn.
+
+    `offer` is what the last answer offered to change in the notes.
+    """
 
     said: tuple[Said, ...] = ()
     facts: tuple[CurrentFact, ...] = ()
     number: int = 1
     opening: str = ""
+    offer: Offer | None = None
 
     @property
     def last_answer(self) -> str:
@@ -67,30 +76,28 @@ class Talk:
     @cached_property
     def question(self) -> Question | None:
         """The question that is open: the last one of the last answer."""
-        found = [
-            each for each in questions(self.last_answer) if not each.core.startswith(REMOVE.lower()[:12])
-        ]
-        return found[-1] if found else None
+        return self.all_questions[-1] if self.all_questions else None
 
     @cached_property
     def all_questions(self) -> tuple[Question, ...]:
-        """All questions of the last answer, without the one whether to forget something."""
-        return () if self.removal else questions(self.last_answer)
+        """All questions of the last answer, without those about danger and about changes of the notes."""
+        last = self.last_answer
+        return () if self.offer or _SAFETY.search(last) else questions(last)
 
     @property
-    def removal(self) -> tuple[str, ...]:
-        """What the last answer offered to remove, in the person's words; empty if it did not."""
-        _, offered, rest = self.last_answer.partition(REMOVE)
-        return tuple(re.findall(r'"([^"]+)"', rest)) if offered else ()
+    def interrupted(self) -> Question | None:
+        """The question that was open when the person asked to change the notes."""
+        found = questions(self.said[-2].answer) if self.offer and len(self.said) > 1 else ()
+        return found[-1] if found else None
 
     @property
     def was_recalled(self) -> bool:
         """Whether the last answer was one from memory."""
-        return TOLD in self.last_answer or NOT_TOLD in self.last_answer
+        return any(each in self.last_answer for each in (TOLD, NOT_TOLD, NEAREST))
 
-    def refuses_removal(self, low: str) -> bool:
-        """Whether a message only says no to the offer to remove something."""
-        return bool(self.removal) and _REFUSES.fullmatch(low) is not None
+    def refuses_offer(self, low: str) -> bool:
+        """Whether a message only says no to the offer to change the notes."""
+        return self.offer is not None and _REFUSES.fullmatch(low) is not None
 
     @cached_property
     def concerns(self) -> tuple[CurrentFact, ...]:
@@ -123,21 +130,33 @@ class Talk:
 
     @property
     def subject(self) -> str:
-        """Whom a message is about that names nobody: as the open question, else as the message before."""
-        if self.question is not None or not self.said:
+        """Whom a message is about that names nobody: as the open question, else the writer.
+
+        If others were spoken of, nobody can say.
+        """
+        if self.question is not None:
             return self.whom
-        named = (named_subject(turn.message, self.other) for turn in reversed(self.said[-4:]))
-        return next(filter(None, named), PERSON)
+        return NOBODY if self._others else PERSON
 
     @cached_property
-    def other(self) -> str:
-        """The person other than the writer who was spoken of last."""
-        for turn in reversed(self.said[-8:]):
+    def _others(self) -> tuple[str, ...]:
+        """The people other than the writer who were spoken of, the last one at the end."""
+        named = [fact.subject for fact in self.facts if fact.subject not in (PERSON, "he", "she")]
+        for turn in self.said[-8:]:
             found = last_other(split(turn.message))
             if found and found not in ("he", "she"):
-                return found
-        others = [fact.subject for fact in self.facts if fact.subject not in (PERSON, "he", "she")]
-        return others[-1] if others else NOBODY
+                named.append(found)
+        return tuple(dict.fromkeys(reversed(named)))[::-1]
+
+    @property
+    def other(self) -> str:
+        """The person other than the writer who was spoken of last."""
+        return self._others[-1] if self._others else NOBODY
+
+    @property
+    def only_other(self) -> str:
+        """The person whom `he` or `she` surely means: the only one who was spoken of."""
+        return self.other if len(self._others) == 1 else NOBODY
 
     @cached_property
     def known(self) -> dict[str, str]:
@@ -148,18 +167,6 @@ class Talk:
     def asked(self) -> Counter[str]:
         """How often each question was asked, by its words."""
         return Counter(each.core for turn in self.said for each in questions(turn.answer))
-
-    @property
-    def ignored(self) -> int:
-        """How many of the last questions in a row were not answered."""
-        count, answered = 0, {fact.turn for fact in self.facts}
-        for turn, after in zip(reversed(self.said[:-1]), reversed(self.said[1:]), strict=True):
-            if "?" not in turn.answer:
-                continue
-            if after.turn in answered:
-                break
-            count += 1
-        return count
 
     @property
     def running(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from agents.fact_kinds import name_of
 from agents.local.dialogue import Talk, named_topic, stems
-from agents.local.reading.acts import Done
+from agents.local.reading.acts import UNSURE, Done
 from agents.local.reading.answers import chosen
 from agents.local.reading.clauses import PERSON
 from agents.local.reading.facts import CONCERN
@@ -132,7 +132,10 @@ def _text(
     if answered and talk.question:
         return _answered(done, answered, talk, whole), True
     short = (
-        len(done) == 1 and len(whole.split()) <= 6 and done[0].kind is ActKind.FACT and new_concern is None
+        len(done) == 1
+        and len(whole.split()) <= 6
+        and (done[0].kind is ActKind.FACT or done[0].confidence == UNSURE)
+        and new_concern is None
     )
     context = context_of(talk)
     if short and talk.question and talk.question.asked != MENU:

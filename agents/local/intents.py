@@ -27,6 +27,7 @@ _STAYS: Final = frozenset(
         ActKind.REMEMBER,
         ActKind.CORRECT,
         ActKind.FORGET,
+        ActKind.UNDO,
         ActKind.SUMMARISE,
         ActKind.COMPLAINT,
         ActKind.SMALL_TALK,

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
-from agents.local.reading.clauses import PERSON, plain, relative_in
+from agents.local.reading.clauses import PERSON, RELATIVES, plain, relative_in
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, has_words
 from agents.ports import Vectors
 from memory_blocks.facts.changes import CurrentFact
@@ -24,10 +24,23 @@ _CLEARLY: Final = (
 )
 _MOST: Final = 3
 _RATHER_NEAR: Final = 0.1
-_OF_OTHERS: Final = re.compile(r"\b(?:he|she|his|her|him)\b")
+_NEAR: Final = 0.3  # how like a question a note must be to be offered as the nearest
+_NEAR_OF_KIND: Final = 0.4  # if the question asks for a kind of fact of which there is none
+_OWN: Final = re.compile(r"\b(?:i|i'm|i've)\b")
 _LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
 """Kinds of fact that are often told in words that are not taken for a fact."""
 
+_WH: Final = re.compile(
+    r"(?:\w+ ){0,2}(?:what|what's|whats|which|who|whose|when|where|why|how|do i still|am i)\b"
+)
+_STRICT: Final = frozenset(("age", "name", "allergies", "pregnancy", "medications"))
+"""Kinds of fact for which something that is merely near is no answer."""
+
+_TAKES: Final = re.compile(
+    r"\b(?:i'm|i am|he's|she's|he is|she is|been|put (?:me|him|her)) on (?!about\b|my own\b|the (?:train"
+    r"|bus|sofa|phone)\b"
+    r"|holiday\b|leave\b)\w+|\b(?:take|takes|taking) (?!it\b|a\b|him\b|her\b|me\b|care\b)\w+|\d ?mg\b"
+)
 _IS_OVER: Final = re.compile(
     r"\b(?:was on|used to|stopped|came off|no longer|not (?:on|taking)|took me off|gave up|if|should)\b"
 )
@@ -54,6 +67,7 @@ class Asked:
     topic: frozenset[str]
     fits: re.Pattern[str] | None
     whom: str
+    continues: bool = False
 
 
 class Search:
@@ -78,12 +92,12 @@ class Search:
         low = plain(question).strip(" ?.!")
         whole = f"{plain(before)} {low}" if before else low
         kinds = asked_kinds(low) or asked_kinds(whole)
-        topic = topic_words(low) or topic_words(whole) or (frozenset() if kinds else stems(low))
+        topic = topic_words(low) or topic_words(whole) or (frozenset() if kinds else stems(low) - _NUMBERS)
         fits = _type_asked(low) or (_type_asked(whole) if before else None)
         whom = relative_in(low)
         if not whom and re.search(r"\b(?:he|she|his|her|him|he's|she's)\b", low):
             whom = talk.other
-        return Asked(whole, kinds, topic, fits, whom)
+        return Asked(whole, kinds, topic, fits, whom, continues=bool(before))
 
     def find(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[Match]:
         """The facts that answer a question, best first; none if nothing is near enough."""
@@ -98,21 +112,33 @@ class Search:
             return self._of_type(asked, found)
         best = [each for each in good if each.score >= _CLOSE * good[0].score][:_MOST]
         if asked.fits and not any(each.fits for each in best):
-            beside = [each for each in found if each.fits and _are_beside(each.fact, best[0].fact)]
-            best = [*best[:2], *beside[:1]]
+            best = [*best[:2], *[each for each in found if each.fits and each.near >= _RATHER_NEAR][:1]]
         return best
 
     def _of_type(self, asked: Asked, found: Sequence[Match]) -> list[Match]:
         """The nearest note that has the type of answer asked for, such as a time, if no other is near."""
         if asked.fits is None or (asked.kinds and asked.kinds[0] not in _LOOSE):
             return []
-        fitting = [each for each in found if each.fits and (each.near >= _RATHER_NEAR or not asked.topic)]
+        fitting = [
+            each for each in found if each.fits and each.near >= _RATHER_NEAR and asked.topic - _MEMORY_WORDS
+        ]
         return fitting[:1]
+
+    def nearest(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[Match]:
+        """The two notes that are nearest to a question to which none surely is the answer."""
+        least = _NEAR_OF_KIND if set(asked.kinds) & _STRICT else _NEAR
+        return [
+            each
+            for each in self.ranked(asked, facts)
+            if each.shared
+            or each.near >= least
+            or (each.fits and each.near >= _RATHER_NEAR and not set(asked.kinds) & _STRICT - {"medications"})
+        ][: _MOST if asked.fits else 2]
 
     def is_about_told(self, question: str, talk: Talk) -> bool:
         """Whether a question that does not say so asks for something that was told: a note clearly has it."""
         asked = self.asked(question, talk)
-        return any(
+        return _WH.match(question) is not None and any(
             each.shared >= _CLEARLY and each.score >= _ENOUGH + 0.1
             for each in self.ranked(asked, talk.facts)[:1]
         )
@@ -136,13 +162,11 @@ class Search:
         )
         covered = sum(self._has(word, words) for word in asked.topic)
         shared = covered / len(asked.topic) if asked.topic else 0.0
-        if shared < 1 and self._same_class(asked.low, fact):
-            shared = max(shared, 0.6)
         text = plain(f"{fact.words} {fact.value}")
         is_kind = fact.kind in asked.kinds or (
             "medications" in asked.kinds
             and fact.kind == NOTED
-            and self._names_medicine(text)
+            and (self._names_medicine(text) or _TAKES.search(text) is not None)
             and (
                 not _IS_OVER.search(text)
                 or re.search(r"\b(?:switched|changed|moved|put) me\b", text) is not None
@@ -150,6 +174,8 @@ class Search:
         )
         if fact.kind == "measures" and (unit := _unit_asked(asked.low)):
             is_kind = is_kind and re.search(unit, fact.value) is not None
+        if asked.continues and asked.topic and not shared:
+            is_kind = False
         score = near + _SHARED * shared + (_KIND if is_kind else 0.0)
         fits = asked.fits is not None and asked.fits.search(text) is not None
         if asked.fits is _NAMING:
@@ -159,16 +185,8 @@ class Search:
         return Match(fact, score, shared, near, is_kind, fits)
 
     def _has(self, word: str, words: frozenset[str]) -> bool:
-        return word in words or any(word in group and group & words for group in self._groups)
-
-    def _same_class(self, low: str, fact: CurrentFact) -> bool:
-        text = plain(f"{fact.words} {fact.value}")
-        return any(
-            _names(members, low)
-            and _names(members, text)
-            and not _names(members, low) & _names(members, text)
-            for members in self._classes
-        )
+        begins = len(word) > 3 and any(each.startswith(word) for each in words)
+        return word in words or begins or any(word in group and group & words for group in self._groups)
 
     def _names_medicine(self, text: str) -> bool:
         return self._medicine.search(text) is not None or any(
@@ -184,14 +202,17 @@ class Search:
     def _of_whom(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[CurrentFact]:
         """The facts about whom a question is about; all of them if it names nobody."""
         if asked.whom:
-            of_them = [
+            return [
                 fact
                 for fact in facts
                 if same_person(fact.subject, asked.whom)
                 or has_words(fact.words, asked.whom)
-                or (fact.subject == PERSON and _OF_OTHERS.search(plain(fact.words)))
+                or (
+                    fact.subject == PERSON
+                    and fact.kind in (NOTED, MENTIONED)
+                    and not _OWN.search(plain(fact.words))
+                )
             ]
-            return of_them or [fact for fact in facts if fact.subject != PERSON]
         if asked.kinds and re.search(r"\b(?:my|i|i'm|me|am i|do i)\b", asked.low):
             return [fact for fact in facts if fact.subject == PERSON or fact.kind in (NOTED, MENTIONED)]
         return list(facts)
@@ -236,7 +257,7 @@ _KINDS: Final = tuple(
             ("conditions", CONCERN),
             r"\bwhat does (?:he|she|my \w+) have\b|\bwrong with (?:him|her|my \w+)\b",
         ),
-        (("conditions",), r"\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
+        (("conditions",), r"\bsay (?:that )?i have\b|\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
         (("name",), r"\b(?:my|your) name\b|\bwho am i\b"),
         (
             ("location",),
@@ -259,10 +280,17 @@ _COUNT: Final = (
 _TYPES: Final = (
     (
         re.compile(r"\bdose\b|\bmg\b|\bstrength\b"),
-        re.compile(r"\d ?(?:mg|mcg|micrograms?|ml|units?|puffs?|tablets?)?\b"),
+        re.compile(
+            r"\d ?(?:mg|mcg|micrograms?|ml|g|units?|puffs?|tablets?|pumps?|drops?)\b|\b(?:one|two|three"
+            r"|four|half|\d)"
+            r" (?:puffs?|tablets?|pills?|pumps?|drops?|times|a day)\b|\b[a-z]{4,} \d{1,4}\b"
+        ),
     ),
     (re.compile(r"\b(?:called|name)\b"), _NAMING),
-    (re.compile(r"\bwho\b|\bwhose\b"), re.compile(r"\b(?:dr|doctor|gp|nurse|boss|my \w+)\b")),
+    (
+        re.compile(r"\bwho\b|\bwho's\b|\bwhose\b"),
+        re.compile(rf"\b(?:dr|doctor|gp|nurse|boss|called|guy|{RELATIVES})\b"),
+    ),
     (
         re.compile(r"\b(?:when|(?:what|which) (?:time|day|days|date|month|year)|how long|since)\b"),
         re.compile(
@@ -271,7 +299,10 @@ _TYPES: Final = (
         ),
     ),
     (
-        re.compile(r"\bhow (?:many|much|often|far|old|tall|heavy|high|long)\b|\bwhat (?:number|was my)\b"),
+        re.compile(
+            r"\bhow (?:many|much|often|far|old|tall|heavy|high|long)\b|\bwhat (?:number|was my|size|%)\b"
+            r"|\b(?:readings?|results?|levels?|values?|score|mileage|weight|count|times)\b"
+        ),
         re.compile(rf"\d|\b(?:{_COUNT}|bottle|glass|pint|daily|weekly|every)\b"),
     ),
     (
@@ -300,11 +331,13 @@ _SAME: Final = (
     frozenset(("husband", "hubby", "partner", "other half")),
     frozenset(("wife", "partner", "other half", "missus")),
 )
+_NUMBERS: Final = stems("two three four five six seven eight nine ten")
 _MEMORY_WORDS: Final = stems(
     "forget delete remove erase cross strike scratch list notes everything mention earlier before again "
     "off down many much long often time told quick test check just file record bit part thing please "
-    "remind first last number give gave recall noted keep saved wrote "
-    "kind sort exactly actually ever still total happen happened"
+    "remind first last number give gave recall noted keep saved wrote written write read settle "
+    "kind sort exactly actually ever still total happen happened information data value values far back me "
+    "want wants know put thread tell lol spell see clever"
 )
 
 
@@ -323,17 +356,12 @@ def asked_kinds(low: str) -> tuple[str, ...]:
 
 def topic_words(low: str) -> frozenset[str]:
     """The words of a question that say what it is about."""
-    return stems(low) - _MEMORY_WORDS
+    return stems(low) - _MEMORY_WORDS - _NUMBERS
 
 
 def same_person(one: str, other: str) -> bool:
     """Whether two words can name the same person: `mum` and `mother`."""
     return one == other or any({one, other} <= group for group in _SAME)
-
-
-def _are_beside(one: CurrentFact, other: CurrentFact) -> bool:
-    here = one.conversation_id is None and other.conversation_id is None
-    return here and one.turn is not None and other.turn is not None and abs(one.turn - other.turn) <= 1
 
 
 def _names_of(kinds: Sequence[str]) -> frozenset[str]:

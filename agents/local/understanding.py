@@ -11,13 +11,14 @@ from agents.local.enriching import enrich
 from agents.local.reading import lexicon
 from agents.local.reading.acts import Done, decide
 from agents.local.reading.answers import AnswerReader
-from agents.local.reading.changes import ChangeReader, applied
+from agents.local.reading.changes import ChangeReader, applied, forgets
 from agents.local.reading.clauses import names_in, split
-from agents.local.reading.kinds import Kinds, load_examples, load_forms, train_kinds
+from agents.local.reading.forgetting import facts_meant, is_for_everything
+from agents.local.reading.kinds import load_forms
 from agents.local.replying import medicines
 from agents.local.search import Search
 from agents.ports import Embedder
-from agents.values import Act, Enrichment, Exchange, FactReading
+from agents.values import Act, ActKind, Enrichment, Exchange, FactReading
 from memory_blocks.facts.changes import CurrentFact
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -26,12 +27,19 @@ _MAX_WORDS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What was read from one message. `facts` hold after it."""
+    """What was read from one message. `facts` hold after it.
+
+    `proposed` are changes that the person is asked about first; with `forgets_all`, they ask to forget
+    everything. `agreed`: they say yes to such an offer.
+    """
 
     done: tuple[Done, ...]
     changes: tuple[FactReading, ...]
     facts: tuple[CurrentFact, ...]
     enrichment: Enrichment
+    proposed: tuple[FactReading, ...] = ()
+    forgets_all: bool = False
+    agreed: bool = False
 
     @property
     def acts(self) -> tuple[Act, ...]:
@@ -47,9 +55,9 @@ class Understood:
 
 
 class Listener:
-    """Reads messages with a word list, forms and a classifier of clauses. Without one, forms decide alone."""
+    """Reads messages with a word list and forms. The embedder searches what was told by meaning."""
 
-    def __init__(self, folder: Path, embedder: Embedder | None = None, kept: Path | None = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         words = lexicon.load(folder / "lexicon.toml")
         self.reader = AnswerReader(words)
         self.search = Search(
@@ -60,10 +68,6 @@ class Listener:
         )
         self._changes = ChangeReader(self.reader)
         self._forms = load_forms(folder / "kinds.toml")
-        self._embedder = embedder
-        self._kinds: Kinds | None = None
-        if embedder is not None:
-            self._kinds = train_kinds(load_examples(folder / "kinds.toml"), embedder, kept)
 
     def understand(
         self, message: str, talk: Talk, now: datetime, *, topic: str | None = None, phase: str = "opening"
@@ -74,15 +78,22 @@ class Listener:
             for name, who in names_in([*(said.message for said in talk.said), message]).items()
             if not self.reader.is_of_health(name.lower())
         }
-        clauses = split(message, about=talk.subject, other=talk.other, names=names)
-        shares = None
-        if self._kinds and self._embedder and clauses:
-            shares = self._kinds.shares(clauses, self._embedder.embed([clause.text for clause in clauses]))
-        done = decide(clauses, shares, talk, self.reader, self._forms, self.search)
+        clauses = split(message, about=talk.subject, other=talk.only_other, names=names)
+        done = decide(clauses, talk, self.reader, self._forms, self.search)
         changes = self._changes.read(done, talk)
         facts = applied(talk.facts, changes, talk.number, now)
         enrichment = enrich(message, done, talk, changes, facts, topic=topic, phase=phase)
-        return Understood(done, changes, facts, enrichment)
+        request = " ".join(each.clause.text for each in done if each.kind is ActKind.FORGET)
+        meant = facts_meant(request, talk.facts, talk, self.search) if request else ()
+        return Understood(
+            done,
+            changes,
+            facts,
+            enrichment,
+            tuple(map(forgets, meant)),
+            is_for_everything(request),
+            self._changes.agrees(done, talk),
+        )
 
     def enrich(self, message: str, history: Sequence[Exchange], *, opening: str = "") -> Enrichment:
         """The enriched message after a history of which nothing is stored: it is understood turn by turn."""

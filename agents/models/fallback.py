@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
 from agents.models import usage
-from agents.models.gate import is_sure_without_model
+from agents.models.gate import is_sure_without_model, plain_questions
 from agents.models.replies import without_control_characters
 from agents.models.requests import MOST_TOKENS, ModelRequest, answer_request, understand_request
 from agents.models.retries import Breaker, RetryPolicy, call_with_retries
@@ -19,13 +19,16 @@ from agents.ports import Brain, Brief, Situation, ToolUser
 from agents.roster import Roster
 from agents.sentences import has_whole_sentence
 from agents.tools.toolbox import Tool
-from agents.values import ActKind, FactReading, Understanding
+from agents.values import ActKind, Understanding
 from memory_blocks.facts.changes import Op
 
 T = TypeVar("T")
 
 MAX_ANSWER: Final = 12_000
 """Maximum length of an answer. A longer one is cut: a model that repeats itself never ends on its own."""
+
+_READING_SHARE: Final = 0.5
+"""The share of a turn's budget that the reading may use up, so that a slow one leaves time for the answer."""
 
 _NO_ANSWER: Final = "the model did not answer"
 _UNREADABLE: Final = "the model's reply could not be read"
@@ -78,6 +81,7 @@ class ModelBrain:
         self._model, self._fallback, self._roster, self._prompt = model, fallback, roster, prompt
         self._tools, self._request_tokens = tuple(options.tools), options.request_tokens
         self._policy, self.breaker = options.retry_policy, options.breaker
+        self._plain_questions = plain_questions(each.interview for each in roster.agents.values())
 
     @property
     def name(self) -> str:
@@ -92,17 +96,17 @@ class ModelBrain:
         local = await self._fallback.understand(message, situation)
         if situation.urgent:
             return _with_reason(local, "decided locally, since the person may be in danger")
-        if any(change.op is Op.FORGET for change in local.changes):
-            return _with_reason(local, "decided locally, since the person agreed to forget something")
-        if is_sure_without_model(message, _last_answer(situation)):
+        if local.agreed:
+            return _with_reason(local, "decided locally, since the person agreed to what was offered")
+        answer = _last_answer(situation)
+        if is_sure_without_model(message, answer, situation, local, self._plain_questions):
             return _with_reason(local, "decided locally, since it answers a plain question plainly")
         request = understand_request(self._prompt, message, situation, self._roster, self._request_tokens)
         parse = partial(parse_understanding, situation=situation, intents=self._roster.intents)
         found, failure = await self._decide(request, parse)
         if found is None:
             return _with_reason(local, f"decided locally, since {failure}")
-        if _asks_to_forget(found):
-            found = found.model_copy(update={"changes": tuple(_not_ending(found))})
+        found = _asked_first(found, local, situation)
         kept = ("asked_before", "passed_over", "sentiment")
         update = {name: getattr(local.enrichment, name) for name in kept}
         found = found.model_copy(update={"enrichment": found.enrichment.model_copy(update=update)})
@@ -114,7 +118,7 @@ class ModelBrain:
         Nothing is sent before that. If the model fails later, its whole sentences stay: `AnswerCut`.
         """
         answer = self._fallback.speak(brief)
-        if not brief.specialist.says and not _asks_to_forget(brief.understanding):
+        if not brief.specialist.says and not _changes_memory(brief):
             with suppress(ModelTrouble):
                 answer = await self._call(partial(self._start_answer, brief))
         async with aclosing(answer) as fragments:
@@ -127,40 +131,43 @@ class ModelBrain:
         """The model's parsed reply, after at most one repair; or None and why there is none."""
         turn_usage = usage.current()
         try:
-            reply = await self._call(partial(self._reply, request))
+            reply = await self._call(partial(self._reply, request), _READING_SHARE)
             try:
                 return parse(reply), ""
             except UnreadableReply as unreadable:
                 turn_usage.repairs += 1
                 repair = request.with_repair(unreadable.rule)
-            return parse(await self._call(partial(self._reply, repair))), ""
+            return parse(await self._call(partial(self._reply, repair), _READING_SHARE)), ""
         except ModelTrouble as trouble:
             return None, _USED_UP if trouble.kind == usage.DAILY_TOKENS else _NO_ANSWER
         except UnreadableReply:
             turn_usage.fallback_reason = turn_usage.fallback_reason or "reply_unreadable"
             return None, _UNREADABLE
 
-    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call the model with retries. A decision that failed does not forbid the answer."""
+    async def _call(self, call: Callable[[], Awaitable[T]], share: float = 1.0) -> T:
+        """Call the model with retries, within a share of the turn's budget.
+
+        A decision that failed does not forbid the answer.
+        """
         turn_usage = usage.current()
         try:
             if turn_usage.barred_by:
                 raise ModelTrouble(turn_usage.barred_by, counts_against_model=False)
-            if self._seconds_left() <= 0:
+            if self._seconds_left(share) <= 0:
                 raise ModelTrouble("budget", counts_against_model=False)
-            deadline = monotonic() + self._seconds_left()
+            deadline = monotonic() + self._seconds_left(share)
             return await call_with_retries(call, self.breaker, self._policy, deadline)
         except ModelTrouble as trouble:
             turn_usage.fallback_reason = trouble.kind
             raise
 
     async def _reply(self, request: ModelRequest) -> str:
-        async with self._reply_timeout():
+        async with self._reply_timeout(_READING_SHARE):
             return await self._model.decide(request)
 
-    def _seconds_left(self) -> float:
-        """How many seconds of this turn's budget are left."""
-        return usage.current().started + self._policy.budget_seconds - monotonic()
+    def _seconds_left(self, share: float = 1.0) -> float:
+        """How many seconds are left of a share of this turn's budget."""
+        return usage.current().started + share * self._policy.budget_seconds - monotonic()
 
     async def _start_answer(self, brief: Brief) -> AsyncGenerator[str, None]:
         """Wait for the first whole sentence, and return the answer from its beginning."""
@@ -202,9 +209,9 @@ class ModelBrain:
         usage.current().cut_reason = reason
         raise AnswerCut(self.name, "speak")
 
-    def _reply_timeout(self) -> AbstractAsyncContextManager[None]:
-        """The time limit of one reply, or what is left of the turn's budget if that is less."""
-        left, reply = self._seconds_left(), self._policy.reply_seconds
+    def _reply_timeout(self, share: float = 1.0) -> AbstractAsyncContextManager[None]:
+        """The time limit of one reply, or what is left of a share of the turn's budget if that is less."""
+        left, reply = self._seconds_left(share), self._policy.reply_seconds
         return self._timeout(left, "budget") if left < reply else self._timeout(reply)
 
     @asynccontextmanager
@@ -218,16 +225,29 @@ class ModelBrain:
             raise ModelTrouble(kind, retryable=self._model.repeatable) from None
 
 
-def _asks_to_forget(reading: Understanding) -> bool:
-    """Whether the message asks to forget something, or agrees to it. The fallback brain asks first."""
-    return any(act.kind is ActKind.FORGET for act in reading.acts) or any(
-        change.op is Op.FORGET for change in reading.changes
-    )
+def _changes_memory(brief: Brief) -> bool:
+    """Whether the answer asks before something remembered is changed, or says that it was changed."""
+    asks = any(act.kind in (ActKind.FORGET, ActKind.UNDO) for act in brief.understanding.acts)
+    return asks or brief.understanding.agreed or brief.offer is not None
 
 
-def _not_ending(reading: Understanding) -> Iterator[FactReading]:
-    """The changes that end no fact: nothing is forgotten before the person was asked once."""
-    return (change for change in reading.changes if not change.op.ends)
+def _asked_first(found: Understanding, local: Understanding, situation: Situation) -> Understanding:
+    """A reading in which nothing is forgotten before the person was asked once.
+
+    What the model ends is only proposed then; if it names nothing, the local reading says what is meant. A
+    reading that ends what was just offered agrees to the offer.
+    """
+    offered = {change.target for change in situation.offer.changes} if situation.offer else set()
+    if offered and any(change.target in offered for change in found.changes):
+        left = tuple(change for change in found.changes if change.target not in offered)
+        return found.model_copy(update={"changes": left, "agreed": True})
+    if not any(act.kind is ActKind.FORGET for act in found.acts):
+        return found
+    ending = [change for change in found.changes if change.op.ends and change.target]
+    proposed = tuple(change.model_copy(update={"op": Op.FORGET}) for change in ending) or local.proposed
+    left = tuple(change for change in found.changes if not change.op.ends)
+    asked = {"proposed": proposed, "forgets_all": local.forgets_all}
+    return found.model_copy(update={"changes": left, **asked})
 
 
 def differences(found: Understanding, local: Understanding) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A brain that plays a script, for tests: values, waits, failures and endless answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 from agents.ports import Brief, Embedded, MemoryHit, Recalled, Situation
 from agents.values import Act, Enrichment, FactReading, Intent, Understanding
@@ -18,6 +18,7 @@ REPLY: Final = ("I understand. ", "How severe is it on a scale of 1 to 10?")
 class ScriptedBrain:
     """Follows one script for each part of a reading, and one for answers. A call takes steps until a value.
 
+    `requests` sets the fields of a reading that are about changes of memories, such as `proposed`.
     An exception in a script is raised. An event is waited for; if it is never set, the call hangs. An answer
     may be an endless iterator. After the end of a script, a default value is returned.
     """
@@ -31,12 +32,14 @@ class ScriptedBrain:
         intents: Iterable[Step[Intent]] = (),
         changes: Iterable[Step[tuple[FactReading, ...]]] = (),
         acts: Iterable[Step[tuple[Act, ...]]] = (),
+        requests: Iterable[Step[Mapping[str, Any]]] = (),
         answers: Iterable[Answer] = (),
     ) -> None:
         self._enrichments = iter(enrichments)
         self._intents = iter(intents)
         self._changes = iter(changes)
         self._acts = iter(acts)
+        self._requests = iter(requests)
         self._answers = iter(answers)
         self.messages: list[str] = []
         self.situations: list[Situation] = []
@@ -60,6 +63,7 @@ class ScriptedBrain:
             intent=await _next(self._intents, GENERAL),
             acts=await _next(self._acts, ()),
             changes=await _next(self._changes, ()),
+            **await _next(self._requests, {}),
         )
 
     async def speak(self, brief: Brief) -> AsyncGenerator[str, None]:

@@ -16,7 +16,7 @@ from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.stations.understand import slug
 from agents.values import Act, ActKind, Enrichment, FactReading, Intent, Share, Understanding
-from memory_blocks.facts.changes import CurrentFact, Decider, Op
+from memory_blocks.facts.changes import CurrentFact, Decider, Op, subject_named
 
 OPS: Final = (Op.ADD, Op.REPLACE, Op.RETRACT, Op.UNSURE)
 """The changes that a message can make. A withdrawal is made only by a turn that is answered again."""
@@ -163,21 +163,23 @@ class _Reply(_Part):
 
 def _changes(changes: Sequence[_Change], facts: Sequence[CurrentFact]) -> Iterator[FactReading]:
     """The changes with the facts that they mean. What a change does not say is taken from its target."""
-    known = labelled(facts)
+    known, subjects = labelled(facts), {fact.subject: None for fact in facts}
     for number, change in enumerate(changes):
         target = known.get((change.target or "").strip().lower())
         kind = re.sub(r"[^a-z_]", "", slug(change.kind))[:_MAX_KIND].strip("_") or (
             target.kind if target else ""
         )
         value = change.value or (target.value if target else "")
+        subject = subject_named(change.subject, subjects)
         if change.op not in OPS:
             raise UnreadableReply(f"changes.{number}.op is none of the listed ones")
-        for name, given in (("subject", change.subject), ("kind", kind), ("value", value)):
+        for name, given in (("subject", subject), ("kind", kind), ("value", value)):
             if not given:
                 raise UnreadableReply(f"changes.{number}.{name} is missing")
         yield FactReading(
-            **change.model_dump(exclude={"kind", "value", "target"}),
+            **change.model_dump(exclude={"kind", "value", "target", "subject"}),
             kind=kind,
+            subject=subject,
             value=value[:200],
             target=target.id if target else None,
             decided_by=Decider.MODEL,

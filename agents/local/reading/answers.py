@@ -17,7 +17,7 @@ _FEW: Final = 4
 
 
 class AnswerReader(FactReader):
-    """Reads also what replies to a question, with the words of the lexicon."""
+    """Reads answers to questions, with the words of the lexicon, besides what its base class reads."""
 
     def polarity(self, low: str) -> str:
         """`yes`, `no`, `some`, `unsure` or `refused` if a clause is just that; else empty."""
@@ -56,6 +56,7 @@ class AnswerReader(FactReader):
         """The values of a clause that answer a question about the person `whom`."""
         if (
             clause.asked
+            or clause.may_ask
             or clause.who not in (whom, PERSON)
             or (clause.who == PERSON and whom != PERSON and re.search(r"\b(?:i|i'm|i've|my)\b", clause.low))
         ):
@@ -126,7 +127,7 @@ class AnswerReader(FactReader):
         ) and polarity in ("yes", "no", "some"):
             return []
         if kind == NOTED:
-            value = f"{question.core}: {clause.text}"[:_MAX_VALUE]
+            value = clause.text[:_MAX_VALUE]
         return [Found(kind, value, clause.text, whom, answers=True)]
 
     def _choice(self, clause: Clause, question: Question) -> Found | None:
@@ -146,6 +147,8 @@ class AnswerReader(FactReader):
     def _own_words_fit(self, clause: Clause, kind: str, volunteered: Iterable[str]) -> bool:
         """Whether a clause can be an answer in own words: no bare value of another type, no new complaint."""
         low = clause.low
+        if re.match(r"my \w+ (?:is|was|has|says|said)\b", low):
+            return False  # about something else
         if readers.whole_span(low) and kind not in (
             "previous_episodes",
             "deadline",
@@ -265,7 +268,6 @@ def chosen(question: Question, low: str) -> list[str]:
 
 
 def short_reply(clause: Clause, question: Question, whom: str) -> Found:
-    """A reply that fits no type, in its own words and with its question."""
+    """A reply that fits no type, in its own words."""
     kind = next((kind for kind in question.kinds if BY_NAME[kind].reads == "words"), NOTED)
-    value = clause.text if kind != NOTED else f"{question.core}: {clause.text}"
-    return Found(kind, value[:_MAX_VALUE], clause.text, whom, answers=True)
+    return Found(kind, clause.text[:_MAX_VALUE], clause.text, whom, answers=True)

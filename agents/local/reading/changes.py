@@ -8,7 +8,7 @@ from typing import Final
 
 from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading import readers
-from agents.local.reading.acts import Done
+from agents.local.reading.acts import UNSURE, Done
 from agents.local.reading.answers import AnswerReader
 from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.reading.corrections import CorrectionReader
@@ -47,7 +47,7 @@ class ChangeReader:
 
     def read(self, done: Sequence[Done], talk: Talk) -> tuple[FactReading, ...]:
         """The changes that the clauses make, in their order."""
-        if talk.refuses_removal(" ".join(each.clause.low for each in done)):
+        if talk.refuses_offer(" ".join(each.clause.low for each in done)):
             return ()
         changes: list[FactReading] = []
         concern = talk.about
@@ -65,28 +65,35 @@ class ChangeReader:
                     concern = change.value[:120]
         return tuple(changes)
 
+    def agrees(self, done: Sequence[Done], talk: Talk) -> bool:
+        """Whether the person says yes to the offer to change the notes."""
+        replies = [each.clause.low for each in done if each.kind is ActKind.ANSWER and not each.answers]
+        whole = " ".join(each.clause.low for each in done)
+        if not talk.offer or not replies or talk.refuses_offer(whole):
+            return False
+        return not any(self._reader.polarity(low).startswith("no") for low in replies)
+
     def _of(
         self, each: Done, talk: Talk, before: Sequence[FactReading], concern: str
     ) -> Iterable[FactReading]:
         clause = each.clause
         match each.kind:
-            case ActKind.ANSWER if talk.removal and not each.answers:
-                return () if self._reader.polarity(clause.low).startswith("no") else self._removed(talk)
+            case ActKind.ANSWER if talk.offer and not each.answers:
+                return ()
             case ActKind.ANSWER:
                 return [self._added(found, talk, before, concern) for found in self._answer_values(each)]
             case ActKind.REMEMBER:
                 bare = kept_words(clause.text)
                 kept = replace(clause, text=bare, low=plain(bare).strip(" ."))
-                return self._stated(kept, talk, before, concern) if len(bare.split()) > 1 else ()
+                return self._stated(kept, talk, before, concern) if says_something(bare) else ()
             case ActKind.FACT | ActKind.FEELING:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
                 return self._corrected(clause, talk, before, concern)
-            case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK if each.kind is ActKind.OTHER_REQUEST or (
-                len(clause.low.split()) > 2 and not clause.asked and each.confidence < 1
+            case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK | ActKind.HEALTH_QUESTION if (
+                each.confidence == UNSURE or (len(clause.low.split()) > 2 and each.confidence < 1)
             ):
-                said = Found(MENTIONED, clause.text[:_MAX], clause.text, PERSON)
-                return [_reading(Op.ADD, said, "")]
+                return [_reading(Op.ADD, Found(MENTIONED, clause.text[:_MAX], clause.text), "")]
             case ActKind.TOPIC_RESUMED:
                 return self._resumed(clause, talk)
             case ActKind.TOPIC_LEFT:
@@ -95,8 +102,10 @@ class ChangeReader:
                 return ()
 
     def _answer_values(self, each: Done) -> Sequence[Found]:
-        """The answer, and what else the clause states."""
+        """The answer, and what else the clause states. A yes or no to a question of no kind is no fact."""
         kinds = {found.kind for found in each.answers}
+        if kinds == {NOTED} and self._reader.polarity(each.clause.low) in ("yes", "no", "unsure", "refused"):
+            return ()
         further = [
             found
             for found in self._reader.volunteered(each.clause)
@@ -136,13 +145,13 @@ class ChangeReader:
             else:
                 values.insert(0, one)
         place = readers.whole_place(clause.low)
-        if not values and place and concern:
+        if not values and place and concern and clause.who and not re.search(r"\bback\b", clause.low):
             return [self._added(Found("location", place, clause.text, clause.who), talk, before, concern)]
         dose = readers.PLAIN["dose"](clause.low)
         taken = [
             fact.value for fact in talk.facts if fact.kind == "medications" and fact.subject == clause.who
         ]
-        if not values and dose and taken and len(clause.low.split()) <= len(dose.split()) + 4:
+        if not values and dose and len(taken) == 1 and len(clause.low.split()) <= len(dose.split()) + 4:
             return [
                 self._added(Found("dose", dose, clause.text, clause.who, taken[-1]), talk, before, concern)
             ]
@@ -161,9 +170,7 @@ class ChangeReader:
                 value = when or readers.span(clause.low) or clause.text
                 kind = "onset" if when else "duration"
                 return [self._added(Found(kind, value, clause.text, clause.who), talk, before, concern)]
-            values = [
-                Found(NOTED, clause.text[:_MAX], clause.text, PERSON if clause.who == MIXED else clause.who)
-            ]
+            values = [_note(clause)]
         changes: list[FactReading] = []
         for one in values:
             changes.append(
@@ -187,7 +194,7 @@ class ChangeReader:
 
     def _stopped(self, clause: Clause, talk: Talk) -> list[FactReading]:
         """The medicines that somebody does not take any more."""
-        if clause.asked or clause.supposed or not _STOPPED.search(clause.low):
+        if clause.asked or clause.may_ask or clause.supposed or not _STOPPED.search(clause.low):
             return []
         names = self._reader.named(clause.low, "medicines.names")
         gone = [
@@ -251,18 +258,7 @@ class ChangeReader:
             return (
                 self._stated(replace(clause, denied=False), talk, before, concern)
                 if not clause.denied or old
-                else [
-                    _reading(
-                        Op.ADD,
-                        Found(
-                            NOTED,
-                            clause.text[:_MAX],
-                            clause.text,
-                            PERSON if clause.who == MIXED else clause.who,
-                        ),
-                        concern,
-                    )
-                ]
+                else [_reading(Op.ADD, _note(clause), concern)]
             )
         value = self._corrections.new_value(clause, new, old, target)
         if value is None:
@@ -272,13 +268,6 @@ class ChangeReader:
             ]
         found = Found(target.kind, value[:_MAX], clause.text[:_MAX], target.subject, target.about)
         return [_reading(Op.REPLACE, found, target.about, target.id)]
-
-    def _removed(self, talk: Talk) -> list[FactReading]:
-        gone: list[CurrentFact] = []
-        for offered in (plain(each).rstrip(" .…") for each in talk.removal):
-            named = [fact for fact in talk.facts if plain(fact.value).strip(" .,!") == offered]
-            gone += named or [fact for fact in talk.facts if offered in plain(f"{fact.words} {fact.value}")]
-        return [_retract(fact, "").model_copy(update={"op": Op.FORGET}) for fact in gone]
 
     def _new_topic(
         self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
@@ -299,6 +288,19 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+def _note(clause: Clause) -> Found:
+    """A clause in the person's own words."""
+    return Found(NOTED, clause.text[:_MAX], clause.text, PERSON if clause.who == MIXED else clause.who)
+
+
+def says_something(words: str) -> bool:
+    """Whether a request to remember says what to remember. `that please` means the words before it."""
+    low = plain(words).strip(" .!")
+    if re.fullmatch(r"(?:(?:it|that|this|them|please|pls|too|for me|down|then|now|ok|thanks)\b ?)*", low):
+        return False
+    return len(low.split()) > 3 or re.search(r"\d|\b(?:i|i'm|am|is|are|has|have|no|not)\b", low) is not None
 
 
 def _is_bare(low: str) -> bool:
@@ -342,6 +344,11 @@ def applied(
             else:
                 after[new.id] = new
     return tuple(after.values())
+
+
+def forgets(fact: CurrentFact) -> FactReading:
+    """The change that forgets a fact."""
+    return _retract(fact, "").model_copy(update={"op": Op.FORGET})
 
 
 def _retract(fact: CurrentFact, words: str) -> FactReading:

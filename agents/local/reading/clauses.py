@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from agents.local.reading.question_signs import asks, may_ask, question_at
+
 PERSON: Final = "person"
 """The subject of a clause about the person who writes."""
 
@@ -23,14 +25,15 @@ class Clause:
     """A part of a message that says one thing.
 
     `text` is as it was written, `low` in lower case with plain apostrophes. `who` is the subject: `PERSON`, a
-    relative such as `daughter`, a pronoun, `MIXED` or `NOBODY`. The flags say whether it is asked, denied,
-    over, or only supposed.
+    relative such as `daughter`, `MIXED` or `NOBODY`. The flags say whether it is asked, may be asked, is
+    denied, over, or only supposed.
     """
 
     text: str
     low: str
     who: str = NOBODY
     asked: bool = False
+    may_ask: bool = False
     denied: bool = False
     past: bool = False
     supposed: bool = False
@@ -38,7 +41,7 @@ class Clause:
     @property
     def holds(self) -> bool:
         """Whether it states something that is so now."""
-        return not (self.asked or self.denied or self.past or self.supposed)
+        return not (self.asked or self.may_ask or self.denied or self.past or self.supposed)
 
 
 RELATIVES: Final = (
@@ -55,16 +58,19 @@ _REL: Final = (
     rf"(?:(?:(?:my|our|his|her|the) (?:[\w-]+ ){{0,3}}?(?P<rel>(?:{RELATIVES})(?:[ -]in[ -]law)?)"
     rf"|an? (?:[\w-]+ )?(?P<some>friend|colleague|mate|neighbou?r|client|patient|relative))(?:(?P<of>'s"
     rf"|s'?)(?= \w))?"
-    rf"|(?<!\w)(?P<bare>mum|mom|dad|gran|nan|grandma|grandad|granny|mummy|daddy)(?P<of2>'s(?= \w))?)\b"
+    rf"|(?<!\w)(?P<bare>mum|mom|dad|gran|nan|grandma|grandad|granny|mummy|daddy|^(?:brother|sister|son"
+    rf"|daughter"
+    rf"|wife|husband|hubby|partner|uncle|auntie?|grandmother|grandfather|mother"
+    rf"|father))(?P<of2>'s(?= \w))?)\b"
 )
 _RELATIVE: Final = re.compile(_REL)
-_OTHERS: Final = re.compile(r"\b(he|she|him|her|his|hers|he's|she's|he'll|she'll|he'd|she'd)\b(?!')")
+_OTHERS: Final = re.compile(r"\b(he|she|her|his|hers|he's|she's|he'll|she'll|he'd|she'd)\b(?!')")
 _ME: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive|me|my|mine|myself|we|we're|we've)\b")
 _FIRST_I: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|ive)\b")
 _SAYS: Final = re.compile(
     r"(?:^|\b)(?:says?|said|thinks?|thought|reckons?|told|keeps? (?:saying|telling)"
-    r"|noticed|wants|asked|insists?|made|makes"
-    r"|gave|sent|drove|took|helps?)(?: to| that)?(?: me| i\b|$| )"
+    r"|noticed|wants|asked|insists?|made|makes|measured|found|checked|looked|saw|bought|rang|called|knows"
+    r"|gives?|gave|sent|drove|took|helps?)(?: to| that)?(?: me| i\b|$| )"
 )
 _SENTENCE: Final = re.compile(
     r"(?<=[.!?])(?<!\bdr\.)(?<!\bmr\.)(?<!\bmrs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\bno\.)[\"')\]]*\s+(?=\S)"
@@ -74,15 +80,18 @@ _SENTENCE: Final = re.compile(
 _STARTS: Final = (
     r"(?:i|i'm|i've|i'd|i'll|im|ive|my|he|he's|she|she's|we|we're|they|they're|it|it's|its|there|there's"
     r"|this|that's"
-    r"|what|what's|whats|which|when|where|who|how|why|can|could|should|do|does|did|is|are|am|would|will"
-    r"|please|pls|don't"
+    r"|what|what's|whats|how|why|can|could|should|do|does|did|is|are|am|would|will"
+    r"|(?:which|when|where|who)\b(?=.{0,25}\b(?:can|should|do|does|did|is|are|will) (?:i|it|he|she|they"
+    r"|you|we"
+    r"|the|my|that|this)\b)|please|pls|don't"
     r"|also|the (?:doctor|gp|nurse|pain|other|tablets?|dose)|thanks|thank|cheers|bye"
-    r"|goodbye|remember|forget|remind|back to"
+    r"|goodbye|remember|forget|remind|back to|make a note|(?:note|write) (?:that|it|this) down"
     r"|actually|anyway|no|yes|just|maybe|mum|dad|mom|let's|lets|tell|list|sorry|by the way|btw|oh|have|has)\b"
 )
 _SPLIT: Final = re.compile(
-    rf",\s+(?:and|but|so|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
-    rf"|\s+(?:and|but|so|plus|because|cos|though|although|while|whereas|yet)\s+(?=(?!that\b|it's been\b)"
+    rf",\s+(?:and|but|so(?!\s+(?:i|we) can\b)|also|plus|or|because|cos|though|then|yet|only)?\s*(?={_STARTS})"
+    rf"|\s+(?:and|but|so(?!\s+(?:i|we|he|she|they|it) (?:can|could)\b)|plus|because|cos|though|although"
+    rf"|while|whereas|yet)\s+(?=(?!that\b|it's been\b)"
     r"(?:i|i'm|i've|i'd|im|ive|my|he|he's|she|she's|we|it's|it|there's|what|which|how|why|can|could"
     r"|should|do|does|please"
     r"|also|the (?:doctor|gp|nurse|pain|other)|thanks|bye|goodbye|remember|forget"
@@ -101,39 +110,6 @@ _LEADING: Final = re.compile(
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
-_SUBJECT: Final = (
-    r"(?:i|you|he|she|it|we|they|this|that|these|those|there|my|your|his|her|our|the|any\w*|some\w*|a|an"
-    r"|people)"
-)
-_NO_SUBJECT: Final = (
-    r"(?:really|so|very|still|quite|pretty|just|not|now|getting|got|always|also|on|in|at|all|too|only"
-    r"|sore|swollen"
-    r"|fine|ok|okay|better|worse|well|going|gone|back|like|a bit|up|down|over|about|more|less|have|be"
-    r"|feel|hurt\w*"
-    r"|ache\w*|ask|try|see|do|call|take|get|help\w*)"
-)
-_ASKS: Final = re.compile(
-    r"^(?:(?:and|but|so|also|or|ok|okay|well|then|hey|please|anyway|btw|by the way|go on then|go on"
-    r"|oh|actually|just|now|right|quick question|sorry|seriously)[,:]?\s+)*"
-    r"(?:what(?!ever\b| a\b)|what's|whats|who|whom|whose|who's|how(?! (?:annoying|awful|rude"
-    r"|nice|stupid|sad|lovely|kind|funny)\b)|how's|hows|why|when (?:is|are|am|did|do|does|was|were|should"
-    r"|can|will"
-    r"|would|have)|when's|where(?:'s|s)?|which"
-    rf"|(?:can|could|should|would|shall|has|have) {_SUBJECT}|may i|(?:can|could|should|would) (?!n't"
-    rf"|{_NO_SUBJECT}\b)\w+ \w+"
-    rf"|(?:is|are|was|were|does|do|will) {_SUBJECT}|(?:is|are|does) (?!n't|{_NO_SUBJECT}\b)\w+ \w+|am i"
-    r"|did (?:i|you|we|he|she|they|it|the|my)"
-    r"|any(?:thing|one|body|where)? (?:idea|ideas|tips|chance|advice|way|ways|i|else|good|other|point"
-    r"|suggestions?)"
-    r")\b"
-)
-_WONDERS: Final = re.compile(
-    r"\b(?:i wonder|wondering|not sure|unsure|i don't know|no idea|dunno|not certain) "
-    r"(?:if|whether|about|what (?:i|to)|which|how (?:to|much|many|long|often)|when to|where to)\b"
-    r"|\bdo you (?:know|think|remember)\b|\bany idea\b"
-    r"|\bi(?:'d| would) like to know\b|\bmy question is\b|\bi want(?:ed)? to (?:know|ask)\b"
-    r"|\b(?:tell|remind) me (?:if|whether|what|how|why|when|which|who|where)\b"
-)
 _DENIES: Final = re.compile(
     r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|doesn't|didn't"
     r"|haven't|hasn't|isn't|aren't|wasn't|won't"
@@ -199,11 +175,11 @@ def split(
 ) -> tuple[Clause, ...]:
     """The clauses of a message, in their order.
 
-    `about` is the subject of the question before the message. `other` is the person last spoken of, whom
-    `he` and `she` mean. `names` are those of other people, with what each is to the writer.
+    `about` is the subject of a clause that names none. `other` is the person whom `he` and `she` mean; nobody
+    if that is not certain. `names` are those of other people, with what each is to the writer.
     """
     clauses: list[Clause] = []
-    before, other_now = about or PERSON, other
+    before, other_now = about, other
     for text in _texts(message[:MOST_READ]):
         clause = _read(text)
         who = clause.who
@@ -211,7 +187,7 @@ def split(
         if names and named and named["name"] in names and not _ME.search(clause.low[:12]):
             who = other_now = names[named["name"]]
         elif who in _PRONOUNS:
-            who = other_now or who
+            who = other_now or MIXED
         elif who == MIXED:
             other_now = relative_in(clause.low) or other_now
         elif who not in (PERSON, NOBODY):
@@ -296,18 +272,21 @@ def _texts(message: str) -> Iterable[str]:
             yield rest
             continue
         for part in _SPLIT.split(rest):
-            if part and part.strip(" ,.!?-\"'()*"):
-                yield part.strip(" ,")
+            start = question_at(part or "")
+            for piece in (part[:start], part[start:]) if start else (part,):
+                if piece and piece.strip(" ,.!?-\"'()*"):
+                    yield piece.strip(" ,")
 
 
 def _read(text: str) -> Clause:
     low = plain(text).strip(" .,!\"'()*")
-    asked = text.rstrip(" \"')").endswith("?") or bool(_ASKS.match(low)) or bool(_WONDERS.search(low))
+    asked = asks(text, low)
     return Clause(
         text=text.strip(" ,"),
         low=low,
         who=subject_of(low),
         asked=asked,
+        may_ask=not asked and may_ask(low),
         denied=bool(_DENIES.search(_NO_DENIAL.sub(" ", low))),
         past=bool(_OVER.search(low)),
         supposed=bool(_SUPPOSES.search(low)),
@@ -335,16 +314,6 @@ _NAMED: Final = re.compile(
 )
 
 
-def named_subject(message: str, other: str = NOBODY) -> str:
-    """Whom a message is about by its own words; empty if it does not say."""
-    found = [
-        clause.who for clause in map(_read, _texts(message[:MOST_READ])) if clause.who not in (NOBODY, MIXED)
-    ]
-    if not found:
-        return NOBODY
-    return (other or found[-1]) if found[-1] in _PRONOUNS else found[-1]
-
-
 def relative_in(low: str) -> str:
     """The relative that a text names; empty if it names none."""
     found = _RELATIVE.search(low)
@@ -359,11 +328,10 @@ def subject_of(low: str) -> str:
     if relative is not None:
         name = _relative(relative)
         if i is None and _BESIDE.match(low[: relative.start()]):
-            return PERSON  # "need a sick note for my boss"
+            return MIXED if relative["of"] else PERSON  # "need a sick note for my boss"
         after = low[relative.end() :].lstrip()
         if i is None:
-            mine = re.search(rf"\b(?:me|my (?!{RELATIVES}))", after)
-            if _SAYS.match(after) and mine:
+            if _SAYS.search(" ".join(after.split()[:2]) + " "):
                 return MIXED
             return name
         if i.start() > relative.start() and _SAYS.match(after):

@@ -38,9 +38,9 @@ class CorrectionReader:
         if side and not old:
             old = "left" if side[0] == "right" else "right"
         if old:
-            named = [fact for fact in facts if has_words(fact.value, old) or has_words(fact.words, old)]
+            named = [fact for fact in facts if has_words(fact.value, old) and fact.kind != MENTIONED]
             if named:
-                typed = [fact for fact in named if fact.kind != NOTED and has_words(fact.value, old)]
+                typed = [fact for fact in named if fact.kind != NOTED]
                 return (typed or named)[-1]
         facts = [fact for fact in facts if fact.kind != CONCERN]
         kinds, sure = self._kinds_of(replace(clause, low=new, denied=False))
@@ -65,7 +65,7 @@ class CorrectionReader:
         last = [fact for fact in before if fact.kind not in (NOTED, MENTIONED)]
         if noted and not last:
             return noted[-1]
-        return last[-1] if last and len(new.split()) <= 6 and not sure else None
+        return last[0] if len(last) == 1 and len(new.split()) <= 6 and not sure else None
 
     def _kinds_of(self, clause: Clause) -> tuple[set[str], bool]:
         """The kinds of which a clause has a value, and whether it has one even if nobody asked."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from agents.fact_kinds import BY_NAME
 from agents.local.reading import readers
-from agents.local.reading.clauses import MIXED, PERSON, Clause, plain
+from agents.local.reading.clauses import MIXED, NOBODY, PERSON, Clause, plain
 from agents.local.reading.lexicon import Lexicon, words_of
 from agents.questions import Question
 from agents.utterance import word_set
@@ -184,7 +184,13 @@ class FactReader:
 
     def volunteered(self, clause: Clause) -> list[Found]:
         """The values that a clause states although nobody asked for them."""
-        if not clause.text or clause.asked or clause.supposed or clause.who == MIXED:
+        if (
+            not clause.text
+            or clause.asked
+            or clause.may_ask
+            or clause.supposed
+            or clause.who in (MIXED, NOBODY)
+        ):
             return []
         low = clause.low
         found: list[tuple[str, str]] = []

@@ -62,7 +62,6 @@ MOMENT: Final = (
     rf"|just |shortly )?after (?:i|the|my|we|a) [^.,;]{{2,40}})"
 )
 _SPAN: Final = re.compile(rf"\b{SPAN}(?!\w)(?! ago| old| pregnant| back\b| away)")
-_MOMENT: Final = re.compile(rf"\b(?:since |from |started |began )?{MOMENT}")
 _SINCE: Final = re.compile(
     rf"\b(?:ever )?since (?:about |around |like )?(?!then\b|it\b)({MOMENT}|(?:i|we|my"
     rf"|the|a) [^.,;!?]{{3,50}})"
@@ -125,7 +124,8 @@ _AGE: Final = re.compile(
     r"|(\d{1,2})[ -](months?|weeks?|wks?|days?)[ -]old)\b"
 )
 _AGED: Final = re.compile(
-    rf"(?:\b(?:i'm|i am|he's|he is|she's|she is|aged|just turned|turned|{_WHO}(?:'s| is|,))"
+    rf"(?<!since )(?<!when )(?<!until )(?<!till )(?<!if )(?:\b(?:i'm|i am|he's|he is|she's|she is|aged"
+    rf"|just turned|turned|{_WHO}(?:'s| is|,))"
     rf"(?: now| about| only)? (\d{{1,3}})(?: years| yrs)?(?=\s*(?:$|[.,;!?)]|and\b|but\b|now\b|with\b"
     rf"|by the way\b|btw\b))(?! (?:and|,) (?:\d|a half))"
     rf"|(?:^|\bi'm [a-z]+, )(\d{{2}})(?=$|[,.]|[, ]+(?:male|female|m|f|man|woman)\b)(?<!^\d\d))"

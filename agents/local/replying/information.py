@@ -8,14 +8,13 @@ from agents.roster import Specialist
 from memory_blocks.facts.changes import CurrentFact
 
 _GENERAL: Final = re.compile(
-    r"\bwhat (?:helps|can i do|should i do|could i do|do i do|works|would help"
-    r"|is good|to do|are the (?:signs|symptoms)|signs|does .* (?:look|feel) like)\b"
-    r"|\bany(?:thing)? (?:tips|advice|i can do|that helps)\b|\btips\b"
-    r"|\bhow (?:do|can|to|should) (?:i|you|one|we)?\b|\bhow long (?:does|do|is|will"
-    r"|until)\b|\bis it normal\b|\bcontagious\b|\bgo away\b|\bget rid\b"
-    r"|\bmiss(?:ed)? a dose\b|\bforgot\b"
+    r"\bwhat (?:helps|can i do|should i do|could i do|do i do|works|would help|is good|to do"
+    r"|are the (?:signs|symptoms)|signs)\b|\bany(?:thing)? (?:tips|advice|i can do|that helps)\b|\btips\b"
+    r"|\bhow (?:do|can|to|should) (?:i|you|one|we) (?!know|tell)\w+|\bhow to\b|\bget rid\b"
+    r"|\bmiss(?:ed)? a dose\b"
+    r"|\bforgot\b"
 )
-_NOT_GENERAL: Final = re.compile(r"\b(?:do i know|do i tell|many|much|often|old|high|low)\b")
+_NOT_GENERAL: Final = re.compile(r"\b(?:do i know|do i tell|many|much|often|old|high|low|long)\b")
 _REFERS: Final = re.compile(r"\b(?:it|this|that|them)\b")
 
 

@@ -8,7 +8,7 @@ from agents.interviews import Question
 from agents.local.dialogue import Talk
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, plain
-from agents.local.reading.facts import NOTED
+from agents.local.reading.question_signs import TIMED
 from agents.questions import questions, without_options
 from agents.roster import Specialist
 from agents.specialist import open_questions
@@ -28,32 +28,32 @@ _HURTS: Final = re.compile(
 def _fits_concern(question: Question, concern: str) -> bool:
     """Whether a question makes sense for a complaint: one rates only what hurts, and has no goals with it."""
     asks = question.asks
-    if "severe" in question.text:
-        return _HURTS.search(concern) is not None
-    return not _HURTS.search(concern) or not _OF_COMPLAINTS.isdisjoint(asks) or "goal" not in asks
+    if "severe" in question.text or "location" in asks:
+        return _HURTS.search(concern) is not None and ("location" not in asks or "when i" not in concern)
+    if "readings" in asks:
+        return re.search(r"sugar|pressure|diabet|reading|cholesterol|peak flow|monitor", concern) is not None
+    return "goal" not in asks or _WISHES.search(concern) is not None
 
 
-_TIMED: Final = re.compile(rf"\b(?:{readers.SPAN}|{readers.MOMENT})(?!\w)")
-_OF_COMPLAINTS: Final = frozenset(
-    [
-        "severity",
-        "onset",
-        "duration",
-        "location",
-        "quality",
-        "triggers",
-        "relief",
-        "associated_symptoms",
-        "progression",
-        "frequency",
-        "tried",
-    ]
+_MAY_TELL: Final = (
+    (frozenset(("onset", "duration", "cycle")), TIMED),
+    (
+        frozenset(("medications", "other_medicines", "tried")),
+        re.compile(r"\d ?m?c?g\b|\b(?:tablets?|inhaler|puffs?|pills?)\b"),
+    ),
+    (frozenset(("readings",)), re.compile(r"\d\d")),
+)
+"""Words with which somebody may have told what a question asks for."""
+
+_WISHES: Final = re.compile(
+    r"\b(?:want|like to|goal|lose|gain|weight|eat|diet|train|fit|fitter|healthier)\w*\b"
 )
 
 
 def _is_told(asks: Sequence[str], texts: Sequence[str]) -> bool:
     """Whether the person may have told it in words that were not taken for a fact."""
-    return bool({"onset", "duration"} & set(asks)) and any(_TIMED.search(text) for text in texts)
+    patterns = [pattern for kinds, pattern in _MAY_TELL if kinds & set(asks)]
+    return any(pattern.search(text) for pattern in patterns for text in texts)
 
 
 def next_question(
@@ -69,18 +69,18 @@ def next_question(
     somebody else, only those are asked that do not say "you".
     """
     lately = {each.core for said in talk.said[-_LATELY:] for each in questions(said.answer)}
-    answered = " ".join(fact.value for fact in talk.facts if fact.kind == NOTED)
     told = " ".join((*(fact.words for fact in talk.facts), *known.values())).lower()
     for question in open_questions(specialist, known):
         asked = questions(question.text)[-1]
-        if asked.core in lately or talk.asked[asked.core] >= _TWICE or asked.core in answered:
+        if asked.core in lately or talk.asked[asked.core] >= _TWICE:
             continue
         if concern and concern.subject != PERSON and re.search(r"\byou", question.text):
             continue
         if concern and not _fits_concern(question, f"{concern.value} {concern.words}".lower()):
             continue
-        since = [said.message for said in talk.said if concern and said.turn >= (concern.turn or 0)]
-        if _is_told(question.asks, [plain(text) for text in (*since, message)]):
+        if _is_told(
+            question.asks, [plain(text) for text in (*(said.message for said in talk.said), message)]
+        ):
             continue
         if (
             concern

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from agents.local.dialogue import Talk, stems
+from agents.local.dialogue import NEAREST, NOT_TOLD, TOLD, Talk, stems
 from agents.local.reading.clauses import PERSON, plain, split
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
 from agents.local.search import Asked, Search, asked_kinds, topic_words
@@ -33,23 +33,35 @@ def answer(
     talk: Talk,
     search: Search,
     now: datetime,
-) -> tuple[str, ...]:
-    """Quotations that answer a question about memory; none if nothing was said about it.
+) -> str:
+    """The answer to a question about memory, in quotations.
 
-    What this conversation has comes first, then what the search of long-term memory found.
+    What this conversation has comes first, then what the search of long-term memory found, then what is
+    nearest to the question; it says so.
     """
     low = plain(question)
     if found := _by_position(low, facts, talk, now):
-        return found
+        return f"{TOLD}: {'; '.join(found)}."
+    if re.fullmatch(
+        r"(?:and |so )?(?:what|which|when|who) (?:was|is|were) (?:it|that)(?: again)?", low.strip(" ?")
+    ) and (last := re.findall(r'"([^"]+)"', talk.last_answer)):
+        return f"{TOLD}: {'; '.join(quote(each, talk.said[-1].at, now) for each in last[:_MOST])}."
     asked = search.asked(question, talk, talk.said[-1].message if is_continued(low, talk) else "")
     if matches := search.find(asked, facts):
-        return _unique(
-            told(each.fact, now, name_only=each.is_kind, talk=talk, asked=asked) for each in matches
-        )[:_MOST_LISTED]
-    if asked.kinds[:1] == (CONCERN,):
-        return listed(facts, now)
+        quotes = _unique(
+            tell(each.fact, now, name_only=each.is_kind, talk=talk, asked=asked) for each in matches
+        )
+        return f"{TOLD}: {'; '.join(quotes[:_MOST_LISTED])}."
+    if asked.kinds[:1] == (CONCERN,) and (quotes := listed(facts, now)):
+        return f"{TOLD}: {'; '.join(quotes)}."
     remembered = [_as_fact(hit, now) for hit in hits if _can_be_quoted(hit)]
-    return _unique(told(each.fact, now) for each in search.find(asked, remembered))
+    if matches := search.find(asked, remembered):
+        return f"{TOLD}: {'; '.join(_unique(tell(each.fact, now) for each in matches))}."
+    if matches := search.nearest(asked, facts):
+        nearest = sorted(matches, key=lambda each: each.fact.said_at)
+        quotes = _unique(tell(each.fact, now, name_only=False, talk=talk, asked=asked) for each in nearest)
+        return f"{NEAREST}: {'; '.join(quotes)}."
+    return f"{NOT_TOLD} that."
 
 
 def is_continued(low: str, talk: Talk) -> bool:
@@ -61,13 +73,20 @@ def is_continued(low: str, talk: Talk) -> bool:
 def asks_for_all(question: str) -> bool:
     """Whether a question about memory names nothing in particular."""
     low = plain(question)
+    if re.search(
+        r"\b(?:everything|all of it|about me|so far|back to me|it (?:back|to me|out)|them (?:back|out))\b",
+        low,
+    ):
+        return not topic_words(low) - stems("everything please lost")
     return (
         not topic_words(low)
         and not asked_kinds(low)
-        and re.search(r"\b(?:told|tell|said|know|noted?|wrote|written|remember|got|have|saved|recall)\b", low)
+        and re.search(
+            r"\b(?:told|tell|said|know|noted?|wrote|written|remember|got|have|saved|recall|keep)\b", low
+        )
         is not None
         and not re.search(
-            r"\b(?:when|who|where|which|why|how|ask|asked|first|last|just|he|she|it|that)\b", low
+            r"\b(?:when|who|where|which|why|how|ask|asked|first|last|just|he|she|it|that|value|values)\b", low
         )
     )
 
@@ -79,29 +98,10 @@ def listed(facts: Iterable[CurrentFact], now: datetime, most: int = _MOST_LISTED
         named = [fact for fact in worth if fact.kind != NOTED]
         worth = [*named, *[fact for fact in worth if fact.kind == NOTED][-max(most - len(named), 0) :]]
     ordered = sorted(worth, key=lambda fact: fact.turn or 0)
-    return _unique(told(fact, now, timed=False) for fact in ordered)[:most]
+    return _unique(tell(fact, now, timed=False) for fact in ordered)[:most]
 
 
-def matching(
-    request: str, facts: Sequence[CurrentFact], talk: Talk, search: Search
-) -> tuple[CurrentFact, ...]:
-    """The facts that a request to forget means."""
-    low = plain(request)
-    if re.search(r"\b(?:everything|all of it|all my|my data|all that|all you)\b", low):
-        return tuple(facts)
-    topic = topic_words(low)
-    if not topic:
-        latest = max((fact.turn or 0 for fact in facts), default=0)
-        return tuple(fact for fact in facts if fact.turn == latest) if latest >= talk.number - 1 else ()
-    for texts in ((lambda fact: fact.value), (lambda fact: f"{fact.words} {fact.subject} {fact.about}")):
-        if found := tuple(fact for fact in facts if topic & stems(texts(fact))):
-            return found
-    if kinds := asked_kinds(low):
-        return tuple(fact for fact in facts if fact.kind in kinds)
-    return tuple(each.fact for each in search.find(search.asked(request, talk), facts)[:1])
-
-
-def told(
+def tell(
     fact: CurrentFact,
     now: datetime,
     *,
@@ -114,9 +114,7 @@ def told(
     words = _LEAD.sub("", fact.words.strip(" .,!")) or fact.value
     value = fact.value.strip(" .,!")
     said = plain(value) in plain(words) or stems(value) <= stems(words) or value in (*_NO_VALUE, NONE)
-    if fact.kind == NOTED and ": " in value and value.endswith(fact.words) and value != fact.words:
-        value = f"to the question “{value.removesuffix(fact.words).rstrip(': ')}?”"
-    elif said or fact.kind == "severity":
+    if said or fact.kind == "severity":
         value = (
             value.replace("/", " out of ")
             if fact.kind == "severity" and "/" in value and "10" not in words
@@ -124,15 +122,18 @@ def told(
         )
     elsewhere = fact.conversation_id is not None
     when = f" ({when_said(fact.said_at, now, elsewhere=elsewhere)})" if timed or elsewhere else ""
-    is_named = fact.kind in _NAMED_KINDS and fact.value not in (*_NO_VALUE, NONE)
+    is_named = (
+        fact.kind in _NAMED_KINDS
+        and (timed or fact.kind != "conditions")
+        and fact.value not in (*_NO_VALUE, NONE)
+    )
     wants_words = asked is not None and asked.fits is not None and "dose" not in asked.kinds
     if name_only and is_named and re.search(r",|\band\b", words) and not wants_words:
         return f'"{fact.value}"{when}'  # the words name others, too
     quoted = f'"{_cut(_with_neighbours(fact, words, talk, asked))}"'
     if not value:
         return f"{quoted}{when}"
-    lead = value if value.startswith("to the question") else f'"{value}"'
-    return f"{lead}: {quoted}{when}"
+    return f'"{value}": {quoted}{when}'
 
 
 def _with_neighbours(fact: CurrentFact, words: str, talk: Talk | None, asked: Asked | None) -> str:
@@ -177,22 +178,25 @@ def clock(at: datetime, now: datetime) -> str:
 
 def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: datetime) -> tuple[str, ...]:
     """What was asked, said first or said last, if the question is about that."""
-    if re.search(r"\bi ask(?:ed)?\b|\bdid i ask\b|\bmy (?:first |last )?question\b", low):
+    if re.search(
+        r"\bi (?:\w+ )?ask(?:ed|ing)\b|\bdid i ask\b|\bmy (?:first |last |original )?question\b", low
+    ):
         asked = [
             quote(clause.text, said.at, now)
             for said in talk.said
             for clause in split(said.message)
             if clause.asked
         ]
-        return tuple(asked[:1] if "first" in low else asked[-1:] if "last" in low else asked[-_MOST:])
+        first = re.search(r"\bfirst\b|\boriginal", low)
+        return tuple(asked[:1] if first else asked[-1:] if "last" in low else asked[-_MOST:])
     if not facts:
         return ()
     if re.search(r"\b(?:first|very first) (?:thing|message)\b", low):
-        return (told(min(facts, key=lambda fact: fact.turn or 0), now),)
+        return (tell(min(facts, key=lambda fact: fact.turn or 0), now),)
     if re.search(
         r"\blast (?:thing|message)\b|\bi just (?:tell|told|say|said)\b|\bdid i just (?:say|tell)\b", low
     ):
-        return (told(max(facts, key=lambda fact: fact.turn or 0), now),)
+        return (tell(max(facts, key=lambda fact: fact.turn or 0), now),)
     return ()
 
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from agents.local.dialogue import NOT_TOLD, REMOVE, TOLD, named_topic
-from agents.local.reading.changes import kept_words
+from agents.local.dialogue import CHANGE, REMOVE, named_topic
+from agents.local.reading.acts import TELLS_TOO
+from agents.local.reading.changes import kept_words, says_something
 from agents.local.reading.clauses import plain
-from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
+from agents.local.reading.facts import CONCERN, NOTED
 from agents.local.replying import memory
 from agents.local.replying.health import HealthAnswers
 from agents.local.replying.interviewing import next_question
@@ -21,11 +22,14 @@ from agents.values import (
     COORDINATOR,
     OUT_OF_SCOPE,
     ActKind,
+    Offer,
 )
 from memory_blocks.facts.changes import CurrentFact, Op
 from memory_blocks.summary_text import NO_TOPIC, titled
 
 _WHOLE_INTERVIEW: Final = 3  # questions, before an interview is closed
+_MOST_LISTED: Final = 8
+_MOST_SHOWN: Final = 3
 _WITHOUT_CONCERN: Final = (titled(NO_TOPIC), titled("initial_query"), titled("conversation"))
 """The summaries of conversations that were about nothing in particular."""
 
@@ -50,7 +54,8 @@ class Replies:
         if self._may_ask(turn, said):
             said += self._advice_at_once(turn)
             said.append(
-                next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message)
+                _interrupted_question(turn)
+                or next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message)
                 or self._closing(turn)
             )
         text = " ".join(dict.fromkeys(filter(None, said))) or self._pick("noted_plainly", turn)
@@ -74,9 +79,10 @@ class Replies:
 
     def _may_ask(self, turn: Turn, said: Sequence[str]) -> bool:
         """Whether a question of the interview fits after this message: not beside what it asks or feels."""
-        if turn.kinds & _QUIET or any("?" in part for part in said):
+        grave = any(act.kind is ActKind.FEELING and act.confidence != TELLS_TOO for act in turn.acts)
+        if turn.kinds & _QUIET or grave or any("?" in part for part in said):
             return False
-        if turn.talk.removal or wants_quiet(turn) or turn.intent.intent == OUT_OF_SCOPE or grieves(turn):
+        if wants_quiet(turn) or turn.intent.intent == OUT_OF_SCOPE or grieves(turn):
             return False
         if turn.concern is None or turn.specialist.agent_type == COORDINATOR:
             return False
@@ -87,25 +93,31 @@ class Replies:
             return False
         if raised != turn.intent.intent or raised in _ASKS_NOTHING:
             return False
-        new = any(change.kind == CONCERN for change in turn.changes)
+        new = any(change.kind == CONCERN for change in turn.changes) and (
+            turn.talk.concern is None
+            or ActKind.TOPIC_LEFT in turn.kinds
+            or ActKind.TOPIC_RESUMED in turn.kinds
+        )
         about_it = any(
             change.about == turn.concern.value[:120] and change.kind != NOTED for change in turn.changes
         )
-        return new or ActKind.ANSWER in turn.kinds or (about_it and turn.talk.question is not None)
+        settles = not turn.kinds.isdisjoint((ActKind.ANSWER, ActKind.UNDO))
+        return new or settles or (about_it and turn.talk.question is not None)
 
     def _parts(self, turn: Turn) -> list[str]:
         """What each act is answered with, in the order of importance."""
         kinds = turn.kinds
-        if turn.talk.removal and ActKind.ANSWER in kinds and all(change.op.ends for change in turn.changes):
-            return [self._after_removal(turn)]
-        if turn.talk.refuses_removal(plain(turn.message)):
-            return [self._pick("kept", turn)]
+        settled = self._settled(turn)
+        if settled and (kinds <= {ActKind.ANSWER} or turn.talk.refuses_offer(plain(turn.message))):
+            return [settled]
         parts = [
+            settled,
+            self._undone(turn) if ActKind.UNDO in kinds else "",
             self._social.complaint(turn) if ActKind.COMPLAINT in kinds else "",
             self._social.feeling(turn) if ActKind.FEELING in kinds else "",
             self._corrected(turn) if ActKind.CORRECT in kinds else "",
-            self._remembered(turn) if ActKind.REMEMBER in kinds else "",
             self._noted(turn),
+            self._remembered(turn) if ActKind.REMEMBER in kinds else "",
             self._forget(turn) if ActKind.FORGET in kinds else "",
             self._topic(turn),
             *(self._recalled(turn, words) for words in _questions(turn)),
@@ -117,11 +129,8 @@ class Replies:
         said = [part for part in parts if part]
         if said and ActKind.GOODBYE in kinds:
             return [*said, self._pick("goodbye", turn)]
-        if (
-            said
-            and any(act.kind is ActKind.THANKS and act.confidence == 1 for act in turn.acts)
-            and not kinds & {ActKind.HEALTH_QUESTION, ActKind.MEMORY_QUESTION}
-        ):
+        asks = kinds & {ActKind.HEALTH_QUESTION, ActKind.MEMORY_QUESTION, ActKind.OTHER_REQUEST}
+        if said and ActKind.THANKS in kinds and not asks:
             return [*said, self._pick("welcome", turn)]
         return said or [self._social.small(turn)]
 
@@ -129,29 +138,31 @@ class Replies:
 
     def _noted(self, turn: Turn) -> str:
         """What was taken in, in the person's words. A plain answer needs no echo if a question follows."""
-        answers, facts = turn.words(ActKind.ANSWER), turn.words(ActKind.FACT)
-        if turn.kinds & {ActKind.GOODBYE, ActKind.THANKS}:
-            facts = [each for each in facts if len(each.split()) > 5]
-        if facts and grieves(turn) and not turn.kinds & {ActKind.FEELING, ActKind.HEALTH_QUESTION}:
-            return self._pick("loss_again", turn)
-        if ActKind.FEELING in turn.kinds and (not facts or grieves(turn)):
+        if turn.offer is not None and not turn.changes:
+            return ""
+        answers = turn.words(ActKind.ANSWER)
+        certain = [
+            act.words
+            for act in turn.acts
+            if (act.kind is ActKind.FACT and act.confidence > _CERTAIN)
+            or (act.kind is ActKind.FEELING and act.confidence == TELLS_TOO)
+        ]
+        facts = certain if certain or turn.kinds & _BESIDE else turn.words(ActKind.FACT)
+        if ActKind.REMEMBER in turn.kinds and not any(
+            says_something(kept_words(each)) for each in turn.words(ActKind.REMEMBER)
+        ):
             return ""
         told = [change for change in turn.changes if not change.op.ends and change.kind != CONCERN]
         if facts:
             out = next((change for change in turn.changes if change.op.ends), None)
             if out and ActKind.CORRECT not in turn.kinds:
                 return self._pick("taken_out", turn, words=quoted(facts), old=f'"{out.value}"')
-            return self._pick(
-                "noted",
-                turn,
-                words=quoted([*answers, *facts] if len(answers) + len(facts) <= MOST_QUOTED else facts),
-            )
-        if answers and told:
+            both = [*answers, *facts] if len(answers) + len(facts) <= MOST_QUOTED else facts
+            return self._pick("noted_gently" if grieves(turn) else "noted", turn, words=quoted(both))
+        if answers and told and ActKind.FEELING not in turn.kinds:
             change = told[0]
-            if (
-                change.value in PLAIN_VALUES
-                or ": " in change.value
-                or (len(plain(change.words).split()) < 2 and not any(each.isdigit() for each in change.words))
+            if change.value in PLAIN_VALUES or (
+                len(plain(change.words).split()) < 2 and not any(each.isdigit() for each in change.words)
             ):
                 return self._pick("noted_plainly", turn)
             value = (
@@ -163,16 +174,29 @@ class Replies:
         return ""
 
     def _remembered(self, turn: Turn) -> str:
+        """What is remembered: the words, or what was said just before if the request only points to it."""
         words = [kept_words(each) for each in turn.words(ActKind.REMEMBER)]
-        stored = [change for change in turn.changes if not change.op.ends]
-        if not stored:
-            last = [fact for fact in turn.facts if fact.kind != MENTIONED and fact.turn]
-            if last:
-                return self._pick("remembered", turn, words=quoted([last[-1].words or last[-1].value]))
-            return self._pick("noted_plainly", turn)
-        return self._pick("remembered", turn, words=quoted(words))
+        if any(says_something(each) for each in words):
+            return self._pick(
+                "remembered", turn, words=quoted([each for each in words if says_something(each)])
+            )
+        named = " ".join(words)
+        if topic_words(plain(named)):
+            found = self._search.find(self._search.asked(named, turn.talk), turn.facts)
+            told = [each.fact.words for each in found] or words
+        else:
+            before = [fact for fact in turn.facts if fact.turn and fact.words]
+            latest = max((fact.turn or 0 for fact in before), default=0)
+            told = turn.words(ActKind.FACT, ActKind.ANSWER) or [
+                fact.words for fact in before if fact.turn == latest
+            ]
+        return (
+            self._pick("remembered", turn, words=quoted(told)) if told else self._pick("noted_plainly", turn)
+        )
 
     def _corrected(self, turn: Turn) -> str:
+        if turn.offer is not None:
+            return "" if ActKind.FORGET in turn.kinds else self._offered(turn, turn.offer)
         before = {fact.id: fact for fact in turn.talk.facts}
         for change in turn.changes:
             old = before.get(change.target or "")
@@ -192,14 +216,16 @@ class Replies:
     # --- what was asked of memory -------------------------------------------------------------------------
 
     def _recalled(self, turn: Turn, words: str) -> str:
+        low = plain(words)
         if memory.asks_for_all(words) and turn.talk.facts:
             return self._summary(turn)
-        quotes = memory.answer(
+        if re.search(r"\b(?:spoken|talked|chatted|been|written) (?:to you|with you|here) before\b", low):
+            return self._summary(turn) if turn.earlier else self._pick("first_time", turn)
+        if re.search(r"\byou (?:said|say|told|advised|suggested|recommended)\b", low):
+            return self._pick("own_words", turn)
+        return memory.answer(
             words, turn.talk.facts, turn.recalled.memories, turn.talk, self._search, turn.now
         )
-        if not quotes:
-            return f"{NOT_TOLD} that."
-        return f"{TOLD}: {'; '.join(quotes)}."
 
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)
@@ -212,23 +238,62 @@ class Replies:
             self._pick("summary", turn, list="; ".join(facts)) if facts else self._pick("nothing_noted", turn)
         )
 
-    def _forget(self, turn: Turn) -> str:
-        words = " ".join(turn.words(ActKind.FORGET))
-        facts = memory.matching(words, turn.facts, turn.talk, self._search)
-        if not facts:
-            return self._pick("nothing_to_remove", turn)
-        quotes = list(dict.fromkeys(f'"{short(_name_of(fact))}"' for fact in facts))
-        return f"{REMOVE}: {', '.join(quotes[:8])}?"
+    # --- changes of the notes -----------------------------------------------------------------------------
 
-    def _after_removal(self, turn: Turn) -> str:
-        gone = [change for change in turn.changes if change.op.ends]
-        if not gone:
-            return self._pick("kept", turn)
+    def _forget(self, turn: Turn) -> str:
+        return self._offered(turn, turn.offer) if turn.offer else self._pick("nothing_to_remove", turn)
+
+    def _offered(self, turn: Turn, offer: Offer) -> str:
+        """What would change, with what was derived from it, and the question whether to do it."""
         before = {fact.id: fact for fact in turn.talk.facts}
-        quotes = dict.fromkeys(
-            f'"{short(_name_of(before[change.target]))}"' for change in gone if change.target in before
+        changes = [(before[change.target], change) for change in offer.changes if change.target in before]
+        gone = dict.fromkeys(
+            f"{_note(fact)}{_when(fact, turn)}" for fact, change in changes if change.op.ends
         )
-        return self._pick("removed", turn, list=", ".join(quotes))
+        new = [
+            f'{_note(fact)}{_when(fact, turn)} to "{short(change.value)}"'
+            for fact, change in changes
+            if not change.op.ends
+        ]
+        further = []
+        if offer.derived:
+            texts = ", ".join(f'"{short(text)}"' for text in offer.derived[:_MOST_SHOWN])
+            more = len(offer.derived) - _MOST_SHOWN
+            further.append(f"{texts}{f' and {more} more' if more > 0 else ''}, which I made from it")
+        if offer.messages:
+            word = "message" if offer.messages == 1 else "messages"
+            further.append(f"{offer.messages} {word} of yours that I will not find any more")
+        said = [self._pick("goes_with_it", turn, list="; ".join(further))] if further else []
+        said += [self._pick("for_good", turn)] if offer.for_good else []
+        notes = _several(list(gone)) if gone else "everything that you told me"
+        said += [f"{REMOVE}: {notes}?"] if gone or offer.everything else []
+        said += [f"{CHANGE}: {_several(new)}?"] if new else []
+        return " ".join(said)
+
+    def _settled(self, turn: Turn) -> str:
+        """The reply to a yes or no after an offer to change the notes; empty if the message is neither."""
+        if turn.talk.offer is None:
+            return ""
+        if not turn.agreed:
+            answers = ActKind.ANSWER in turn.kinds or turn.talk.refuses_offer(plain(turn.message))
+            return self._pick("kept", turn) if answers else ""
+        before = {fact.id: fact for fact in turn.talk.facts}
+        changes = turn.talk.offer.changes
+        gone = dict.fromkeys(
+            _note(before[each.target]) for each in changes if each.op.ends and each.target in before
+        )
+        notes = _several(list(gone)) if gone else "everything that you told me"
+        said = [self._pick("removed", turn, list=notes)] if gone or turn.talk.offer.everything else []
+        for each in changes:
+            if not each.op.ends and each.target in before:
+                old = _note(before[each.target])
+                said.append(self._pick("corrected", turn, value=f'"{short(each.value)}"', old=old))
+        return " ".join([*said, self._pick("erased" if turn.talk.offer.for_good else "can_undo", turn)])
+
+    def _undone(self, turn: Turn) -> str:
+        if not turn.undone:
+            return self._pick("nothing_to_undo", turn)
+        return self._pick("undone", turn, list=_several([f'"{short(each)}"' for each in turn.undone]))
 
     def _topic(self, turn: Turn) -> str:
         back = any(
@@ -259,17 +324,28 @@ class Replies:
             return self._pick("left", turn)
         return ""
 
-    # --- what was asked or wished for ---------------------------------------------------------------------
 
-    # --- people -------------------------------------------------------------------------------------------
-
+_CERTAIN: Final = 0.6  # the confidence above which a fact is echoed beside something else
+_BESIDE: Final = frozenset(
+    (
+        ActKind.GOODBYE,
+        ActKind.THANKS,
+        ActKind.MEMORY_QUESTION,
+        ActKind.SUMMARISE,
+        ActKind.FORGET,
+        ActKind.REMEMBER,
+        ActKind.OTHER_REQUEST,
+        ActKind.COMPLAINT,
+        ActKind.CORRECT,
+    )
+)
+"""Acts that are answered themselves, so that an echo of what is said by the way would be in the way."""
 
 _ASKS_NOTHING: Final = frozenset(("ADMINISTRATIVE", "MEDICATION"))
 """Specialists whose questions are about an errand, not about a complaint."""
 
 _QUIET: Final = frozenset(
     (
-        ActKind.FEELING,
         ActKind.COMPLAINT,
         ActKind.GOODBYE,
         ActKind.MEMORY_QUESTION,
@@ -307,10 +383,27 @@ def _yours(topic: str) -> str:
     return re.sub(r"\bmy\b", "your", topic, flags=re.IGNORECASE)
 
 
-def _name_of(fact: CurrentFact) -> str:
-    """How a note is named before it is removed: its value if that is a name, else its words."""
-    return (
-        fact.value
-        if fact.kind in ("medications", "other_medicines", "conditions", "allergies", "name")
-        else fact.words or fact.value
-    )
+def _note(fact: CurrentFact) -> str:
+    """How a note is named before it is changed: its value if that is a name, else its words."""
+    named = fact.kind in ("medications", "other_medicines", "conditions", "allergies", "name")
+    return f'"{short(fact.value if named else fact.words or fact.value)}"'
+
+
+def _when(fact: CurrentFact, turn: Turn) -> str:
+    """When a note was made, if that was in another conversation."""
+    if fact.conversation_id is None:
+        return ""
+    return f" ({memory.when_said(fact.said_at, turn.now, elsewhere=True)})"
+
+
+def _several(texts: Sequence[str]) -> str:
+    more = len(texts) - _MOST_LISTED
+    return ", ".join(texts[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _interrupted_question(turn: Turn) -> str:
+    """The question of the interview that was open before the person was asked about the notes."""
+    open_before = turn.talk.interrupted
+    if open_before is None or set(open_before.kinds) & turn.known.keys():
+        return ""
+    return open_before.asked

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from agents.local.reading.acts import UNSURE
 from agents.local.reading.clauses import plain, split
 from agents.local.replying.texts import Wording
 from agents.local.replying.turn import LOSS, Turn, short
@@ -13,6 +14,7 @@ from agents.values import (
 from memory_blocks.models import EarlierSession
 
 _RATHER_FOREIGN: Final = 0.6
+_FEW: Final = 5
 
 
 class SocialReplies:
@@ -22,10 +24,14 @@ class SocialReplies:
         self._pick, self._texts = wording.pick, wording.texts
 
     def request(self, turn: Turn) -> str:
-        if turn.intent.intent == OUT_OF_SCOPE and turn.intent.confidence >= _RATHER_FOREIGN:
-            return self._pick("outside", turn)
         low = plain(" ".join(turn.words(ActKind.OTHER_REQUEST)))
-        return next(text for pattern, text in self._texts.requests.items() if re.search(pattern, low))
+        text = next(
+            (text for pattern, text in self._texts.requests.items() if pattern and re.search(pattern, low)),
+            "",
+        )
+        if not text and turn.intent.intent == OUT_OF_SCOPE and turn.intent.confidence >= _RATHER_FOREIGN:
+            return self._pick("outside", turn)
+        return text or self._texts.requests[""]
 
     def about_us(self, turn: Turn) -> str:
         low = plain(" ".join(turn.words(ActKind.ABOUT_US)))
@@ -41,11 +47,13 @@ class SocialReplies:
 
     def complaint(self, turn: Turn) -> str:
         low = plain(" ".join(turn.words(ActKind.COMPLAINT)))
+        if re.search(r"\bi asked\b|\bmy question\b|\banswer", low):
+            return self._pick("no_answer", turn)
         if re.search(
             r"\b(?:already|again|asked|same|repeat\w*|keep asking|told you|said that|twice|third time)\b", low
         ):
             return self._pick("asked_again", turn)
-        if re.search(r"\b(?:answer|my question|ignor\w+|skipped|listen\w*)\b", low):
+        if re.search(r"\b(?:ignor\w+|skipped|listen\w*)\b", low):
             return self._pick("no_answer", turn)
         return self._pick("complaint", turn)
 
@@ -61,11 +69,8 @@ class SocialReplies:
             r"\b(?:i'm|i am|doing|feel|feeling) (?:fine|ok|okay|alright|good|great)\b", low
         ) and not re.search(r"\bnot\b|n't\b", low):
             return self._pick("fine", turn)
-        earlier = any(re.search(LOSS, plain(said.message)) for said in turn.talk.said)
-        if re.search(LOSS, low):
-            return self._pick("loss_again" if earlier else "loss", turn)
-        if earlier:
-            return self._pick("loss_again", turn)
+        if LOSS.search(low):
+            return self._pick("loss", turn)
         if re.search(r"\bthe first (?:one|person|to)\b|\btold (?:anyone|anybody)\b|\bnobody knows\b", low):
             return self._pick("trust", turn)
         if re.search(r"\bembarrass|\bawkward|\bsilly\b", low):
@@ -97,14 +102,13 @@ class SocialReplies:
         if ActKind.SMALL_TALK in kinds:
             if re.search(r"\bhow (?:are you|is your|are things)\b|\bhow's (?:it|your)\b", low):
                 return self._pick("how_are_you", turn)
-            if re.search(r"\b(?:hold on|one moment|one sec|brb|let me think|phone rang|door)\b", low):
+            if re.search(r"\b(?:hold on|one moment|one sec|brb|let me think|phone rang|at the door)\b", low):
                 return self._pick("waiting", turn)
-            if re.search(r"\bi(?:'ll| will) (?:call|ring|ask|phone|book|speak|talk|see|go|pop|check)\b", low):
-                return self._pick("sensible", turn)
-            asked = any(clause.asked for clause in split(turn.message))
-            if asked and turn.intent.intent == OUT_OF_SCOPE and not re.search(r"\byou\b", low):
-                return self._pick("outside", turn)
-            return self._pick("chat" if asked else "fine", turn)
+            if not any(clause.asked for clause in split(turn.message)):
+                unsure = any(act.confidence == UNSURE for act in turn.acts) and len(low.split()) >= _FEW
+                return self._pick("noted_plainly" if unsure else "fine", turn)
+            outside = turn.intent.intent == OUT_OF_SCOPE and not re.search(r"\byou\b", low)
+            return self._pick("outside" if outside else "chat", turn)
         if ActKind.UNCLEAR in kinds:
             if turn.talk.question and re.search(r"\bmean|understand|question|explain|rephrase|why\b", low):
                 return self._pick("explain", turn)

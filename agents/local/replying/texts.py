@@ -14,12 +14,18 @@ _Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_le
 
 
 class Texts(BaseModel):
-    """The wording in `replies.toml`. `requests` has a sentence for each pattern of a request."""
+    """The wording in `replies.toml`.
+
+    `whom` says for patterns of a question who can answer it, `requests` has a sentence for each pattern of a
+    request. The last pattern of both fits everything.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     without_a_model: str
+    pharmacist: str
     noted: _Texts
+    noted_gently: _Texts
     noted_plainly: _Texts
     remembered: _Texts
     corrected: _Texts
@@ -28,8 +34,16 @@ class Texts(BaseModel):
     removed: _Texts
     kept: _Texts
     nothing_to_remove: _Texts
+    goes_with_it: _Texts
+    for_good: _Texts
+    can_undo: _Texts
+    erased: _Texts
+    undone: _Texts
+    nothing_to_undo: _Texts
     summary: _Texts
     nothing_noted: _Texts
+    own_words: _Texts
+    first_time: _Texts
     resumed: _Texts
     resumed_plainly: _Texts
     left: _Texts
@@ -38,7 +52,6 @@ class Texts(BaseModel):
     follow_up: _Texts
     trust: _Texts
     loss: _Texts
-    loss_again: _Texts
     hard: _Texts
     afraid: _Texts
     glad: _Texts
@@ -59,14 +72,11 @@ class Texts(BaseModel):
     about_us: _Texts
     privacy: _Texts
     why_ask: _Texts
-    medicine_question: _Texts
-    medicine_general: _Texts
-    sensible: _Texts
-    health_question: _Texts
-    what_it_is: _Texts
+    declined: _Texts
+    perhaps_asked: _Texts
+    urgent: _Texts
     worried: _Texts
-    noted_for_them: _Texts
-    question_noted: _Texts
+    whom: Mapping[str, str]
     requests: Mapping[str, str]
 
 

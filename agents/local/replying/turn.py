@@ -20,6 +20,7 @@ from agents.values import (
     ActKind,
     FactReading,
     Intent,
+    Offer,
 )
 from memory_blocks.facts.changes import CurrentFact
 from memory_blocks.models import EarlierSession
@@ -27,7 +28,10 @@ from memory_blocks.models import EarlierSession
 
 @dataclass(frozen=True)
 class Turn:
-    """Everything that a reply depends on. `talk` is the conversation before it, `facts` hold after it."""
+    """Everything that a reply depends on. `talk` is the conversation before it, `facts` hold after it.
+
+    `offer`, `agreed` and `undone` are about changes of the notes, as in `Brief` and `Understanding`.
+    """
 
     message: str
     talk: Talk
@@ -40,6 +44,9 @@ class Turn:
     recalled: Recalled = field(default_factory=Recalled)
     earlier: tuple[EarlierSession, ...] = ()
     follow_up: EarlierSession | None = None
+    offer: Offer | None = None
+    agreed: bool = False
+    undone: tuple[str, ...] | None = None
 
     @property
     def kinds(self) -> frozenset[ActKind]:
@@ -65,9 +72,11 @@ class Turn:
 
 
 LOSS: Final = re.compile(
-    r"\b(?:died|dead|passed away|passed on|lost (?:my|our|her|him|the baby|a baby|a child)|funeral"
-    r"|miscarr\w+|stillb\w+|put (?:\w+ ){0,2}(?:down|to sleep)|bereave\w+"
-    r"|widow\w*)\b"
+    r"\b(?:(?<!almost )(?<!nearly )died|passed away|passed on|lost (?:my|our|the|a|her"
+    r"|his) (?:\w+ )?(?:mum|mom|dad"
+    r"|mother|father|wife|husband|son|daughter|baby|child|brother|sister|nan|gran|friend|partner|dog|cat"
+    r"|twins?)|funeral"
+    r"|miscarr\w+|stillb\w+|put (?:\w+ ){1,2}(?:down|to sleep)|bereave\w+|widow\w*)\b"
 )
 
 
@@ -103,6 +112,8 @@ def quoted(words: Sequence[str]) -> str:
 
 def short(text: str) -> str:
     """A text without quotation marks and lead-in, cut if it is long."""
-    text = " ".join(text.replace('"', "'").split()).strip(" .,;:!")
-    text = re.sub(r"^(?:and|but|so|also|oh|then) (?=\w+ \w)", "", text, flags=re.IGNORECASE)
+    text = " ".join(text.replace('"', "'").split()).strip(" .,;:!?")
+    text = re.sub(
+        r"^(?:(?:and|but|so|also|oh|then|yo|ok|well|lol),? )+(?=\w+ \w)", "", text, flags=re.IGNORECASE
+    )
     return text if len(text) <= _LONG else f"{text[: _LONG - 1].rstrip()}…"

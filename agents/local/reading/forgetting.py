@@ -1,0 +1,40 @@
+"""Which facts the person means when they ask to forget something."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from agents.local.dialogue import Talk, stems
+from agents.local.reading.clauses import plain
+from agents.local.search import Search, asked_kinds, topic_words
+from memory_blocks.facts.changes import CurrentFact
+
+_ALL: Final = re.compile(
+    r"\b(?:everything|all of it|all my|my data|all that|all you)\b(?!.*\babout (?!me\b|myself\b))"
+)
+"""A request to forget everything, and not everything about something."""
+
+
+def is_for_everything(request: str) -> bool:
+    """Whether a request is to forget everything."""
+    return _ALL.search(plain(request)) is not None
+
+
+def facts_meant(
+    request: str, facts: Sequence[CurrentFact], talk: Talk, search: Search
+) -> tuple[CurrentFact, ...]:
+    """The facts that a request to forget means: all, those it names, or those of the last message."""
+    low = plain(request)
+    topic = topic_words(low)
+    if is_for_everything(request):
+        return tuple(facts)
+    if not topic:
+        latest = max((fact.turn or 0 for fact in facts), default=0)
+        return tuple(fact for fact in facts if fact.turn == latest) if latest >= talk.number - 1 else ()
+    for texts in ((lambda fact: fact.value), (lambda fact: f"{fact.words} {fact.subject} {fact.about}")):
+        begins = {word[:4] for word in topic}
+        if found := tuple(fact for fact in facts if begins & {word[:4] for word in stems(texts(fact))}):
+            return found
+    if kinds := asked_kinds(low):
+        return tuple(fact for fact in facts if fact.kind in kinds)
+    return tuple(each.fact for each in search.find(search.asked(request, talk), facts)[:1])
