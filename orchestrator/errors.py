@@ -279,6 +279,10 @@ LIVEKIT_NOT_CONFIGURED: Final = _row(503, "livekit_not_configured", 503, recover
     "This server is not configured for LiveKit.",
     "Connect to its WebSocket at `/v1/ws`, or ask the operator to set LIVEKIT_URL.",
 )
+PARQUET_NOT_INSTALLED: Final = _row(503, "parquet_not_installed", 501, recoverable=False)(
+    "This server cannot write Parquet, because pyarrow is not installed.",
+    "Choose csv or jsonl, or ask the operator to install `anamnesis[parquet]`.",
+)
 LETTA_UNAVAILABLE: Final = _row(503, "letta_unavailable", 503)(
     "A request to the Letta server failed ({rule}).",
     "Nothing stored here is affected; run `anamnesis letta sync` when Letta answers again.",
@@ -289,6 +293,10 @@ LETTA_NOT_CONFIGURED: Final = _row(503, "letta_not_configured", 503, recoverable
 OVERLOADED: Final = _row(504, "overloaded", 503)(
     "{most} messages already wait for an answer here; yours was not stored.",
     "Send it again once one of them is answered.",
+)
+SERVER_BUSY: Final = _row(504, "server_busy", 503)(
+    "The server is busy: {most} messages of all conversations wait for an answer. Yours was not stored.",
+    "Send it again in a few seconds.",
 )
 TURN_TIMED_OUT: Final = _row(505, "turn_timed_out", 504)(
     "The answer took longer than {seconds} s.", "Your message is kept; ask again."
@@ -322,9 +330,6 @@ TEXTS_NOT_GRANTED: Final = _row(203, "texts_not_granted", 403)(
 REASON_REQUIRED: Final = _row(203, "reason_required", 403)(
     "Reading somebody else's memory needs a reason.",
     "Send it in the header `Anamnesis-Reason`; it is kept in the trace of the read.",
-)
-LOOK_NOT_RECORDED: Final = _row(203, "look_not_recorded", 409)(
-    "The read cannot be recorded, because this person has no conversation.", "Nothing was shown."
 )
 REVISION_NOT_FOUND: Final = _row(201, "revision_not_found", 404)(
     "Block `{label}` has no such revision.", "The list of its revisions shows those that are kept."

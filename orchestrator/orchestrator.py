@@ -17,6 +17,7 @@ from orchestrator.connection.session import Session, SessionContext
 from orchestrator.errors import AnamnesisError
 from orchestrator.health import Health, HealthChecks
 from orchestrator.ops import telemetry
+from orchestrator.ops.interpreter import tuned_for_serving
 from orchestrator.ops.logs import get_logger
 from orchestrator.ports import Transport
 from orchestrator.presence import Presence
@@ -46,7 +47,6 @@ class OrchestratorOptions:
     """How an orchestrator works, and its background work."""
 
     lease_seconds: float
-    bad_frames_per_minute: int
     idle: timedelta
     """After how long without a message a session is paused."""
     limits: ConversationLimits
@@ -81,15 +81,15 @@ class Orchestrator:
         if self._alerts is not None:
             self._health.include("alerts", self._alerts.check)
         services = build_services(self._outbox)
-        self.ledger, self._remembering = services.ledger, services.remembering
+        self.ledger, self._remembering = services.memory.ledger, services.memory.remembering
         self._background = [partial(work, services) for work in options.background]
-        self.idle = IdleSessions(self._outbox, services.ledger, services.sync, options.idle)
+        self.idle = IdleSessions(self._outbox, services.memory.ledger, services.memory.sync, options.idle)
         self._queue = TurnQueue(
             store,
             lambda claimed: take_turn(claimed, services),
             holder=self.holder,
             lease_seconds=options.lease_seconds,
-            deadline_seconds=services.deadline_seconds,
+            deadline_seconds=services.limits.deadline_seconds,
             is_gone=self.is_gone,
             on_delay=self._turn_delayed,
         )
@@ -100,7 +100,6 @@ class Orchestrator:
             self._queue,
             ids,
             server_info,
-            options.bad_frames_per_minute,
             options.limits,
             services.monitor,
         )
@@ -123,7 +122,8 @@ class Orchestrator:
             works.append(self._alerts.run)
         background = [asyncio.create_task(_restart_on_failure(work)) for work in works]
         try:
-            yield self
+            with tuned_for_serving():
+                yield self
         finally:
             await _cancel(background)
             await self._queue.close(GRACE_SECONDS)
@@ -135,14 +135,14 @@ class Orchestrator:
             if self._options.presence is not None:
                 self._options.presence.leave()
 
-    async def attend(self, transport: Transport, person_id: str, conversation_id: str | None = None) -> None:
+    async def serve(self, transport: Transport, person_id: str, conversation_id: str | None = None) -> None:
         """Serve one connection until it ends. With an id, it may use only that conversation."""
         person = ConnectedPerson(person_id, self._ids.new("link_"), conversation_id)
         with (
             structlog.contextvars.bound_contextvars(connection_id=person.connection_id),
             telemetry.connection(transport.kind),
         ):
-            await Session(transport, person, self._context).attend()
+            await Session(transport, person, self._context).serve()
 
     def include(self, part: str, check: Callable[[], Awaitable[object]]) -> None:
         """Add a part to health. The part is down if `check` raises an AnamnesisError."""
@@ -204,13 +204,16 @@ class Orchestrator:
                     session.update_server_info()
 
     async def _notice_changes(self) -> None:
-        if self._queue.is_running:
-            for conversation_id, number in await self.store.read(lambda tx: tx.turns.to_stop()):
-                self._queue.stop(conversation_id, number)
         here = {each: tuple(sessions) for each, sessions in self._context.present.items()}
-        if not here:
+        is_running = self._queue.is_running
+        if not here and not is_running:
             return
-        for conversation_id, now in (await self.store.read(lambda tx: tx.connections.states(here))).items():
+        to_stop, states = await self.store.read(
+            lambda tx: (tx.turns.to_stop() if is_running else (), tx.connections.states(here))
+        )
+        for conversation_id, number in to_stop:
+            self._queue.stop(conversation_id, number)
+        for conversation_id, now in states.items():
             for session in here[conversation_id]:
                 if session.person.connection_id != now.connection_id:
                     session.replaced()

@@ -28,7 +28,7 @@ _BY_VIEW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PromptValues:
-    """What the variables stand for that are the same in every prompt.
+    """The values of the variables that are the same in every prompt.
 
     `numbers` are whom to call, by kind. `output_rules` are the sentences about what is never said. With
     `in_blocks`, the model sees memory blocks, as Letta's agents do; else it sees what a request contains.

@@ -177,6 +177,7 @@ class Limits(Section):
     http_requests_per_minute: Count
     bad_frames_per_minute: Count
     waiting_messages: Count
+    waiting_messages_everywhere: Count
 
 
 class Blocks(Section):

@@ -41,15 +41,15 @@ from orchestrator.recall.service import MemoryService
 from orchestrator.remember.creators.background import BackgroundMemories
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
-from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.safety.monitor import LearnedChecks, SafetyMonitor
 from orchestrator.settings import Settings, configured, shipped_config
 from orchestrator.store.engine.database import Store
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
-from orchestrator.turn.services import TurnServices
+from orchestrator.turn.services import TurnAgents, TurnLimits, TurnMemory, TurnServices
 from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ServerInfo
-from orchestrator.workflows.building import build_creator
+from orchestrator.workflows.building import build_creator, settle_after_commits
 
 if TYPE_CHECKING:
     from agents.evaluation.follow_ups import Enrich
@@ -61,12 +61,15 @@ if TYPE_CHECKING:
     from orchestrator.letta.upkeep import Upkeep
 
 
-def open_store(settings: Settings) -> Store:
-    """Open the database that the settings name. The embedded one is created and migrated if necessary."""
+def open_store(settings: Settings, overlay: Path | None = None) -> Store:
+    """Open the database that the settings name. The embedded one is created and migrated if necessary.
+
+    After each change of a memory, the ledger of its conversation follows.
+    """
     embedded = not settings.database.url.get_secret_value()
     if embedded:
         settings.data.prepare()
-    return Store.open(
+    store = Store.open(
         settings.database_url(),
         clock=SystemClock(),
         ids=RandomIds(),
@@ -74,6 +77,8 @@ def open_store(settings: Settings) -> Store:
         busy_seconds=settings.database.busy_timeout_seconds,
         synchronous=settings.database.synchronous,
     )
+    store.settle = settle_after_commits(settings, store, overlay)
+    return store
 
 
 def load_roster(overlay: Path | None = None, *, to_answer: bool = True) -> Roster:
@@ -92,7 +97,7 @@ def load_prompts(settings: Settings, agents: Roster, overlay: Path | None = None
         values = PromptValues(
             region=region,
             numbers=wording.load(rules, region).numbers,
-            output_rules=tuple(output.load(rules).told.values()),
+            output_rules=tuple(output.load(rules).sentences.values()),
             roster=agents,
             in_blocks=bool(settings.letta.base_url),
         )
@@ -117,7 +122,7 @@ def load_follow_ups(settings: Settings, overlay: Path | None = None) -> "Enrich"
 
     embedder = load_embedder(settings)
     with our_errors():
-        return LocalBrain.follow_ups(configured("local", overlay), embedder, settings.models.dir)
+        return LocalBrain.follow_ups(configured("local", overlay), embedder)
 
 
 def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, overlay: Path | None) -> Brain:
@@ -126,7 +131,7 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
 
     router = load_router(settings, agents, embedder)
     with our_errors():
-        return LocalBrain(agents, router, configured("local", overlay), embedder, settings.models.dir)
+        return LocalBrain(agents, router, configured("local", overlay), embedder)
 
 
 def model_files(settings: Settings) -> ModelFiles:
@@ -179,8 +184,9 @@ def build_monitor(settings: Settings, embedder: Embedder) -> SafetyMonitor:
             output.load(folder),
             wording.load(folder, region),
             load_languages(rules),
-            load_classifier(settings, embedder),
-            moves.load(folder, embedder, settings.models.dir),
+            LearnedChecks(
+                load_classifier(settings, embedder), moves.load(folder, embedder, settings.models.dir)
+            ),
             alerts=bool(settings.safety.alert_url.get_secret_value()),
         )
 
@@ -219,7 +225,8 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
     Loading the models takes a moment; do not call this on an event loop.
     """
-    store = open_store(settings)  # first: a database that cannot be used is reported before models are loaded
+    # First: a database that cannot be used is reported before models are loaded.
+    store = open_store(settings, overlay)
     agents = load_roster(overlay)
     prompts, toolbox = load_prompts(settings, agents, overlay), load_toolbox(agents)
     embedder = load_embedder(settings)
@@ -235,22 +242,22 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
 
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
-            brain=selected.brain,
-            embedder=embedder,
-            recall=LongTermRecall(memory, token_budget=settings.recall.token_budget),
-            roster=agents,
-            prompts=prompts,
-            toolbox=toolbox,
-            ledger=ledger,
-            sync=build_sync(settings, registry, ledger, outbox),
-            monitor=monitor,
-            outbox=outbox,
-            deadline_seconds=settings.turn.deadline_seconds,
-            attempts=settings.turn.attempts,
-            tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
-            trace_content_characters=settings.limits.trace_content_characters,
-            follow_up_days=settings.recall.follow_up_days,
-            remembering=remembering,
+            TurnAgents(selected.brain, embedder, agents, prompts, toolbox),
+            TurnMemory(
+                ledger,
+                build_sync(settings, registry, ledger, outbox),
+                LongTermRecall(memory, token_budget=settings.recall.token_budget),
+                remembering,
+            ),
+            monitor,
+            outbox,
+            TurnLimits(
+                deadline_seconds=settings.turn.deadline_seconds,
+                attempts=settings.turn.attempts,
+                tokens_per_person_and_day=settings.brain.tokens_per_person_and_day,
+                trace_content_characters=settings.limits.trace_content_characters,
+                follow_up_days=settings.recall.follow_up_days,
+            ),
         )
 
     def server_info() -> ServerInfo:
@@ -287,13 +294,17 @@ def _options(
     if settings.memory.in_background:
 
         def make_memories(services: TurnServices) -> Coroutine[Any, Any, None]:
-            creator, _ = build_creator(settings, store, services.embedder, services.outbox, writer, overlay)
+            creator, _ = build_creator(
+                settings, store, services.agents.embedder, services.outbox, writer, overlay
+            )
             seconds = settings.memory.check_seconds
             return BackgroundMemories(store, creator, idle=idle, seconds=seconds).run()
 
         background.append(make_memories)
     if registry is not None:
-        background.append(lambda services: build_upkeep(settings, registry, store, services.sync).run())
+        background.append(
+            lambda services: build_upkeep(settings, registry, store, services.memory.sync).run()
+        )
     if (status := selected.status) is not None:
         background.append(lambda _: status.keep_checking())
 
@@ -306,9 +317,13 @@ def _options(
 
     return OrchestratorOptions(
         lease_seconds=settings.turn.lease_seconds,
-        bad_frames_per_minute=settings.limits.bad_frames_per_minute,
         idle=idle,
-        limits=ConversationLimits(settings.limits.waiting_messages, settings.limits.trace_content_characters),
+        limits=ConversationLimits(
+            settings.limits.waiting_messages,
+            settings.limits.waiting_messages_everywhere,
+            settings.limits.trace_content_characters,
+            settings.limits.bad_frames_per_minute,
+        ),
         presence=_presence(settings),
         alerts=_alerts(settings),
         background=background,
@@ -318,8 +333,8 @@ def _options(
 
 async def _catch_up(services: TurnServices) -> None:
     """Remember what an earlier process could not."""
-    if services.remembering is not None:
-        await services.remembering.catch_up()
+    if services.memory.remembering is not None:
+        await services.memory.remembering.catch_up()
 
 
 def load_registry(
@@ -406,7 +421,7 @@ async def open_rooms(settings: Settings, orchestrator: Orchestrator) -> AsyncIte
     rooms = Rooms(
         livekit,
         orchestrator.store,
-        orchestrator.attend,
+        orchestrator.serve,
         holder=orchestrator.holder,
         is_gone=orchestrator.is_gone,
         poll_seconds=server.poll_seconds,

@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from orchestrator.errors import BAD_CURSOR, AnamnesisError
 from orchestrator.ops.clock import as_text
-from orchestrator.store.repositories.pages import Position
+from orchestrator.store.repositories.api.pages import Position
 from orchestrator.wire.ids import ID_PATTERN
 
 T = TypeVar("T")

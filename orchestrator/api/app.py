@@ -1,6 +1,7 @@
 """The HTTP application: the routes of `routes/` behind the security checks of `middleware.py`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from orchestrator.api.access.rules import rule_of
 from orchestrator.api.answers import Problem
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.middleware import SecurityMiddleware
-from orchestrator.api.ports import Memories, Orchestrator, Resources, Rooms
+from orchestrator.api.ports import ConversationServer, Memories, Resources, Rooms
 from orchestrator.api.problems import add_error_handlers
 from orchestrator.api.routes import (
     conversations,
@@ -47,30 +48,41 @@ from orchestrator.inspection.live import TraceFeed
 BODY_LIMIT: Final = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """How the application answers."""
+
+    hosts: Iterable[str] = ()
+    """The names it answers to besides those of the loopback."""
+    origins: Iterable[str] = ()
+    """The origins of other pages that may call the API with a key."""
+    body_limit: int = BODY_LIMIT
+    unread_seconds: float = 20
+    """A client that leaves its frames unread for so long is disconnected."""
+    requests_per_minute: int | None = None
+    console: Path | None = None
+    """The folder of the built page, if it is not the usual one."""
+
+
 def create_app(
-    orchestrator: Orchestrator,
+    orchestrator: ConversationServer,
     authentication: Authentication,
+    options: AppOptions | None = None,
     *,
-    hosts: Iterable[str] = (),
-    body_limit: int = BODY_LIMIT,
-    unread_seconds: float = 20,
-    console: Path | None = None,
     rooms: Rooms | None = None,
     memory: Memories | None = None,
     resources: Resources | None = None,
     oidc: OidcTokens | None = None,
-    requests_per_minute: int | None = None,
-    origins: Iterable[str] = (),
 ) -> FastAPI:
     """Build the application for one orchestrator.
 
-    `hosts` are the names it answers to besides those of the loopback. A client that leaves its frames unread
-    for `unread_seconds` is disconnected. `console` is the folder of the built page, if it is not the usual
-    one. `rooms` are the LiveKit rooms, if LiveKit is configured. `memory` searches long-term memory. Without
+    `rooms` are the LiveKit rooms, if LiveKit is configured. `memory` searches long-term memory. Without
     `resources`, nothing that is stored is served. `oidc` recognises the tokens of an issuer, if one is
-    configured. `origins` are those of other pages that may call the API with a key.
+    configured.
     """
-    limits = RateLimits(requests_per_minute) if requests_per_minute else None
+    options = options or AppOptions()
+    body_limit, per_minute = options.body_limit, options.requests_per_minute
+    limits = RateLimits(per_minute) if per_minute else None
     access = AccessCheck(authentication, resources.store if resources else None, oidc, limits)
     app = FastAPI(
         title="Anamnesis",
@@ -81,10 +93,10 @@ def create_app(
         dependencies=[Depends(access)],
     )
     livekit_url = rooms.url if rooms else ""
-    app.add_middleware(SecurityMiddleware, hosts=hosts, livekit=livekit_url, origins=origins)
+    app.add_middleware(SecurityMiddleware, hosts=options.hosts, livekit=livekit_url, origins=options.origins)
     add_error_handlers(app)
     for router in (
-        websocket.build_router(orchestrator, access, unread_seconds),
+        websocket.build_router(orchestrator, access, options.unread_seconds),
         session.build_router(authentication, body_limit),
         conversations.build_start(rooms, resources, body_limit),
         conversations.build_router(rooms),
@@ -97,7 +109,7 @@ def create_app(
         app.include_router(router)
     if resources is not None:
         _add_resources(app, resources, authentication, access, body_limit)
-    page.serve_page(app, console)
+    page.serve_page(app, options.console)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

@@ -48,7 +48,7 @@ class Authentication:
         return self.known(self.keys.owner(key) if key is not None else self.sessions.redeem(code or ""))
 
     def known(self, found: T | None) -> T:
-        """Return whom a key, code or token belongs to; None is refused with 401, and counted."""
+        """Return `found`, the owner of a key, code or token. None is counted and refused with 401."""
         if found is None:
             self._failures.count()
             raise AnamnesisError(UNAUTHENTICATED)

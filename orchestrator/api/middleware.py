@@ -115,7 +115,7 @@ class SecurityMiddleware:
         return origin in self._origins and connection.url.path.startswith(API)
 
     def _is_preflight(self, connection: HTTPConnection) -> bool:
-        """Whether a browser asks, before it sends a request of such a page, whether it may."""
+        """Whether this is a CORS preflight: the browser asks whether a page of an allowed origin may call."""
         is_options = connection.scope.get("method") == "OPTIONS"
         return (
             is_options

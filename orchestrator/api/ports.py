@@ -22,10 +22,10 @@ class Health(Protocol):
         """For each part by name: `ok`, or `down: ` and the name of the reason."""
 
 
-class Orchestrator(Protocol):
+class ConversationServer(Protocol):
     """Serves conversations."""
 
-    async def attend(self, transport: Transport, person_id: str) -> None:
+    async def serve(self, transport: Transport, person_id: str) -> None:
         """Serve one connection until it ends."""
 
     async def health(self) -> Health:

@@ -14,6 +14,7 @@ from orchestrator.errors import (
     NOT_LATEST_TURN,
     OTHER_CONVERSATION,
     OVERLOADED,
+    SERVER_BUSY,
     SESSION_REPLACED,
     STANZA_OUT_OF_ORDER,
     TOOL_UNKNOWN,
@@ -21,6 +22,8 @@ from orchestrator.errors import (
     AnamnesisError,
 )
 from orchestrator.ops import faults
+from orchestrator.remember.changing import MemoryChanges
+from orchestrator.remember.facts import Kept
 from orchestrator.safety.assessment import MessageDecision, MessageRef, write_notes
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import (
@@ -31,9 +34,10 @@ from orchestrator.store.frame_records import (
     has_known_previous,
     record,
 )
-from orchestrator.store.repositories.memories import MEMORY_BLOCK
-from orchestrator.store.repositories.safety import STAYS_OPEN
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK
+from orchestrator.store.repositories.turn.safety import STAYS_OPEN
 from orchestrator.store.rows import Conversation, Memory, Note, Turn
+from orchestrator.turn import traces
 from orchestrator.turn.outbox import ConversationWrite
 from orchestrator.wire.codec import MAX_FRAME_BYTES, decode
 from orchestrator.wire.envelope import Envelope
@@ -95,10 +99,16 @@ class ConnectedPerson:
 
 @dataclass(frozen=True, slots=True)
 class ConversationLimits:
-    """How many messages may wait for an answer, and how many characters of a memory a trace shows."""
+    """What one connection may do, and how much it is shown."""
 
     waiting: int
+    """How many messages of a conversation may wait for an answer."""
+    waiting_everywhere: int
+    """How many messages of all conversations may wait for an answer."""
     snippet: int
+    """How many characters of a memory a trace shows."""
+    bad_frames_per_minute: int
+    """A connection that sends more frames that are refused is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,14 +271,22 @@ def _handle_message(
         return Consequence()
     _check_message(write, body.previous_id, "body.previousId")
     is_danger = arrival.safety.is_danger
-    if write.tx.turns.count_open(write.conversation.id) >= limits.waiting and not is_danger:
-        raise AnamnesisError(OVERLOADED, most=limits.waiting)
+    if not is_danger:
+        _check_room(write, limits)
     running = write.tx.turns.next_open(write.conversation.id) if is_danger else None
     record(write.tx, write.conversation, arrival.envelope)
     turn = write.tx.turns.enqueue(write.conversation.id, body.id)
     _record_safety(write, MessageRef(write.conversation.id, body.id, turn.number), arrival.safety)
     _acknowledge(write, arrival)
     return Consequence(to_answer=body.id, to_stop=running.number if running else None)
+
+
+def _check_room(write: ConversationWrite, limits: ConversationLimits) -> None:
+    """Raise if too many messages wait already. Nobody then waits longer than the server can foresee."""
+    if write.tx.turns.count_open(write.conversation.id) >= limits.waiting:
+        raise AnamnesisError(OVERLOADED, most=limits.waiting)
+    if write.tx.turns.count_open_everywhere() >= limits.waiting_everywhere:
+        raise AnamnesisError(SERVER_BUSY, most=limits.waiting_everywhere)
 
 
 def _record_safety(write: ConversationWrite, message: MessageRef, decision: MessageDecision) -> None:
@@ -407,6 +425,7 @@ def _handle_memory_action(
     created = body.action == "create"
     memory_id = created_memory_id(write.conversation.id, body.id) if created else body.memory_id or ""
     done = first is not None or (not created and _is_deleted(write, body))
+    taken_along = [] if done or created else _change_memory(write, body)
     record(write.tx, write.conversation, arrival.envelope)
     write.say(
         MemoryConfirmation(
@@ -419,7 +438,37 @@ def _handle_memory_action(
     )
     if not done:
         _trace_memory(write, body, write.tx.memories.get_even_deleted(memory_id), limits.snippet)
+    for kept in taken_along:
+        trace_id = write.tx.ids.new("trace_")
+        write.say(traces.of_kept(kept, trace_id, write.conversation_id, None, actor="person"))
     return Consequence()
+
+
+def _change_memory(write: ConversationWrite, body: MemoryAction) -> list[Kept]:
+    """Carry out a request, so that it can be undone; returns the other memories that it took along.
+
+    A deletion takes along what was derived from the memory and the utterances that it rests on.
+    """
+    user_id, id, draft = write.conversation.user_id, body.memory_id or "", body.memory
+    changes, acts = MemoryChanges(write.tx, user_id, user_id), []
+    match body.action:
+        case "update" if draft is not None:
+            if draft.content is not None:
+                acts.append(changes.edit(id, content=draft.content))
+            if draft.category is not None:
+                acts.append(changes.edit(id, tags=(draft.category,)))
+            if draft.pinned is not None:
+                acts.append(changes.pin(id, pinned=draft.pinned))
+            if draft.rating is not None:
+                acts.append(changes.rate(id, draft.rating))
+        case "pin":
+            pinned = draft.pinned if draft else None
+            acts.append(changes.pin(id, pinned=True if pinned is None else pinned))
+        case "archive":
+            acts.append(changes.archive(id))
+        case "delete":
+            acts.append(changes.delete(id))
+    return [kept for act in acts for kept in act.changed if kept.memory.id != id]
 
 
 def _is_deleted(write: ConversationWrite, body: MemoryAction) -> bool:

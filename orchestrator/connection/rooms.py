@@ -126,7 +126,7 @@ class Rooms:
         identity = f"{CLIENT_PREFIX}{secrets.token_urlsafe(16)}"
         expires_at = datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)
         token = self._server.token_for_client(room, identity, TOKEN_SECONDS)
-        self._watch(room)
+        self._check_often(room)
         return Admission(self._server.url, room, identity, token, TOPIC, expires_at)
 
     def receive_webhook(self, body: bytes, authorization: str) -> None:
@@ -201,9 +201,9 @@ class Rooms:
     async def _restore(self, room: str) -> None:
         """Create a room again in which we were: LiveKit forgets all rooms when it restarts."""
         await self._server.create_room(room)
-        self._watch(room)
+        self._check_often(room)
 
-    def _watch(self, room: str) -> None:
+    def _check_often(self, room: str) -> None:
         """Check a room often for some minutes, because a client is about to join it."""
         if room not in self._checking:
             self._checking[room] = self._spawn(self._check_until_joined(room))

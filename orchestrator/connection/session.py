@@ -76,12 +76,11 @@ class SessionContext:
     ids: Ids
     server_info: Callable[[], ServerInfo]
     """Which brain answers now."""
-    bad_frames_per_minute: int
     limits: ConversationLimits
     monitor: SafetyMonitor
-    present: dict[str, set["Session"]] = field(default_factory=dict)
+    present: dict[str, set["Session"]] = field(default_factory=dict, init=False)
     """The sessions of each conversation in this process. All but the newest are about to end."""
-    on_created: list[Callable[[str], None]] = field(default_factory=list)
+    on_created: list[Callable[[str], None]] = field(default_factory=list, init=False)
     """Called with the id of each conversation that a connection creates."""
 
 
@@ -106,9 +105,9 @@ class Session:
         """What an ErrorMessage about a message in danger begins with, by the id of the message."""
         self._replayed_until = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bad_frames = _BadFrames(context.bad_frames_per_minute)
+        self._bad_frames = _BadFrames(context.limits.bad_frames_per_minute)
 
-    async def attend(self) -> None:
+    async def serve(self) -> None:
         """Receive frames until the client leaves, or until a newer connection takes the conversation over."""
         try:
             async with self._replaced:

@@ -41,7 +41,16 @@ class LettaCopies:
         self._waited_for: WeakSet[asyncio.Task[str]] = WeakSet()
 
     async def read(self, conversation_id: str) -> Mapping[Label, CopiedText]:
-        """The extractor's blocks. If somebody removed the agent or a block, it is created again."""
+        """The extractor's blocks. If somebody removed the agent or a block, it is created again first."""
+        copies = await self._read_existing(conversation_id)
+        if copies is None:
+            copies = await self._read_existing(conversation_id)
+        if copies is None:
+            raise MirrorUnavailable(soon=True)
+        return copies
+
+    async def _read_existing(self, conversation_id: str) -> Mapping[Label, CopiedText] | None:
+        """The extractor's blocks; None if the agent or a block is missing: the next call creates it."""
         agent_id = await self._extractor(conversation_id)
         try:
             found = await self._server.agent_blocks(agent_id)
@@ -49,16 +58,14 @@ class LettaCopies:
             if not trouble.is_missing:
                 raise _unavailable(trouble) from None
             await self._registry.mark_missing(conversation_id, EXTRACTOR, agent_id)
-            self._registry.prepare(conversation_id)
-            raise MirrorUnavailable(soon=True) from None
+            return None
         known = await self._store.read(lambda tx: tx.letta.blocks(conversation_id))
         missing = {
             Label(label) for label, row in known.items() if not _has_id(found.get(label), row.block_id)
         }
         if missing:
             await self._registry.mark_blocks_missing(conversation_id, missing)
-            self._registry.prepare(conversation_id)
-            raise MirrorUnavailable(soon=True)
+            return None
         return {label: _copy_text(found[label], known[label]) for label in Label if label in known}
 
     async def write(self, conversation_id: str, label: Label, block: StoredBlock) -> None:
@@ -155,7 +162,10 @@ def _unavailable(trouble: LettaTrouble) -> MirrorUnavailable:
 
 
 def _copy_text(found: LettaBlock, row: rows.LettaBlock) -> CopiedText:
-    """A block's text and our digest of it. Letta drops the metadata of a block created with its agent."""
+    """The text of a block in Letta, and its digest.
+
+    Letta drops the metadata, with the digest, of a block that it created together with an agent.
+    """
     return CopiedText(found.value, found.written_digest or row.digest or "")
 
 

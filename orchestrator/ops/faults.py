@@ -37,8 +37,11 @@ IN_MEMORIES: Final = (
     "after_memory_commit",
     "before_summary",
     "after_summary",
+    "before_erasure",
+    "after_erasure",
+    "before_settled",
 )
-"""The steps of a run that makes memories; `half_line` and `before_tracker` only if they are kept in files."""
+"""The steps of making, changing and erasing memories; `half_line` and `before_tracker` only in files."""
 
 POINTS: Final = (
     *(f"{when}_{step}_commit" for step in STEPS for when in ("before", "after")),

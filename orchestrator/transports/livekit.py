@@ -265,7 +265,7 @@ class LiveKitRoom:
             self._sender_lookup = self.spawn(self._find_senders())
 
     async def _find_senders(self) -> None:
-        """Deliver the held frames. Each request for who is present counts only for frames held before it."""
+        """Ask LiveKit who is in the room, then deliver the frames that were waiting when we asked."""
         while count := len(self._held):
             present = set(self._peers)
             with suppress(AnamnesisError):
@@ -277,7 +277,7 @@ class LiveKitRoom:
             await asyncio.sleep(SENDER_LOOKUP_SECONDS)
 
     def _only_newcomer(self, present: Collection[str], known: Collection[str]) -> str:
-        """The only participant not yet reported when the packet came; empty if there is none or several."""
+        """The participant who joined since the packet came, if exactly one did; else an empty string."""
         newcomers = {*present} - {*known, self._room.local_participant.identity}
         return newcomers.pop() if len(newcomers) == 1 else ""
 

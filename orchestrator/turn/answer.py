@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -14,7 +14,7 @@ import structlog
 from agents.errors import AnswerCut
 from agents.models import usage
 from agents.models.usage import ModelUsage
-from agents.ports import Recalled, Situation, ToolUser
+from agents.ports import Brief, Embedded, Recalled, Situation, ToolUser
 from agents.safety.replies.quotations import without_quotations
 from agents.tools.built_in import SEARCH_MEMORY
 from agents.tools.toolbox import Toolbox
@@ -34,13 +34,14 @@ from orchestrator.errors import (
 from orchestrator.ops import telemetry
 from orchestrator.ops.logs import get_logger
 from orchestrator.remember.known import KnownFact
+from orchestrator.remember.requests import Settled
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.safety.assessment import SentenceDecision, TurnDecision, UnderstoodMessage
-from orchestrator.store.repositories.runs import Run
+from orchestrator.store.repositories.turn.runs import Run
 from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
-from orchestrator.turn.recalled import MemorySearch, trace_found
+from orchestrator.turn.recalled import MemorySearch, beyond, is_about_memory, trace_found
 from orchestrator.turn.record import Routing, TurnRecord, TurnResult, without_last_turn
 from orchestrator.turn.safety import TurnSafety
 from orchestrator.turn.services import TurnServices
@@ -72,7 +73,7 @@ MAX_WRITES: Final = 5
 @asynccontextmanager
 async def answering(claimed: ClaimedTurn, services: TurnServices) -> AsyncIterator["Answer"]:
     """An answer that ends exactly once: completed, stopped, or failed with an error."""
-    turn, seconds = claimed.turn, services.deadline_seconds
+    turn, seconds = claimed.turn, services.limits.deadline_seconds
     problem: AnamnesisError | None = None
     is_cancelled = False
     with (
@@ -140,20 +141,84 @@ def _words_of(facts: Sequence[CurrentFact]) -> tuple[str, ...]:
     return (*(fact.value for fact in own), *(fact.words for fact in own))
 
 
+async def assess_or_reply(
+    answer: "Answer",
+    understanding: Understanding,
+    known: UnderstoodMessage,
+    recalled: Recalled | None = None,
+) -> TurnDecision | None:
+    """Decide by what the turn knows now. None: safety has answered in a specialist's place.
+
+    The last check of a turn comes with the memories that were found; they are traced after it.
+    """
+    is_timed = recalled is None  # the last check only compares the intent
+    with telemetry.station("guard") if is_timed else nullcontext():
+        decision = await answer.assess(known)
+    if recalled is not None:
+        await answer.show_understanding(recalled, understanding.intent.reasoning)
+    if decision.reply is None:
+        return decision
+    await answer.reply(understanding, decision)
+    return None
+
+
+async def recall(
+    answer: "Answer", embedded: Embedded, understanding: Understanding, situation: Situation
+) -> Recalled:
+    """Search long-term memory; add facts of other conversations, and leave out what is in the history."""
+    turn, given = answer.turn, answer.known_facts(everything=is_about_memory(understanding))
+    answer.searched = await answer.services.memory.recall.search(
+        embedded, turn.conversation.user_id, turn.conversation_id, [each.memory.id for each in given]
+    )
+    return beyond(situation.blocks, answer.searched, given)
+
+
+def brief_for(
+    answer: "Answer",
+    routing: Routing,
+    situation: Situation,
+    facts: tuple[CurrentFact, ...],
+    recalled: Recalled,
+    settled: Settled,
+) -> Brief:
+    """All that the brain needs to answer as the specialist who was picked."""
+    agents, specialist = answer.services.agents, routing.specialist
+    prompt = agents.prompts.prompt(specialist)
+    answer.run.prompt, answer.run.prompt_revision = prompt.name, prompt.revision
+    return Brief(
+        specialist,
+        answer.message,
+        routing.understanding,
+        situation,
+        facts,
+        recalled,
+        prompt,
+        answer.turn.said,
+        answer.tools(agents.toolbox.only(specialist.tools)),
+        settled.offer,
+        settled.undone,
+    )
+
+
 class Answer:
     """One answer while it is made. It owns the transactions; its three parts do the work inside them."""
 
     def __init__(
         self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage, run: Run
     ) -> None:
-        self._claimed, self._turn, self._services = claimed, claimed.turn, services
+        self._claimed, self.turn, self.services = claimed, claimed.turn, services
         self._usage, self.run = model_usage, run
         self._own_words: tuple[str, ...] = ()
-        self._fence = Fence(self._turn.number, claimed.lease.epoch)
-        self._stream = AnswerStream(self._turn)
-        self._safety = TurnSafety(services.monitor, self._turn)
-        self._record = TurnRecord(self._turn, services.ledger, follow_up_days=services.follow_up_days)
-        self._calls = TurnCalls(self._turn.message.id, model_usage)
+        self._fence = Fence(self.turn.number, claimed.lease.epoch)
+        self._stream = AnswerStream(self.turn)
+        self._safety = TurnSafety(services.monitor, self.turn)
+        self.message = self._safety.decision.resumes or self.turn.message.contents
+        """The message that is answered: the turn's own, or an earlier one whose possible danger it denies."""
+        self._limits, self._sync = services.limits, services.memory.sync
+        self._record = TurnRecord(
+            self.turn, services.memory.ledger, follow_up_days=self._limits.follow_up_days
+        )
+        self._calls = TurnCalls(self.turn.message.id, model_usage)
         self._routing: Routing | None = None
         self._started_at = perf_counter()
         self._context_seconds: float | None = None
@@ -165,11 +230,6 @@ class Answer:
         """Whether this is a safety answer."""
         return self._safety.decision.assessment.is_danger
 
-    @property
-    def message(self) -> str:
-        """The message that is answered: the turn's own, or an earlier one whose possible danger it denies."""
-        return self._safety.decision.resumes or self._turn.message.contents
-
     async def begin(self) -> Situation:
         """Start the answer and read the blocks and facts, as they were before this turn.
 
@@ -177,19 +237,19 @@ class Answer:
         which a dead process had sent a sentence is not answered again; a message that fails too often is set
         aside. If the turn answers the message before, the turn that only asked about danger is left out.
         """
-        if self._turn.is_cut:
+        if self.turn.is_cut:
             raise AnamnesisError(INTERRUPTED)
-        if self._turn.turn.attempts > self._services.attempts:
-            raise AnamnesisError(POISON_MESSAGE, attempts=self._services.attempts)
+        if self.turn.turn.attempts > self._limits.attempts:
+            raise AnamnesisError(POISON_MESSAGE, attempts=self._limits.attempts)
         if self.in_danger:
             await uninterrupted(self._start_with_safety())
-        changes = await self._services.sync.foreign_changes(self._turn.conversation_id)
+        changes = await self._sync.foreign_changes(self.turn.conversation_id)
 
         def work(write: ConversationWrite) -> ReadResult:
             if not self._stream.is_started:
                 self._stream.start(write, self._safety.decision)
             self._record.adopt(write, changes)
-            self._calls.bar_if_used_up(write, self._services.tokens_per_person_and_day)
+            self._calls.bar_if_used_up(write, self._limits.tokens_per_person_and_day)
             return self._record.read(write)
 
         async def start_and_read() -> tuple[ReadResult, Situation]:
@@ -198,11 +258,17 @@ class Answer:
             return reading, self._record.keep(reading, urgent=self.in_danger)
 
         reading, situation = await uninterrupted(start_and_read())
-        await self._services.sync.copy_if_due(self._record.conversation, reading.stored, changes)
+        await self._sync.copy_if_due(self._record.conversation, reading.stored, changes)
         turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
         self._own_words = (self.message, *_quotable(situation))
         return replace(situation, blocks=without_last_turn(situation.blocks)) if is_resumed else situation
+
+    async def settle(self, reading: Understanding, situation: Situation) -> Settled:
+        """Decide on a request to change memories: change them, undo a change, or ask the person first."""
+        settled = await self._commit(partial(self._record.settle, reading, situation.facts), step="recall")
+        self._own_words += settled.texts
+        return settled
 
     def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:
         """Take the changes to the facts that the message makes; return the facts that hold after them."""
@@ -228,7 +294,7 @@ class Answer:
     async def _carry_out(self, decision: TurnDecision) -> None:
         def work(write: ConversationWrite) -> None:
             self._safety.write_notes(write, decision.notes)
-            for sentence in decision.say_now if self._turn.streaming else ():
+            for sentence in decision.say_now if self.turn.streaming else ():
                 self._stream.send(write, sentence, decision.assessment.meta)
 
         await self._commit(work, step="sentence")
@@ -239,12 +305,12 @@ class Answer:
         """Send the traces of the memories that were found and, if the client wants it, the reason."""
         self._context_seconds = perf_counter() - self._started_at
         self._own_words += tuple(hit.content for hit in recalled.memories if hit.memory_type == UTTERANCE)
-        if not recalled.memories and not self._turn.reasoning:
+        if not recalled.memories and not self.turn.reasoning:
             return
         steps = self._steps(reason, *self._usage.take_reasoning())
 
         def work(write: ConversationWrite) -> None:
-            trace_found(write, recalled, self._turn.message.id, limit=self._services.trace_content_characters)
+            trace_found(write, recalled, self.turn.message.id, limit=self._limits.trace_content_characters)
             self._send_steps(write, steps)
 
         await self._commit(work, step="recall")
@@ -257,7 +323,7 @@ class Answer:
 
     def tools(self, toolbox: Toolbox) -> ToolUser:
         """What the specialist calls tools with."""
-        turn, services = self._turn, self._services
+        turn, services = self.turn, self.services
         search = MemorySearch(turn, self._fence, services)
         return TurnTools(
             toolbox.running(SEARCH_MEMORY, search.run),
@@ -271,7 +337,7 @@ class Answer:
     async def reply(self, understanding: Understanding, decision: TurnDecision) -> None:
         """Say what safety answers in a specialist's place."""
         understanding = understanding.model_copy(update={"intent": decision.intent})
-        self.route(Routing(understanding, self._services.roster.agents[EMERGENCY]))
+        self.route(Routing(understanding, self.services.agents.roster.agents[EMERGENCY]))
         for sentence in decision.reply or ():
             await self.say(sentence)
 
@@ -298,10 +364,10 @@ class Answer:
         def work(write: ConversationWrite) -> bool:
             self._send_steps(write, steps)
             self._stream.send(write, ready)
-            return _stop_is_requested(write, self._turn.number)
+            return _stop_is_requested(write, self.turn.number)
 
         async def send() -> bool:
-            stop = self._turn.streaming and await self._commit(work, step="sentence")
+            stop = self.turn.streaming and await self._commit(work, step="sentence")
             self._stream.said.append(ready)
             return stop
 
@@ -314,7 +380,7 @@ class Answer:
         last = "" if problem or stopped else self._stream.held_back or ""
         in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
         steps = self._steps(*self._usage.take_reasoning()) if problem is None else []
-        sync, here = self._services.sync, self._turn.conversation_id
+        sync, here = self._sync, self.turn.conversation_id
         by_agent = self._usage.used_own_tools
         changes = await sync.changes_during_turn(here, by_agent=by_agent) if in_blocks else ()
         for attempt in range(1, MAX_WRITES + 2):
@@ -352,14 +418,14 @@ class Answer:
 
     def _steps(self, *reasons: str) -> list[tuple[int, SentenceDecision]]:
         """The reasons as far as they may be shown, numbered; none if the client did not ask for reasons."""
-        if not self._turn.reasoning:
+        if not self.turn.reasoning:
             return []
         specialist = self._routing.specialist if self._routing else None
         return self._stream.number_steps(self._safety.check_reason(each, specialist) for each in reasons)
 
     async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
         with_calls, confirm = self._calls.saved_with(work)
-        outbox, conversation_id = self._services.outbox, self._turn.conversation_id
+        outbox, conversation_id = self.services.outbox, self.turn.conversation_id
         return confirm(await outbox.commit(conversation_id, with_calls, self._fence, step=step))
 
     # --- inside a transaction -------------------------------------------------------------------------------
@@ -377,10 +443,10 @@ class Answer:
     ) -> WriteResult | None:
         """Close the turn. If `changes` is None, the blocks are not written; an empty one writes them."""
         stream, decision = self._stream, self._safety.decision
-        if problem is None and not stopped and _stop_is_requested(write, self._turn.number):
+        if problem is None and not stopped and _stop_is_requested(write, self.turn.number):
             stopped, last = True, ""
         if problem is not None:
-            close_open_calls(write, self._turn.message.id)
+            close_open_calls(write, self.turn.message.id)
         if problem is None and not stream.is_started:
             stream.start(write, decision)
         text = stream.text + ("" if stream.is_sent_whole else last)
@@ -393,11 +459,11 @@ class Answer:
             return written
         meta: dict[str, Scalar] = {**({"stopped": True} if stopped else {}), **_usage_meta(self._usage)}
         self._send_steps(write, steps)
-        if self._turn.streaming:
+        if self.turn.streaming:
             stream.send(write, last, meta, is_final=True)
         elif not stream.is_sent_whole:
             stream.send_whole(write, text, {**meta, **decision.assessment.meta})
-        write.tx.turns.finish(write.conversation.id, self._turn.number)
+        write.tx.turns.finish(write.conversation.id, self.turn.number)
         return written
 
     def _result(self, text: str, problem: AnamnesisError | None, attempt: int) -> TurnResult:
@@ -418,13 +484,13 @@ class Answer:
             problem,
             error_id=ErrorId(write.tx.ids.new("err_")),
             conversation_id=write.conversation_id,
-            originating_id=self._turn.message.id,
+            originating_id=self.turn.message.id,
             safety=self._safety.decision.error_prefix,
         )
         write.say(error.body, error.meta)
-        if not self._turn.begun and not (self._stream.is_started and self._turn.streaming):
-            write.tx.turns.answer(write.conversation.id, self._turn.number, error.body.id)
-        write.tx.turns.fail(write.conversation.id, self._turn.number, problem.problem.name)
+        if not self.turn.begun and not (self._stream.is_started and self.turn.streaming):
+            write.tx.turns.answer(write.conversation.id, self.turn.number, error.body.id)
+        write.tx.turns.fail(write.conversation.id, self.turn.number, problem.problem.name)
 
     def _send_steps(self, write: ConversationWrite, steps: Sequence[tuple[int, SentenceDecision]]) -> None:
         """Send reasons, and record what of them may not be shown."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from memory_blocks.errors import MirrorUnavailable
 from memory_blocks.ledger.adopt import adopt
 from memory_blocks.ledger.ledger import Ledger
+from memory_blocks.mirrors.no_mirror import NoMirror
 from memory_blocks.models import Conversation, Label
 from memory_blocks.ports import BlockMirror, ForeignChange, StoredBlock
 from orchestrator.errors import AnamnesisError
@@ -61,9 +62,9 @@ class BlockSync:
         return await self._ask(conversation_id, partial(self._mirror.foreign_changes, conversation_id))
 
     async def changes_during_turn(self, conversation_id: str, *, by_agent: bool) -> Sequence[ForeignChange]:
-        """What was changed in the copies during a turn; `by_agent` if an agent may have done so.
+        """Read what others changed in the copies during a turn. `by_agent`: the agent of this turn may have.
 
-        If nothing is written there after the turn, changes by others are left to the next turn.
+        If the copies are not written after this turn, changes by others can wait for the next one.
         """
         if self._may_wait is not None and not by_agent:
             return ()
@@ -75,7 +76,7 @@ class BlockSync:
         stored: Mapping[Label, StoredBlock],
         adopted: Sequence[ForeignChange] = (),
     ) -> None:
-        """Copy these blocks, unless nobody changed the copies and they may wait."""
+        """Copy these blocks now if somebody changed the copies, or if the copies are too old."""
         if adopted or self._may_wait is None or not await self._may_wait(conversation.id):
             await self.copy(conversation, stored, adopted)
 
@@ -114,6 +115,8 @@ class BlockSync:
     async def _ask(
         self, conversation_id: str, ask: Callable[[], Coroutine[Any, Any, Sequence[ForeignChange]]]
     ) -> Sequence[ForeignChange]:
+        if type(self._mirror) is NoMirror:
+            return ()
         if any(monotonic() < self._rests_until.get(key, 0.0) for key in (ALL_CONVERSATIONS, conversation_id)):
             return ()
         asking = asyncio.create_task(ask())

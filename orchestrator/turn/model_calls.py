@@ -23,7 +23,7 @@ class _Unsaved:
 
 
 class TurnCalls:
-    """The requests of one turn. Each is stored with the turn's next transaction, and again when it ends."""
+    """The requests to models in one turn. Each is stored with the next transaction and when it ends."""
 
     def __init__(self, message_id: str, usage: ModelUsage) -> None:
         self._message_id, self._usage = message_id, usage
@@ -32,10 +32,10 @@ class TurnCalls:
     def saved_with(
         self, work: Callable[[ConversationWrite], T]
     ) -> tuple[Callable[[ConversationWrite], tuple[T, _Saved]], Callable[[tuple[T, _Saved]], T]]:
-        """`work` as one that also stores the requests so far, and what to call with its result.
+        """Wrap `work` so that its transaction also stores the requests made so far.
 
-        The first runs inside a transaction, on another thread; the second after it was committed, and returns
-        the result of `work`.
+        Returns two functions. Run the first inside the transaction; it may run on another thread. After the
+        commit, call the second with the result of the first: it returns the result of `work` alone.
         """
         unsaved = self._unsaved()
 

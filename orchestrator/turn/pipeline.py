@@ -4,17 +4,17 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agents.facts import known_values
-from agents.ports import Brief
 from agents.roster import pick
 from agents.sentences import sentences
 from agents.stations.embed import embed
 from agents.stations.understand import understand
 from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
+from orchestrator.remember.requests import Settled
 from orchestrator.safety.assessment import UnderstoodMessage
-from orchestrator.turn.answer import Answer, answering
+from orchestrator.turn.answer import Answer, answering, assess_or_reply, brief_for, recall
 from orchestrator.turn.queue import ClaimedTurn, OpenTurn
-from orchestrator.turn.recalled import beyond, is_about_memory, search_record
+from orchestrator.turn.recalled import is_memory_request, search_record
 from orchestrator.turn.record import Routing
 from orchestrator.turn.services import TurnServices
 
@@ -24,76 +24,52 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     turn = claimed.turn
     async with answering(claimed, services) as answer:
         await _answer(answer, turn, services)
-    if services.remembering is not None:
-        await services.remembering.after_turn(
+    if services.memory.remembering is not None:
+        await services.memory.remembering.after_turn(
             turn.conversation.user_id, turn.conversation_id, search_record(turn, answer.searched)
         )
 
 
 async def _answer(answer: Answer, turn: OpenTurn, services: TurnServices) -> None:
-    text = answer.message
+    agents, text = services.agents, answer.message
     with station("read"):
         situation = await answer.begin()
 
     with station("understand"):
-        understanding = await understand(services.brain, text, situation, services.roster.intents)
+        understanding = await understand(agents.brain, text, situation, agents.roster.intents)
     faults.point("after_understand")
-    enrichment, intent = understanding.enrichment, understanding.intent
+    settled = Settled(understanding)
+    if is_memory_request(understanding):
+        settled = await answer.settle(understanding, situation)
+    understanding, enrichment = settled.understanding, understanding.enrichment
     facts = answer.understand(understanding)
 
     known = UnderstoodMessage(turn.message.contents, turn.safety, situation.blocks, enrichment)
-    with station("guard"):
-        decision = await answer.assess(known)
-    if decision.reply is not None and not decision.needs_classifier:
-        await answer.reply(understanding, decision)  # grave danger does not wait for the embedding model
-        return
+    if await assess_or_reply(answer, understanding, known) is None:
+        return  # grave danger does not wait for the embedding model
 
     with station("embed"):
-        embedded = await embed(services.embedder, text, enrichment, known_values(facts))
+        embedded = await embed(agents.embedder, text, enrichment, known_values(facts))
     known = replace(known, embedded=embedded)
-    with station("guard"):
-        decision = await answer.assess(known)
-    if decision.reply is not None:
-        await answer.reply(understanding, decision)
+    if await assess_or_reply(answer, understanding, known) is None:
         return
 
     with station("recall"):
-        given = answer.known_facts(everything=is_about_memory(understanding))
-        answer.searched = await services.recall.search(
-            embedded,
-            turn.conversation.user_id,
-            turn.conversation_id,
-            [each.memory.id for each in given],
-        )
-        recalled = beyond(situation.blocks, answer.searched, given)
+        recalled = await recall(answer, embedded, understanding, situation)
     faults.point("after_recall")
-    decision = await answer.assess(replace(known, intent=intent))
-    await answer.show_understanding(recalled, intent.reasoning)
-    if decision.reply is not None:
-        await answer.reply(understanding, decision)
+    known = replace(known, intent=understanding.intent)
+    decision = await assess_or_reply(answer, understanding, known, recalled)
+    if decision is None:
         return
 
     with station("pick"):
-        specialist = pick(decision.intent, services.roster)
-    understanding = understanding.model_copy(update={"intent": decision.intent})
-    answer.route(Routing(understanding, specialist))
-
+        specialist = pick(decision.intent, agents.roster)
+    routing = Routing(understanding.model_copy(update={"intent": decision.intent}), specialist)
+    answer.route(routing)
     for sentence in decision.preface:
         await answer.say(sentence)
-    prompt = services.prompts.prompt(specialist)
-    answer.run.prompt, answer.run.prompt_revision = prompt.name, prompt.revision
-    brief = Brief(
-        specialist,
-        text,
-        understanding,
-        situation,
-        facts,
-        recalled,
-        prompt,
-        turn.said,
-        answer.tools(services.toolbox.only(specialist.tools)),
-    )
+    brief = brief_for(answer, routing, situation, facts, recalled, settled)
     with station("answer"):
-        async with aclosing(sentences(services.brain.speak(brief))) as spoken:
+        async with aclosing(sentences(agents.brain.speak(brief))) as spoken:
             async for sentence in spoken:
                 await answer.say_checked(sentence)

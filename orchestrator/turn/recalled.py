@@ -27,6 +27,8 @@ _ABOUT_MEMORY: Final = frozenset(
     (ActKind.MEMORY_QUESTION, ActKind.SUMMARISE, ActKind.FORGET, ActKind.CORRECT)
 )
 
+_CHANGES_MEMORY: Final = frozenset((ActKind.FORGET, ActKind.CORRECT, ActKind.UNDO))
+
 
 def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transaction], Retrieval] | None:
     """Makes the stored record of a turn's search; None if nothing was searched."""
@@ -54,6 +56,11 @@ def search_record(turn: OpenTurn, searched: Recalled | None) -> Callable[[Transa
 def is_about_memory(understanding: Understanding) -> bool:
     """Whether a message asks for what is remembered, or to change it."""
     return any(act.kind in _ABOUT_MEMORY for act in understanding.acts)
+
+
+def is_memory_request(understanding: Understanding) -> bool:
+    """Whether a message asks to change what is remembered, or agrees to it."""
+    return understanding.agreed or any(act.kind in _CHANGES_MEMORY for act in understanding.acts)
 
 
 def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) -> Recalled:
@@ -101,8 +108,8 @@ class MemorySearch:
         """Search, trace each memory that was found, and return them as data."""
         services, turn = self.services, self.turn
         text = str(arguments["query"])
-        (vector,) = await asyncio.to_thread(services.embedder.embed, [text])
-        found = await services.recall.search(
+        (vector,) = await asyncio.to_thread(services.agents.embedder.embed, [text])
+        found = await services.memory.recall.search(
             Embedded(text, vector), turn.conversation.user_id, turn.conversation_id
         )
         found = replace(found, memories=found.memories[: int(arguments.get("limit", _MOST_FOUND))])
@@ -110,7 +117,7 @@ class MemorySearch:
             await services.outbox.commit(
                 turn.conversation_id,
                 lambda write: trace_found(
-                    write, found, turn.message.id, limit=services.trace_content_characters
+                    write, found, turn.message.id, limit=services.limits.trace_content_characters
                 ),
                 self.fence,
                 step="recall",

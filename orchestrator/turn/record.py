@@ -1,27 +1,46 @@
 """The memory blocks in one turn: read when it starts, written with the completed turn when it ends."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from agents.facts import changes_of, known_values
+from agents.facts import as_reading, changes_of, known_values
 from agents.ports import Situation
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.specialist import asked_before, next_topics
-from agents.values import COORDINATOR, EMERGENCY, ActKind, FactReading, Understanding
+from agents.values import COORDINATOR, EMERGENCY, ActKind, FactReading, Offer, Understanding
 from memory_blocks.edits import CompletedTurn, complete_turn
-from memory_blocks.facts.changes import CurrentFact, FactChange, after_others, current_facts, withdrawals
-from memory_blocks.facts.view import concern_now
+from memory_blocks.facts.changes import (
+    CurrentFact,
+    FactChange,
+    Op,
+    after_others,
+    current_facts,
+    withdrawals,
+)
+from memory_blocks.facts.edits import change_facts
+from memory_blocks.facts.view import changes_in, concern_now
 from memory_blocks.ledger.adopt import adopt
 from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.models import AgentResponse, Blocks, Conversation, EarlierSession, UserMessage, changed
 from memory_blocks.ports import ForeignChange
 from memory_blocks.trace import Receipt
+from orchestrator.errors import AnamnesisError
 from orchestrator.ops.clock import in_time_zone
+from orchestrator.remember import requests
+from orchestrator.remember.changing import ACT, Act, MemoryChanges
 from orchestrator.remember.facts import FACT, Kept, remember_facts
-from orchestrator.remember.forgetting import forget, forgotten, is_for_good, leave_out
+from orchestrator.remember.forgetting import (
+    delete_derived,
+    forget,
+    forget_everything,
+    forgotten,
+    is_for_good,
+    leave_out,
+)
 from orchestrator.remember.known import KnownFact, known_facts, with_known
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Transaction
@@ -60,6 +79,21 @@ class TurnResult:
     write_attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class FactsRead:
+    """The changes to the facts of a conversation, as they were read."""
+
+    stored: tuple[FactChange, ...] = ()
+    changes: tuple[FactChange, ...] = ()
+    """The stored ones; if there are none, those that the facts of older blocks amount to."""
+
+    @classmethod
+    def of(cls, write: ConversationWrite, blocks: Blocks) -> "FactsRead":
+        """Read them."""
+        stored = tuple(write.tx.facts.changes(write.conversation.id))
+        return cls(stored, stored or changes_in(blocks.active_session))
+
+
 class TurnRecord:
     """Reads and writes the blocks of one turn's conversation, each with its traces, inside a transaction."""
 
@@ -67,14 +101,17 @@ class TurnRecord:
         self._turn, self._ledger = turn, ledger
         self._follow_up_for = timedelta(days=follow_up_days)
         self._reading: ReadResult | None = None
-        self._stored: tuple[FactChange, ...] = ()
+        self._facts = self._understood_with = FactsRead()
         self.known: tuple[KnownFact, ...] = ()
         """The lasting facts from the person's other conversations."""
         self.new_here: tuple[KnownFact, ...] = ()
         """Those of them that no earlier turn of this conversation was given."""
         self._follow_up: EarlierSession | None = None
+        self._offered: Offer | None = None
+        self._offers: Offer | None = None
+        self._undoes: list[requests.DoneRequest] = []
         self._readings: tuple[FactReading, ...] | None = None
-        self._answer_id, self._facts_read = "", frozenset[str]()
+        self._answer_id = ""
         self._read_at: datetime = turn.message.created_at
         self.conversation = Conversation(
             turn.conversation_id, turn.conversation.user_id, turn.conversation.created_at
@@ -86,10 +123,11 @@ class TurnRecord:
             self._read_earlier_sessions(write)
         reading = self._ledger.read(SqlBlockStore(write.tx.blocks), self.conversation, actor=ACTOR)
         self._trace(write, reading.receipts)
-        self._stored = self._fact_changes(write, reading.blocks)
+        self._facts = FactsRead.of(write, reading.blocks)
         self.known = known_facts(write.tx, write.conversation.user_id, write.conversation.id)
         traced = write.tx.traces.memories_of(write.conversation.id, FACT) if self.known else ()
         self.new_here = tuple(each for each in self.known if each.memory.id not in traced)
+        self._offered = requests.open_offer(write.tx, write.conversation.id, self._turn.number)
         self._read_at = write.tx.now
         return reading
 
@@ -98,15 +136,15 @@ class TurnRecord:
         self._reading = reading
         blocks = self._before_this_turn(reading.blocks)
         now = in_time_zone(self._read_at, self._turn.conversation.preferences.get("time_zone"))
-        facts = with_known(self.known, self._before(self._stored))
-        return Situation(blocks, facts, now, urgent, self._follow_up)
+        facts = with_known(self.known, self._before(self._facts.changes))
+        return Situation(blocks, facts, now, urgent, self._follow_up, self._offered)
 
     def change_facts(self, readings: tuple[FactReading, ...], answer_id: str) -> tuple[CurrentFact, ...]:
         """Take what was read from the message as changes; the facts that hold after them."""
         self._readings, self._answer_id = readings, answer_id
-        self._facts_read = frozenset(fact.id for fact in current_facts(self._stored))
+        self._understood_with, before = self._facts, self._facts.changes
         blocks = self._reading.blocks if self._reading else None
-        return with_known(self.known, (*self._stored, *self._changes(self._stored, blocks)))
+        return with_known(self.known, (*before, *self._changes(before, blocks)))
 
     def forget(self) -> None:
         """Forget what was read: another writer has changed the blocks, so they are read again."""
@@ -125,11 +163,12 @@ class TurnRecord:
     ) -> WriteResult:
         """Write the completed turn to the blocks."""
         reading = self.adopt(write, changes) or self._reading or self.read(write)
-        stored = self._stored if reading is self._reading else self._fact_changes(write, reading.blocks)
-        made = self._changes(stored, reading.blocks)
-        if self._readings is not None:
-            made = after_others(made, self._facts_read, current_facts(stored))
-        facts = current_facts((*stored, *made))
+        read = self._facts if reading is self._reading else FactsRead.of(write, reading.blocks)
+        made = self._changes(read.changes, reading.blocks)
+        if self._readings is not None and read is not self._understood_with:
+            known = {fact.id for fact in current_facts(self._understood_with.changes)}
+            made = after_others(made, known, current_facts(read.changes))
+        facts = current_facts((*read.changes, *made))
         completed = _completed_turn(self._turn, self._before_this_turn(reading.blocks), result, facts)
         blocks = complete_turn(reading.blocks, completed, write.tx.now, self._ledger.limits)
         written = self._ledger.write(
@@ -140,11 +179,12 @@ class TurnRecord:
             actor=ACTOR,
             turn=blocks.conversation_history.total_turns,  # the blocks' own count: some turns are in no block
             changes=made,
+            known=read.stored,
         )
         self._trace(write, written.receipts)
         self._give_title(write, facts)
-        kept_or_forgotten = remember_facts(write.tx, self._turn.conversation.user_id, made)
-        kept_or_forgotten += self._forget(write, made, reading.blocks, result.routing)
+        kept_or_forgotten = self._undo(write)
+        kept_or_forgotten += self._remember(write, made, reading.blocks, result.routing)
         for kept in kept_or_forgotten:
             trace_id = write.tx.ids.new("trace_")
             write.say(
@@ -152,19 +192,102 @@ class TurnRecord:
             )
         return written
 
-    def _forget(
+    # --- requests to change what is remembered --------------------------------------------------------------
+
+    def settle(
+        self, understanding: Understanding, facts: Sequence[CurrentFact], write: ConversationWrite
+    ) -> requests.Settled:
+        """Decide on a request to change memories: change them, undo a change, or ask the person first."""
+        tx, user_id = write.tx, write.conversation.user_id
+        if understanding.agreed and self._offered is not None:
+            changes = (*self._offered.changes, *understanding.changes)
+            return requests.Settled(understanding.model_copy(update={"changes": changes}))
+        kinds = {act.kind for act in understanding.acts}
+        undone: tuple[str, ...] | None = None
+        if ActKind.UNDO in kinds:
+            self._undoes = self._requests_to_undo(write)
+            own = [each for each in self._undoes if each.conversation_id == write.conversation.id]
+            back = (change for each in own for change in requests.withdrawals_of(tx, each))
+            changes = (*understanding.changes, *map(as_reading, back))
+            understanding = understanding.model_copy(update={"changes": changes})
+            values = (value for each in own for value in requests.values_before(tx, user_id, each))
+            undone = tuple(dict.fromkeys(values))
+        asked = list(understanding.proposed)
+        if ActKind.CORRECT in kinds:
+            known = {fact.id: fact for fact in facts}
+            asked += [
+                change
+                for change in understanding.changes
+                if (change.op is Op.REPLACE or change.op.ends)
+                and change.target in known
+                and requests.must_ask(tx, user_id, known[change.target])
+            ]
+        if asked or understanding.forgets_all:
+            left = tuple(change for change in understanding.changes if change not in asked)
+            understanding = understanding.model_copy(update={"changes": left})
+            final = is_for_good(self._turn.message.contents)
+            everything = understanding.forgets_all
+            self._offers = requests.preview(tx, user_id, asked, for_good=final, everything=everything)
+        return requests.Settled(understanding, self._offers, undone)
+
+    def _requests_to_undo(self, write: ConversationWrite) -> list[requests.DoneRequest]:
+        """The last request of this conversation, with what it changed in others."""
+        done = requests.done_requests(write.tx, write.conversation.user_id)
+        last = next((each for each in done if each.conversation_id == write.conversation.id), None)
+        return [each for each in done if each is last or (last and last.act and each.act == last.act)]
+
+    def _remember(
         self, write: ConversationWrite, made: Sequence[FactChange], blocks: Blocks, routing: Routing | None
     ) -> list[Kept]:
-        """Forget what the person asked to forget. A request to do so is not remembered itself."""
-        facts, message, user_id = forgotten(made), self._turn.message, self._turn.conversation.user_id
-        acts = routing.understanding.acts if routing else ()
-        if facts or any(act.kind is ActKind.FORGET for act in acts):
-            leave_out(write.tx, user_id, write.conversation.id, message.id)
-        if not facts:
-            return []
-        turns = self._before_this_turn(blocks).conversation_history.turns
-        asked = turns[-1].user_message.content if turns else ""
-        return forget(write.tx, user_id, facts, final=is_for_good(message.contents, asked))
+        """Bring memories up to date, and do what the person asked for and agreed to.
+
+        A request to forget is not remembered itself.
+        """
+        tx, message, user_id = write.tx, self._turn.message, self._turn.conversation.user_id
+        understanding = routing.understanding if routing else None
+        acts = {act.kind for act in understanding.acts} if understanding else set()
+        facts = forgotten(made)
+        if self._offered or self._offers:
+            requests.save_offer(tx, write.conversation.id, self._turn.number, self._offers)
+        if facts or ActKind.FORGET in acts:
+            leave_out(tx, user_id, write.conversation.id, message.id)
+        agreed = self._offered if understanding and understanding.agreed else None
+        changing = [each for each in made if each.target and (each.op is Op.REPLACE or each.op.ends)]
+        is_asked = bool(changing) and (bool(facts) or agreed is not None or ActKind.CORRECT in acts)
+        act_id = MemoryChanges(tx, user_id, user_id).new_act()
+        kept = remember_facts(tx, user_id, made, note={ACT: act_id} if is_asked else {})
+        act = None
+        if agreed and agreed.everything:
+            act = forget_everything(tx, user_id, final=agreed.for_good, act=act_id)
+        elif facts:
+            turns = self._before_this_turn(blocks).conversation_history.turns
+            asked = turns[-1].user_message.content if turns else ""
+            act = forget(tx, user_id, facts, final=is_for_good(message.contents, asked), act=act_id)
+        elif agreed:
+            targets = [each.target for each in agreed.changes if each.target]
+            act = delete_derived(tx, user_id, targets, act=act_id)
+        if (act or is_asked) and (act is None or act.can_be_undone):
+            changed_memories = bool(act or kept)
+            requests.save_done(
+                tx, user_id, write.conversation.id, changing, act_id if changed_memories else None
+            )
+        if act is not None:
+            forget_facts(tx, self._ledger, user_id, act, ACTOR, here=write.conversation.id)
+        return [*kept, *(act.changed if act else ())]
+
+    def _undo(self, write: ConversationWrite) -> list[Kept]:
+        """Undo what the person asked to undo, also in the other conversations that it had changed."""
+        kept: list[Kept] = []
+        user_id = write.conversation.user_id
+        for done in self._undoes:
+            if done.conversation_id != write.conversation.id:
+                kept += withdraw_request(write.tx, self._ledger, user_id, done, ACTOR)
+                continue
+            requests.forget_done(write.tx, done)
+            with suppress(AnamnesisError):  # somebody has changed or restored a memory since
+                if done.act is not None:
+                    kept += MemoryChanges(write.tx, user_id, user_id).undo(done.act).changed
+        return kept
 
     def _give_title(self, write: ConversationWrite, facts: Sequence[CurrentFact]) -> None:
         """Name a conversation without a title after its first concern."""
@@ -172,9 +295,6 @@ class TurnRecord:
         if write.conversation.title is None and concern is not None:
             title = f"{concern.value[:1].upper()}{concern.value[1:]}"
             write.tx.conversations.update(write.conversation.id, title=title)
-
-    def _fact_changes(self, write: ConversationWrite, blocks: Blocks) -> tuple[FactChange, ...]:
-        return self._ledger.fact_changes(SqlBlockStore(write.tx.blocks), self.conversation, blocks)
 
     def _before(self, stored: tuple[FactChange, ...]) -> tuple[FactChange, ...]:
         """The changes without those of an earlier answer to the same message."""
@@ -235,6 +355,43 @@ class TurnRecord:
         turns = blocks.conversation_history.turns
         is_in_blocks = bool(turns) and turns[-1].user_message.message_id in self._turn.message_ids
         return without_last_turn(blocks) if is_in_blocks else blocks
+
+
+def change_facts_of(
+    tx: Transaction, ledger: Ledger, conversation_id: str, changes: Sequence[FactChange], actor: str
+) -> None:
+    """Change the facts of a conversation outside of its turns, with the traces of it."""
+    with in_transaction(tx, conversation_id) as write:
+        here = Conversation(write.conversation.id, write.conversation.user_id, write.conversation.created_at)
+        written = change_facts(ledger, SqlBlockStore(tx.blocks), here, changes, actor=actor)
+        for receipt in written.receipts:
+            write.say(traces.of_block(receipt, tx.ids.new("trace_"), conversation_id))
+
+
+def forget_facts(
+    tx: Transaction, ledger: Ledger, user_id: str, act: Act, actor: str, *, here: str | None = None
+) -> None:
+    """Forget the facts of deleted memories in the conversations that have them, apart from `here`."""
+    gone = [kept.memory for kept in act.changed if kept.memory.deleted_at is not None]
+    by_conversation = requests.forgetting(tx, user_id, gone)
+    for conversation_id in sorted(by_conversation):  # all writers lock in this order
+        changes = by_conversation[conversation_id]
+        if conversation_id != here:
+            change_facts_of(tx, ledger, conversation_id, changes, actor)
+            if act.can_be_undone:
+                requests.save_done(tx, user_id, conversation_id, changes, act.id)
+
+
+def withdraw_request(
+    tx: Transaction, ledger: Ledger, user_id: str, done: requests.DoneRequest, actor: str
+) -> list[Kept]:
+    """Withdraw the changes to facts that a request made; returns the memories that change with them."""
+    requests.forget_done(tx, done)
+    changes = requests.withdrawals_of(tx, done)
+    if not changes:
+        return []
+    change_facts_of(tx, ledger, done.conversation_id, changes, actor)
+    return remember_facts(tx, user_id, changes)
 
 
 def _has_open_concern(tx: Transaction, session: EarlierSession) -> bool:

@@ -13,19 +13,31 @@ from orchestrator.turn.outbox import Outbox
 
 
 @dataclass(frozen=True, slots=True)
-class TurnServices:
-    """Everything that a turn needs besides its message."""
+class TurnAgents:
+    """Who understands and answers messages, and what they use for it."""
 
     brain: Brain
     embedder: Embedder
-    recall: Recall
     roster: Roster
     prompts: PromptBook
     toolbox: Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMemory:
+    """What a turn reads and writes: the blocks with their copies, and long-term memory."""
+
     ledger: Ledger
     sync: BlockSync
-    monitor: SafetyMonitor
-    outbox: Outbox
+    recall: Recall
+    remembering: Remembering | None = None
+    """Remembers what the person said, after each turn; None remembers nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """How long, how often and how much."""
+
     deadline_seconds: float
     """A turn that takes longer fails."""
     attempts: int
@@ -36,5 +48,14 @@ class TurnServices:
     """From so many tokens on, no model is asked for a person on the same day. 0: no limit."""
     follow_up_days: float = 0
     """So long after a conversation the first answer of the next one may ask how it went on. 0: never."""
-    remembering: Remembering | None = None
-    """Remembers what the person said, after each turn; None remembers nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnServices:
+    """Everything that a turn needs besides its message."""
+
+    agents: TurnAgents
+    memory: TurnMemory
+    monitor: SafetyMonitor
+    outbox: Outbox
+    limits: TurnLimits

@@ -103,7 +103,7 @@ class AnswerStream:
         write.tx.turns.answer(write.conversation.id, self._turn.number, self.answer_id)
 
     def number_steps(self, reasons: Iterable[SentenceDecision]) -> list[tuple[int, SentenceDecision]]:
-        """The reasons with their numbers. One of which nothing may be shown uses up no number."""
+        """Number the reasons. A reason that may not be shown gets no number."""
         steps = []
         for reason in reasons:
             self._steps += bool(reason.text)

@@ -1,5 +1,7 @@
 """Checks every request against the rule of its route, before the route sees it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final
@@ -130,9 +132,24 @@ def item_texts(
     tx: Transaction, caller: Caller, conversation_id: str, reason: str | None, what: str
 ) -> tuple[Conversation, Look]:
     """`texts_of` for an item with its own id. That of another person gives the error of an unknown id."""
-    try:
+    with _unknown(what):
         return texts_of(tx, caller, conversation_id, reason)
+
+
+def item_of(caller: Caller, owner: str, reason: str | None, what: str) -> Look:
+    """`look_at_texts` for an item of a person. That of another person gives the error of an unknown id."""
+    with _unknown(what):
+        return look_at_texts(caller, owner, reason)
+
+
+@contextmanager
+def _unknown(what: str) -> Iterator[None]:
+    """Say that there is no such item instead of no such conversation or person."""
+    try:
+        yield
     except AnamnesisError as error:
         if error.problem is not NOT_FOUND:
             raise
+    else:
+        return
     raise AnamnesisError(ITEM_NOT_FOUND, what=what)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from orchestrator.errors import MISSING_ROLE, NOT_FOUND, REASON_REQUIRED, TEXTS_NOT_GRANTED, AnamnesisError
 from orchestrator.inspection.looks import Look
-from orchestrator.store.repositories.traces import PERSON
+from orchestrator.store.repositories.turn.traces import PERSON
 from orchestrator.wire.ids import PersonId
 
 

@@ -33,7 +33,7 @@ from orchestrator.errors import (
 )
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import ConversationEntry, ConversationFilter
+from orchestrator.store.repositories.api.pages import ConversationEntry, ConversationFilter
 from orchestrator.wire.ids import PERSON_RULE, is_person_id
 
 PATH = "/v1/conversations"

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from orchestrator.api.answers import Answer, problems
-from orchestrator.api.ports import Orchestrator
+from orchestrator.api.ports import ConversationServer
 
 HEALTH_SECONDS: Final = 5
 
@@ -22,7 +22,7 @@ class ServerHealth(Answer):
     parts: dict[str, str]
 
 
-def build_router(orchestrator: Orchestrator) -> APIRouter:
+def build_router(orchestrator: ConversationServer) -> APIRouter:
     """Build the route. Anyone may call it."""
     router = APIRouter(tags=["server"])
 

@@ -19,7 +19,7 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import MessageEntry
+from orchestrator.store.repositories.api.pages import MessageEntry
 from orchestrator.store.rows import Message
 
 

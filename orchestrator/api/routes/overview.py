@@ -23,7 +23,7 @@ from orchestrator.api.answers import (
 from orchestrator.api.ports import Resources
 from orchestrator.errors import INVALID_FIELD, AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import RunFilter
+from orchestrator.store.repositories.api.pages import RunFilter
 from orchestrator.wire.ids import ID_PATTERN
 
 USUAL: Final = timedelta(days=30)

@@ -25,7 +25,7 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import SafetyEntry, SafetyFilter
+from orchestrator.store.repositories.api.pages import SafetyEntry, SafetyFilter
 from orchestrator.store.rows import SafetyEvent
 
 

@@ -21,7 +21,7 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import ToolUseEntry
+from orchestrator.store.repositories.api.pages import ToolUseEntry
 from orchestrator.store.rows import ToolUse
 
 

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 
 from orchestrator.api.access.checking import AccessCheck, caller_of
 from orchestrator.api.access.roles import Caller
-from orchestrator.api.ports import Orchestrator
+from orchestrator.api.ports import ConversationServer
 from orchestrator.errors import UPGRADE_REQUIRED, AnamnesisError
 from orchestrator.transports.websocket import FAILED, WebSocketTransport
 
@@ -22,7 +22,7 @@ KEY_CHECK_SECONDS: Final = 15.0
 """How often an open connection checks its key, which may have expired or been revoked."""
 
 
-def build_router(orchestrator: Orchestrator, access: AccessCheck, unread_seconds: float) -> APIRouter:
+def build_router(orchestrator: ConversationServer, access: AccessCheck, unread_seconds: float) -> APIRouter:
     """Build the route. A client that leaves its frames unread for `unread_seconds` is disconnected."""
     router = APIRouter()
 
@@ -36,7 +36,7 @@ def build_router(orchestrator: Orchestrator, access: AccessCheck, unread_seconds
         transport = WebSocketTransport(websocket, timeout=unread_seconds)
         watching = asyncio.create_task(_close_when_signed_out(transport, websocket, access, caller))
         try:
-            await orchestrator.attend(transport, caller.person)
+            await orchestrator.serve(transport, caller.person)
         except BaseException:
             await transport.close(FAILED)
             raise

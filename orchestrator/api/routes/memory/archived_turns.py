@@ -23,7 +23,7 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import TURN_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import ArchivedEntry
+from orchestrator.store.repositories.api.pages import ArchivedEntry
 from orchestrator.store.rows import ArchivedTurn
 
 PATH = "/v1/conversations/{conversation_id}/archived-turns"

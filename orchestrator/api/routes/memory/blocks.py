@@ -27,7 +27,7 @@ from orchestrator.api.idempotency import IdempotencyKey, once
 from orchestrator.api.ports import Resources
 from orchestrator.inspection.blocks import BlockFacts, BlockInspector, BlockText
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import RevisionEntry
+from orchestrator.store.repositories.api.pages import RevisionEntry
 
 T = TypeVar("T")
 

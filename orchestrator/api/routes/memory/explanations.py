@@ -169,12 +169,12 @@ def build_router(resources: Resources) -> APIRouter:
             row, look = item_texts(tx, caller, message.conversation_id, reason, "message")
             return explain(tx, resources.ledger, row, message, look)
 
-        return shown(await resources.store.write(read))
+        return to_response(await resources.store.write(read))
 
     return router
 
 
-def shown(explanation: Explanation) -> WholeExplanation:
+def to_response(explanation: Explanation) -> WholeExplanation:
     """The explanation as the API and the command line show it."""
     answer, run = explanation.answer, explanation.run
     return WholeExplanation(

@@ -22,7 +22,7 @@ from orchestrator.api.answers import (
     read_position,
 )
 from orchestrator.api.body import read_body, read_json, request_body
-from orchestrator.api.idempotency import IdempotencyKey, once
+from orchestrator.api.idempotency import IdempotencyKey, once_within
 from orchestrator.api.ports import Resources
 from orchestrator.errors import (
     INVALID_FIELD,
@@ -33,7 +33,7 @@ from orchestrator.errors import (
     AnamnesisError,
 )
 from orchestrator.inspection.looks import Look, trace_memory
-from orchestrator.inspection.memories import changes_by, correct_fact, trace_act
+from orchestrator.inspection.memories import MemoryDecisions
 from orchestrator.inspection.memory_views import (
     Conflict,
     Lineage,
@@ -45,7 +45,7 @@ from orchestrator.inspection.memory_views import (
 )
 from orchestrator.remember.changing import Act, MemoryChanges
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import MemoryFilter
+from orchestrator.store.repositories.api.pages import MemoryFilter
 
 T = TypeVar("T")
 
@@ -273,12 +273,12 @@ def _add_reads(router: APIRouter, resources: Resources) -> None:
 
         return await store.write(work)
 
-    @router.get(f"{PATH}/{{memory_id}}", responses=problems(404, 409))
+    @router.get(f"{PATH}/{{memory_id}}", responses=problems(404))
     async def show_one(request: Request, memory_id: Id) -> WholeMemory:
         """Show one memory with everything that is known about it."""
         return WholeMemory.model_validate(await look(request, memory_id, lambda tx, owner, found: found))
 
-    @router.get(f"{PATH}/{{memory_id}}/lineage", responses=problems(404, 409))
+    @router.get(f"{PATH}/{{memory_id}}/lineage", responses=problems(404))
     async def show_lineage(request: Request, memory_id: Id) -> WholeLineage:
         """Show where a memory comes from, what was made from it, how it changed, and where it was used."""
 
@@ -307,17 +307,18 @@ def _add_changes(router: APIRouter, resources: Resources, body_limit: int) -> No
     """Add the routes that change one's own memories. Each change leaves traces and can be undone."""
 
     async def carry_out(
-        request: Request, key: str | None, body: bytes, work: Callable[[Transaction, Look], Answer]
+        request: Request, key: str | None, body: bytes, work: Callable[[Transaction, MemoryDecisions], Answer]
     ) -> Response:
-        caller = caller_of(request)
-        by = Look(f"{Role.PERSON}:{caller.person}", is_own=True)
+        person = caller_of(request).person
+        by = Look(f"{Role.PERSON}:{person}", is_own=True)
 
-        async def run() -> Response:
-            done = await resources.store.write(lambda tx: work(tx, by))
-            await resources.on_memories_changed(caller.person)
+        def run(tx: Transaction) -> Response:
+            done = work(tx, MemoryDecisions(tx, resources.ledger, person, by))
             return JSONResponse(done.model_dump(mode="json", by_alias=True))
 
-        return await once(resources.store, request, caller.person, key, body, run)
+        answer = await once_within(resources.store, request, person, key, body, run)
+        await resources.on_memories_changed(person)
+        return answer
 
     @router.patch(
         f"{PATH}/{{memory_id}}",
@@ -332,8 +333,8 @@ def _add_changes(router: APIRouter, resources: Resources, body_limit: int) -> No
         if not given.model_fields_set:
             raise AnamnesisError(INVALID_FIELD, field="body", rule="must change something")
 
-        def work(tx: Transaction, look: Look) -> ChangedMemory:
-            acts = _change(tx, resources, person, memory_id, given, look)
+        def work(tx: Transaction, decisions: MemoryDecisions) -> ChangedMemory:
+            acts = _change(decisions, memory_id, given)
             memory = MemoryChanges(tx, person, "").get(memory_id)
             (shown,) = views(tx, person, [memory])
             undoable = tuple(act.id for act in acts if act.can_be_undone)
@@ -349,10 +350,9 @@ def _add_changes(router: APIRouter, resources: Resources, body_limit: int) -> No
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
         """Delete one of your memories, with everything that its preview shows."""
-        person = caller_of(request).person
 
-        def work(tx: Transaction, look: Look) -> DoneAct:
-            return _done(tx, look, changes_by(tx, person, look).delete(memory_id, final=bool(final)))
+        def work(tx: Transaction, decisions: MemoryDecisions) -> DoneAct:
+            return _done(decisions.carry_out(lambda changes: changes.delete(memory_id, final=bool(final))))
 
         return await carry_out(request, idempotency_key, b"", work)
 
@@ -364,47 +364,41 @@ def _add_changes(router: APIRouter, resources: Resources, body_limit: int) -> No
     )
     async def undo(request: Request, idempotency_key: IdempotencyKey = None) -> Response:
         """Undo a change of your memories: the named act, or the last one. The body may be left out."""
-        person, body = caller_of(request).person, await read_body(request, body_limit)
+        body = await read_body(request, body_limit)
         given = read_json(body, UndoneAct) if body else UndoneAct()
 
-        def work(tx: Transaction, look: Look) -> DoneAct:
-            return _done(tx, look, changes_by(tx, person, look).undo(given.act))
+        def work(tx: Transaction, decisions: MemoryDecisions) -> DoneAct:
+            return _done(decisions.carry_out(lambda changes: changes.undo(given.act)))
 
         return await carry_out(request, idempotency_key, body, work)
 
     @router.post(f"{PATH}/{{memory_id}}/undo", response_model=DoneAct, responses=problems(404, 409))
     async def undo_one(request: Request, memory_id: Id, idempotency_key: IdempotencyKey = None) -> Response:
         """Undo the last change of one of your memories, which may be deleted."""
-        person = caller_of(request).person
 
-        def work(tx: Transaction, look: Look) -> DoneAct:
-            return _done(tx, look, changes_by(tx, person, look).undo(memory_id=memory_id))
+        def work(tx: Transaction, decisions: MemoryDecisions) -> DoneAct:
+            return _done(decisions.carry_out(lambda changes: changes.undo(memory_id=memory_id)))
 
         return await carry_out(request, idempotency_key, b"", work)
 
 
-def _change(
-    tx: Transaction, resources: Resources, person: str, memory_id: str, given: MemoryChange, look: Look
-) -> list[Act]:
+def _change(decisions: MemoryDecisions, memory_id: str, given: MemoryChange) -> list[Act]:
     """Make the changes that are given, each as an act of its own."""
-    changes, acts = changes_by(tx, person, look), []
+    acts = []
     if given.value is not None:
-        correct_fact(tx, resources.ledger, changes.get(memory_id), given.value, look)
+        acts.append(decisions.correct(memory_id, given.value))
     if given.content is not None:
-        acts.append(changes.edit(memory_id, content=given.content))
-    if given.pinned is not None:
-        acts.append(changes.pin(memory_id, pinned=given.pinned))
-    if given.archived is not None:
-        acts.append(changes.archive(memory_id, archived=given.archived))
+        acts.append(decisions.edit(memory_id, given.content))
+    if (pinned := given.pinned) is not None:
+        acts.append(decisions.carry_out(lambda changes: changes.pin(memory_id, pinned=pinned)))
+    if (archived := given.archived) is not None:
+        acts.append(decisions.carry_out(lambda changes: changes.archive(memory_id, archived=archived)))
     if "rating" in given.model_fields_set:
-        acts.append(changes.rate(memory_id, given.rating))
-    for act in acts:
-        trace_act(tx, act, look)
+        acts.append(decisions.carry_out(lambda changes: changes.rate(memory_id, given.rating)))
     return acts
 
 
-def _done(tx: Transaction, look: Look, act: Act) -> DoneAct:
-    trace_act(tx, act, look)
+def _done(act: Act) -> DoneAct:
     ids = tuple(kept.memory.id for kept in act.changed)
     return DoneAct(act=act.id, memory_ids=ids, can_be_undone=act.can_be_undone)
 

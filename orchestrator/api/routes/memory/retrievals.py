@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from orchestrator.api.access.checking import caller_of, reason_of
+from orchestrator.api.access.checking import caller_of, item_of, reason_of
 from orchestrator.api.access.pseudonyms import Pseudonyms
-from orchestrator.api.access.roles import look_at_texts, person_of
+from orchestrator.api.access.roles import person_of
 from orchestrator.api.answers import (
     Answer,
     Cursor,
@@ -22,11 +22,11 @@ from orchestrator.api.answers import (
     read_position,
 )
 from orchestrator.api.ports import Resources
-from orchestrator.errors import ITEM_NOT_FOUND, NOT_FOUND, AnamnesisError
+from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.journey import Journey, journey_of
 from orchestrator.inspection.looks import trace_memory
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import RetrievalEntry, RetrievalFilter
+from orchestrator.store.repositories.api.pages import RetrievalEntry, RetrievalFilter
 from orchestrator.wire.ids import ID_PATTERN
 
 GivenId = Annotated[str | None, Query(pattern=ID_PATTERN)]
@@ -130,7 +130,7 @@ def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
             until=until,
         )
 
-        def shown(entry: RetrievalEntry) -> RetrievalFacts:
+        def to_facts(entry: RetrievalEntry) -> RetrievalFacts:
             is_named = entry.user_id == caller.person or caller.sees_names
             return RetrievalFacts(
                 id=entry.id,
@@ -144,32 +144,27 @@ def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
             )
 
         found = await store.read(lambda tx: tx.pages.retrievals(which, after, limit + 1))
-        return page_of(found, limit, lambda entry: position_cursor(entry.position), shown)
+        return page_of(found, limit, lambda entry: position_cursor(entry.position), to_facts)
 
-    @router.get("/v1/retrievals/{retrieval_id}", responses=problems(404, 409))
+    @router.get("/v1/retrievals/{retrieval_id}", responses=problems(404))
     async def show_one(request: Request, retrieval_id: Id) -> WholeRetrieval:
         """Show the journey of one search. If staff reads it, a trace says so."""
         caller, reason = caller_of(request), reason_of(request)
 
         def read(tx: Transaction) -> Journey:
             found = tx.memory_index.retrieval(retrieval_id)
-            try:
-                if found is None:
-                    raise AnamnesisError(NOT_FOUND)
-                look = look_at_texts(caller, found.user_id, reason)
-            except AnamnesisError as error:
-                if error.problem is not NOT_FOUND:
-                    raise
-                raise AnamnesisError(ITEM_NOT_FOUND, what="retrieval") from None
+            if found is None:
+                raise AnamnesisError(ITEM_NOT_FOUND, what="retrieval")
+            look = item_of(caller, found.user_id, reason, "retrieval")
             trace_memory(tx, look, found.user_id, f"retrieval {found.id}", found.conversation_id)
             return journey_of(tx, found)
 
-        return _shown(await store.write(read))
+        return _to_response(await store.write(read))
 
     return router
 
 
-def _shown(journey: Journey) -> WholeRetrieval:
+def _to_response(journey: Journey) -> WholeRetrieval:
     row = journey.retrieval
     return WholeRetrieval(
         id=row.id,

@@ -9,7 +9,14 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import StreamingResponse
 
 from memory_blocks.models import Label
-from orchestrator.api.access.checking import AccessCheck, caller_of, facts_of, item_texts, reason_of
+from orchestrator.api.access.checking import (
+    AccessCheck,
+    caller_of,
+    facts_of,
+    item_of,
+    item_texts,
+    reason_of,
+)
 from orchestrator.api.access.roles import READS_FACTS, Caller, Role
 from orchestrator.api.answers import (
     Answer,
@@ -30,7 +37,8 @@ from orchestrator.errors import ITEM_NOT_FOUND, MISSING_ROLE, AnamnesisError
 from orchestrator.inspection.live import TraceFeed
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.pages import Position, TraceEntry, TraceFilter
+from orchestrator.store.repositories.api.pages import Position, TraceEntry, TraceFilter
+from orchestrator.store.repositories.conversation.conversations import looks_id
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import ID_PATTERN
 
@@ -154,7 +162,11 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
             found = tx.traces.get(trace_id)
             if found is None:
                 raise AnamnesisError(ITEM_NOT_FOUND, what="trace")
-            _, look = item_texts(tx, caller, found.conversation_id, reason, "trace")
+            here = tx.conversations.get_even_deleted(found.conversation_id)
+            if here is not None and here.id == looks_id(here.user_id):
+                look = item_of(caller, here.user_id, reason, "trace")
+            else:
+                _, look = item_texts(tx, caller, found.conversation_id, reason, "trace")
             trace_text(tx, found.conversation_id, look, f"trace {found.id}")
             return found
 
@@ -208,7 +220,7 @@ def _page(found: list[TraceEntry], limit: int) -> Page[TraceFacts]:
 
 
 def trace_facts(entry: TraceEntry) -> TraceFacts:
-    """What of a trace may be in a list: only such keys of its metadata that quote nobody."""
+    """The part of a trace that lists show. Metadata keys that quote a person are left out."""
     about: dict[str, Any] = entry.meta or {}
     return TraceFacts(
         id=entry.id,
