@@ -37,7 +37,7 @@ createRoot(document.getElementById("page") as HTMLElement).render(
   </StrictMode>,
 );
 start();
-window.addEventListener("online", () => client.retryNow());
+for (const change of ["online", "offline"]) window.addEventListener(change, () => client.reconnect());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && client.retryNow());
 // Opening a printed address in a tab that shows the page changes only the part after `#`.
 window.addEventListener("hashchange", () => window.location.hash && start());

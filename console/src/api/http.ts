@@ -39,18 +39,29 @@ export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): P
   return request<T>("GET", address(path, query), undefined, signal);
 }
 
+/** A file that the server makes. */
+export async function getFile(path: string, query: Query = {}): Promise<Blob> {
+  return (await succeeding("GET", address(path, query))).blob();
+}
+
 /** A request that writes. The key lets the server recognise a repetition, so nothing is done twice. */
 export function send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
   return request<T>(method, path, body);
 }
 
 async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await succeeding(method, path, body, signal);
+  return (response.status === 204 ? null : await response.json()) as T;
+}
+
+/** The answer, if it is one of success. */
+async function succeeding(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") headers["Idempotency-Key"] = crypto.randomUUID();
   if (reason) headers["Anamnesis-Reason"] = reason;
   const response = await answer(path, { method, headers, cache: "no-store", ...(signal && { signal }), ...(body !== undefined && { body: JSON.stringify(body) }) });
-  if (response.ok) return (response.status === 204 ? null : await response.json()) as T;
+  if (response.ok) return response;
   const problem = (await response.json().catch(() => ({}))) as { type?: string; detail?: string };
   throw new Problem(response.status, problem.type?.replace("/problems/", "") ?? "", problem.detail ?? `The server answered ${response.status}.`);
 }

@@ -161,6 +161,11 @@ export class Client {
     this.open("");
   }
 
+  /** The network has changed: the connection may be dead without anybody noticing, so make a new one. */
+  reconnect(): void {
+    if (this.#connection.state === "open" || this.#connection.state === "lost") this.#connect();
+  }
+
   /** If the client waits before it reconnects, reconnect now. */
   retryNow(): void {
     if (this.#connection.state === "lost") this.#connect();

@@ -59,7 +59,7 @@ function OfConversation({ conversation }: { conversation: ConversationFacts }) {
       <Timeline conversationId={id} turns={turns} turn={turn} onChoose={choose} />
       <div className="blocks">
         {LABELS.map((label) => (
-          <OneBlock key={label} conversationId={id} label={label} turn={turn} onHistory={() => compareRevisions(search.label === label ? undefined : label)} historyShown={search.label === label} />
+          <OneBlock key={label} conversationId={id} label={label} turn={turn} isLatest={turn === turns} onHistory={() => compareRevisions(search.label === label ? undefined : label)} historyShown={search.label === label} />
         ))}
       </div>
       {search.label && <Revisions conversationId={id} label={search.label} revision={search.revision} onChoose={(revision) => compareRevisions(search.label, revision)} />}
@@ -97,12 +97,14 @@ interface OneBlockProps {
   conversationId: string;
   label: Label;
   turn: number;
+  /** The latest turn shows the block as it is now, which somebody may have changed since. */
+  isLatest: boolean;
   historyShown: boolean;
   onHistory: () => void;
 }
 
-function OneBlock({ conversationId, label, turn, historyShown, onHistory }: OneBlockProps) {
-  const now = useBlock(conversationId, label, turn);
+function OneBlock({ conversationId, label, turn, isLatest, historyShown, onHistory }: OneBlockProps) {
+  const now = useBlock(conversationId, label, turn, isLatest);
   const before = useBlock(conversationId, label, turn - 1);
   return (
     <section className="block" aria-label={title(label)}>
@@ -130,13 +132,13 @@ function OneBlock({ conversationId, label, turn, historyShown, onHistory }: OneB
   );
 }
 
-/** A block after a turn. There is none before the first. */
-function useBlock(conversationId: string, label: Label, turn: number) {
+/** A block after a turn, or as it is now. There is none before the first turn. */
+function useBlock(conversationId: string, label: Label, turn: number, isNow = false) {
   return useQuery({
-    queryKey: ["block", conversationId, label, turn],
-    queryFn: ({ signal }) => get<WholeBlock>(`/v1/conversations/${conversationId}/blocks/${label}`, { atTurn: turn }, signal),
+    queryKey: ["block", conversationId, label, turn, isNow],
+    queryFn: ({ signal }) => get<WholeBlock>(`/v1/conversations/${conversationId}/blocks/${label}`, isNow ? {} : { atTurn: turn }, signal),
     enabled: turn > 0,
     placeholderData: keepPreviousData,
-    staleTime: 60_000,
+    staleTime: isNow ? 0 : 60_000,
   });
 }

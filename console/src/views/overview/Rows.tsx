@@ -75,7 +75,7 @@ function List<T extends { readonly id: string }>({ name, path, query, columns, c
       ) : !found.data ? (
         <Loading what={`the ${name.toLowerCase()}`} />
       ) : rows.length === 0 ? (
-        <Empty>There are none in this period.</Empty>
+        <Empty>There are none in this period. Choose a longer one in the overview.</Empty>
       ) : (
         <div className="scroll" tabIndex={0} role="group" aria-label={name}>
           <table className="rows-table">

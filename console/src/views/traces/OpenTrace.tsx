@@ -31,6 +31,9 @@ export function OpenTrace({ id, onClose }: { id: string; onClose: () => void }) 
               <Link to="/chat/$conversationId" params={{ conversationId }}>
                 The conversation
               </Link>
+              <Link to="/traces" search={{ conversation: conversationId }}>
+                Its traces
+              </Link>
               {messageId && (
                 <Link to="/why/$messageId" params={{ messageId }}>
                   Why the answer was given

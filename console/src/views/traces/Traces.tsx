@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState, type FormEvent } from "react";
-import { get, type Page } from "../../api/http.ts";
+import { get, getFile, type Page } from "../../api/http.ts";
 import { LABELS, type TraceFacts } from "../../api/types.ts";
 import { Empty, Failed, Loading } from "../../parts/States.tsx";
 import { count, words } from "../../parts/format.ts";
@@ -70,6 +70,11 @@ function Filters() {
   };
   return (
     <div className="filters">
+      {search.conversation && (
+        <button type="button" title="Show the traces of all conversations" onClick={() => change({ conversation: undefined })}>
+          One conversation ×
+        </button>
+      )}
       <label>
         <span className="quiet-text small">Action</span>
         <select value={search.action ?? ""} onChange={({ target }) => change({ action: target.value || undefined })}>
@@ -140,8 +145,17 @@ function Exports({ filter }: { filter: Query }) {
         cursor = page.next ?? undefined;
         setBusy(`Reading: ${count(rows.length, "trace")} …`);
       } while (cursor !== undefined && rows.length < MOST_EXPORTED);
-      download(name, type, write(rows));
+      download(name, new Blob([write(rows)], { type }));
       setBusy(cursor === undefined ? "" : `Only the newest ${count(rows.length, "trace")} were saved. Use the filters for earlier ones.`);
+    } catch (error) {
+      setBusy(error instanceof Error ? error.message : "The traces could not be saved.");
+    }
+  };
+  const saveParquet = async () => {
+    setBusy("Reading …");
+    try {
+      download("traces.parquet", await getFile("/v1/traces/export", { ...filter, format: "parquet" }));
+      setBusy("");
     } catch (error) {
       setBusy(error instanceof Error ? error.message : "The traces could not be saved.");
     }
@@ -157,12 +171,15 @@ function Exports({ filter }: { filter: Query }) {
       <button type="button" onClick={() => void save("traces.jsonl", "application/x-ndjson", toJsonLines)}>
         Save as JSON Lines
       </button>
+      <button type="button" onClick={() => void saveParquet()}>
+        Save as Parquet
+      </button>
     </div>
   );
 }
 
-function download(name: string, type: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+function download(name: string, file: Blob): void {
+  const url = URL.createObjectURL(file);
   Object.assign(document.createElement("a"), { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
